@@ -1,0 +1,98 @@
+"""The types every room shares: ``Parameter``, ``Api``, ``Tool``, ``Catalog``.
+
+An API is one endpoint; a tool is its provider's group of APIs; a catalog is a named set of
+tools. All are frozen. Field meanings follow ToolBench's tool files (toolenv/tools, one JSON per
+tool), read leniently: what is missing there is empty here. This module knows nothing about
+files, storage or models.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from toolsrv_registry import names
+
+
+class Parameter(BaseModel):
+    """One parameter of an API, as its provider describes it.
+
+    ``type`` is ToolBench's type string (``STRING``, ``NUMBER``, ``BOOLEAN``, ``ENUM``,
+    ``DATE (YYYY-MM-DD)``, …); ``default`` is any JSON value, ``""`` when there is none;
+    ``enum`` lists the allowed values where the catalog gives them (ToolBench never does).
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    type: str = "STRING"
+    description: str = ""
+    default: Any = ""
+    enum: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The name a model sees (standardised, reserved words prefixed)."""
+        return names.api_name(self.name)
+
+
+class Api(BaseModel):
+    """One endpoint.
+
+    ``category`` is the standardised directory form, ``tool`` and ``name`` are the provider's
+    own words, ``id`` is ``Category/tool/api`` in standardised names and unique in its catalog.
+    ``url`` may hold ``{parameter}`` placeholders; the rest of the arguments go to the query
+    string (GET) or a JSON body.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    category: str
+    tool: str
+    name: str
+    description: str = ""
+    tool_description: str = ""
+    method: str = "GET"
+    url: str = ""
+    required: tuple[Parameter, ...] = ()
+    optional: tuple[Parameter, ...] = ()
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Required parameters, then optional ones, in the provider's order."""
+        return self.required + self.optional
+
+    @property
+    def tool_key(self) -> str:
+        """The tool's standardised name (ToolBench's file stem)."""
+        return names.standardize(self.tool)
+
+
+class Tool(BaseModel):
+    """A provider's group of APIs."""
+
+    model_config = ConfigDict(frozen=True)
+
+    category: str
+    name: str
+    description: str = ""
+    home_url: str = ""
+    host: str = ""
+    apis: tuple[Api, ...] = ()
+
+
+class Catalog(BaseModel):
+    """A named set of tools. API ids are unique within it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    tools: tuple[Tool, ...] = Field(default=())
+
+    @cached_property
+    def apis(self) -> tuple[Api, ...]:
+        """All APIs, tool by tool."""
+        return tuple(api for tool in self.tools for api in tool.apis)

@@ -1,0 +1,186 @@
+"""What a solve tells while it runs (events) and when it ends (the outcome).
+
+Plain frozen data for the terminal, for MCP clients and for files; nothing here runs anything.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Status = Literal["answered", "partial", "gave_up", "cancelled"]
+Source = Literal["offline", "live", "recorded", "simulated"]
+NodeKind = Literal["root", "call", "answer", "give_up", "failed"]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Evidence(_Frozen):
+    """One API call an answer rests on (or that was tried): who, with what, what came back.
+
+    ``status`` is the HTTP status code, or 0 when no response came; ``error`` is then the reason.
+    ``response`` is the parsed JSON body, or the text where it is not JSON.
+    """
+
+    node: int
+    api_id: str
+    function: str
+    arguments: dict[str, Any]
+    status: int
+    response: Any
+    error: str = ""
+    source: Source
+    seconds: float
+    used: bool = Field(description="True when the call lies on the path of the answer.")
+
+    @property
+    def ok(self) -> bool:
+        """Whether the API answered with a 2xx status."""
+        return 200 <= self.status < 300
+
+
+class Usage(_Frozen):
+    """What a solve cost.
+
+    ``prompt_tokens`` counts every token of every prompt that the model was asked to continue;
+    ``evaluated_tokens`` only those that were really evaluated: the rest was shared prefix.
+    ``generated_tokens`` counts all tokens of the model's replies, ``forced_tokens`` those among
+    them that the grammar left no choice about.
+    """
+
+    seconds: float = 0.0
+    calls: int = 0
+    model_calls: int = 0
+    prompt_tokens: int = 0
+    evaluated_tokens: int = 0
+    generated_tokens: int = 0
+    forced_tokens: int = 0
+
+
+class Limits(_Frozen):
+    """The budget of a solve; each end brings the best partial answer."""
+
+    seconds: float = Field(default=120.0, gt=0)
+    calls: int = Field(default=30, ge=1)
+    tokens: int = Field(default=20_000, ge=1, description="generated tokens")
+
+
+class CandidatesEvent(_Frozen):
+    """The APIs the retriever offers to the model for this task, best first."""
+
+    kind: Literal["candidates"] = "candidates"
+    seconds: float
+    api_ids: tuple[str, ...]
+    scores: tuple[float, ...]
+
+
+class ThoughtEvent(_Frozen):
+    """The model said what it does next, on the way down from ``parent`` to ``node``."""
+
+    kind: Literal["thought"] = "thought"
+    seconds: float
+    node: int
+    parent: int
+    depth: int
+    text: str
+
+
+class CallEvent(_Frozen):
+    """An API is about to be called."""
+
+    kind: Literal["call"] = "call"
+    seconds: float
+    node: int
+    depth: int
+    api_id: str
+    function: str
+    arguments: dict[str, Any]
+
+
+class ObservationEvent(_Frozen):
+    """An API answered (or failed to)."""
+
+    kind: Literal["observation"] = "observation"
+    seconds: float
+    node: int
+    depth: int
+    status: int
+    text: str
+    source: Source
+
+
+class BacktrackEvent(_Frozen):
+    """The search left a branch and goes on below ``to`` with its ``child``-th child."""
+
+    kind: Literal["backtrack"] = "backtrack"
+    seconds: float
+    node: int
+    to: int
+    reason: str
+
+
+class BudgetEvent(_Frozen):
+    """How much of the budget is used, after each model reply."""
+
+    kind: Literal["budget"] = "budget"
+    seconds: float
+    usage: Usage
+    limits: Limits
+
+
+Event = Annotated[
+    CandidatesEvent
+    | ThoughtEvent
+    | CallEvent
+    | ObservationEvent
+    | BacktrackEvent
+    | BudgetEvent,
+    Field(discriminator="kind"),
+]
+
+
+class TreeNode(_Frozen):
+    """One node of the search tree. The root has ``parent`` -1.
+
+    ``order`` is the visit number; ``pruned`` says that the search turned back here.
+    """
+
+    id: int
+    parent: int
+    depth: int
+    kind: NodeKind
+    thought: str = ""
+    api_id: str = ""
+    function: str = ""
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    observation: str = ""
+    status: int = 0
+    pruned: bool = False
+
+
+class Outcome(_Frozen):
+    """How a solve ended.
+
+    ``answered``: the model finished with an answer. ``partial``: a budget ended first and
+    ``answer`` holds the best that was found. ``gave_up``: nothing solved the task.
+    ``cancelled``: stopped from outside; ``answer`` holds the best partial answer.
+    ``reason`` says in one line why it ended as it did.
+    """
+
+    task: str
+    status: Status
+    answer: str
+    reason: str
+    evidence: tuple[Evidence, ...]
+    candidates: tuple[str, ...]
+    tree: tuple[TreeNode, ...]
+    usage: Usage
+    limits: Limits
+    strategy: str
+    model: str
+    format: str
+    seed: int
+    versions: dict[str, str]
