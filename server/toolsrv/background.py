@@ -1,0 +1,45 @@
+"""Blocking work beside the event loop, in daemon threads.
+
+Daemon threads, because loading a model or building an index must never keep a process alive
+that its user or its client wants to end (an executor's threads would).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def in_thread(work: Callable[[], T], name: str = "toolsrv-work") -> T:
+    """Run ``work`` in a thread of its own and return its result, or raise what it raised.
+
+    When the waiting task is cancelled the thread runs on and its result is dropped.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def finish(result: T | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # type: ignore[arg-type]  # None only where T allows it
+
+    def run() -> None:
+        result: T | None = None
+        failure: BaseException | None = None
+        try:
+            result = work()
+        except BaseException as error:  # noqa: BLE001 - handed over to the waiting task, whole
+            failure = error
+        with contextlib.suppress(RuntimeError):  # the loop may be gone: nobody waits any more
+            loop.call_soon_threadsafe(finish, result, failure)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return await future

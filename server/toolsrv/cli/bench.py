@@ -1,0 +1,54 @@
+"""``toolsrv bench``: the door to the laboratory's benchmarks, opened only when it is used."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from toolsrv.cli.options import example
+from toolsrv_registry.errors import UsageError
+
+MODULE = "toolsrv_lab.bench"
+
+
+class BenchGroup(click.Group):
+    """A group whose commands are those of ``toolsrv_lab.bench.bench``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the laboratory's commands, none where it is not installed."""
+        try:
+            return _laboratory().list_commands(ctx)
+        except UsageError:
+            return []
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return one of the laboratory's commands."""
+        return _laboratory().get_command(ctx, cmd_name)
+
+
+@click.group(cls=BenchGroup, epilog=example("toolsrv bench --help"))
+def bench() -> None:
+    """Measure this installation: server, search, engine."""
+
+
+def _laboratory() -> click.Group:
+    """Return the benchmarks' own group.
+
+    Raises:
+        UsageError: This installation has none.
+    """
+    try:
+        module = importlib.import_module(MODULE)
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            f"this installation has no benchmarks ({error.name} is missing)",
+            hint="install them with: pip install 'toolsrv[lab]'",
+        ) from error
+    group = getattr(module, "bench", None)
+    if not isinstance(group, click.Group):
+        raise UsageError(
+            f"{MODULE} offers no command group named 'bench'",
+            hint="use a version of the laboratory that fits this toolsrv",
+        )
+    return group

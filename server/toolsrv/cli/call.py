@@ -1,0 +1,89 @@
+"""``toolsrv call``: one call of one API."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from toolsrv.cli import rim
+from toolsrv.cli.options import example, json_option
+from toolsrv.cli.output import console, emit_json, note, read_stdin
+from toolsrv.cli.session import Session, pass_session
+from toolsrv.plain import plain
+from toolsrv_registry.errors import UsageError
+
+if TYPE_CHECKING:
+    from toolsrv.workbench import Workbench
+    from toolsrv_registry.api import Api
+    from toolsrv_runtime.calls.caller import CallResult
+
+
+@click.command(
+    epilog=example(
+        "toolsrv call Time_Zones/time_zone_converter/convert "
+        '\'{"time": "12:00", "from": "Europe/Paris", "to": "Asia/Tokyo"}\''
+    )
+)
+@click.argument("api_id", metavar="ID")
+@click.argument("arguments", metavar="ARGUMENTS", default="{}")
+@json_option
+@click.pass_context
+@pass_session
+def call(
+    session: Session, context: click.Context, api_id: str, arguments: str, as_json: bool
+) -> None:
+    """Call the API with this ID.
+
+    ARGUMENTS is one JSON object; "-" reads it from stdin.
+    """
+    from toolsrv.views import call_view
+
+    given = parse_arguments(read_stdin() if arguments == "-" else arguments)
+    bench = session.workbench()
+    result = asyncio.run(_call(bench, bench.api(api_id), given))
+    if as_json:
+        emit_json(call_view(result).model_dump(mode="json") | {"response": result.response})
+    else:
+        note(f"{result.api_id}: status {result.status}, {result.source}, {result.seconds:.2f} s")
+        shown = result.response
+        if not isinstance(shown, str):
+            shown = json.dumps(shown, ensure_ascii=False, indent=2)
+        if result.response not in ("", None):
+            console().print(plain(shown), soft_wrap=True)
+        if result.error:
+            note(f"error: {result.error}")
+    if not result.ok:
+        context.exit(rim.FAULT)
+
+
+def parse_arguments(text: str) -> dict[str, Any]:
+    """Return the arguments of a call.
+
+    Raises:
+        UsageError: The text is not one JSON object.
+    """
+    shape = 'write one JSON object, for example \'{"city": "Paris"}\''
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        where = f" at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else ""
+        why = error.msg if isinstance(error, json.JSONDecodeError) else "too deep or too long"
+        raise UsageError(f"the arguments are not JSON: {why}{where}", hint=shape) from error
+    if not isinstance(value, dict):
+        raise UsageError(f"the arguments are {_kind(value)}, not a JSON object", hint=shape)
+    return value
+
+
+def _kind(value: object) -> str:
+    kinds = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
+    return kinds.get(type(value), "a number")
+
+
+async def _call(bench: Workbench, api: Api, arguments: dict[str, Any]) -> CallResult:
+    try:
+        return await bench.caller().call(api, arguments)
+    finally:
+        await bench.aclose()

@@ -1,0 +1,78 @@
+"""``toolsrv config``: the settings in force, where each comes from, and changing one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from toolsrv.cli.options import example, json_option
+from toolsrv.cli.output import emit_json, note, table
+from toolsrv.cli.session import Session, pass_session
+
+
+@click.group(epilog=example("toolsrv config show"))
+def config() -> None:
+    """Show and change settings."""
+
+
+@config.command(epilog=example("TOOLSRV_WIDTH=3 toolsrv config show"))
+@json_option
+@pass_session
+def show(session: Session, as_json: bool) -> None:
+    """Show each setting with its value and its origin."""
+    from toolsrv import settings
+
+    loaded = session.load()
+    values: dict[str, Any] = loaded.settings.model_dump(mode="json")
+    for name in settings.unknown_variables():
+        note(f"note: {name} is set but means nothing to toolsrv")
+    if as_json:
+        document = {
+            key: {"value": value, "origin": loaded.origins[key]} for key, value in values.items()
+        }
+        emit_json({"path": str(loaded.path), "settings": document})
+        return
+    fields = settings.Settings.model_fields
+    table(
+        ("setting", "value", "origin", "meaning"),
+        [
+            (key, "" if value is None else value, loaded.origins[key], fields[key].description)
+            for key, value in values.items()
+        ],
+    )
+
+
+@config.command(epilog=example("toolsrv config path"))
+@json_option
+@pass_session
+def path(session: Session, as_json: bool) -> None:
+    """Print the place of the settings file; it need not exist."""
+    from toolsrv import settings
+
+    place = settings.config_path(session.flags)
+    if as_json:
+        emit_json({"path": str(place), "exists": place.is_file()})
+    else:
+        click.echo(place)
+
+
+@config.command("set", epilog=example("toolsrv config set max_seconds 300"))
+@click.argument("key")
+@click.argument("value")
+@json_option
+@pass_session
+def set_(session: Session, key: str, value: str, as_json: bool) -> None:
+    """Set KEY to VALUE in the settings file; its comments and other lines stay."""
+    from toolsrv import config_file, settings
+
+    place = settings.config_path(session.flags)
+    parsed = settings.parse_value(key, value, "config set")
+    config_file.write_key(place, key, parsed)
+    origin = session.load().origins[key]
+    if origin not in (str(place), "default"):
+        note(f"note: {origin} is set and wins over the file")
+    if as_json:
+        emit_json({"path": str(place), "key": key, "value": parsed})
+    else:
+        note(f"{place}: {key} = {parsed}")

@@ -1,0 +1,129 @@
+"""The live view of a solve, on stderr: a growing log, and below it one line about the budget.
+
+On a terminal the budget line moves; elsewhere every event is one plain line. What a model or an
+API says is shown as plain text: no markup, no escape sequences.
+"""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from toolsrv.cli.output import console
+from toolsrv.plain import compact_json, one_line
+from toolsrv_runtime.outcome import Event, Limits, Usage
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+LINE_LIMIT = 400
+STYLES = {
+    "candidates": "cyan",
+    "thought": "italic",
+    "call": "bold green",
+    "observation": "",
+    "backtrack": "yellow",
+}
+
+
+def event_line(event: Event) -> str:
+    """Return an event as one line, indented by its depth; ``""`` when it is not for the log."""
+    match event.kind:
+        case "candidates":
+            return "candidates  " + one_line(", ".join(event.api_ids), LINE_LIMIT)
+        case "thought":
+            return _indent(event.depth) + "thought  " + one_line(event.text, LINE_LIMIT)
+        case "call":
+            arguments = one_line(compact_json(event.arguments), LINE_LIMIT)
+            return f"{_indent(event.depth)}call  {one_line(event.api_id)} {arguments}"
+        case "observation":
+            text = one_line(event.text, LINE_LIMIT)
+            return f"{_indent(event.depth)}{event.status or 'failed'} ({event.source})  {text}"
+        case "backtrack":
+            return f"branch  back to node {event.to}: {one_line(event.reason, LINE_LIMIT)}"
+        case _:
+            return ""
+
+
+def budget_line(usage: Usage, limits: Limits, seconds: float) -> str:
+    """Return how much of the budget is used."""
+    return (
+        f"{seconds:.1f} of {limits.seconds:g} s · {usage.calls} of {limits.calls} calls · "
+        f"{usage.generated_tokens} of {limits.tokens} tokens"
+    )
+
+
+class LiveView:
+    """Shows events while a solve runs. ``quiet`` shows nothing."""
+
+    def __init__(self, limits: Limits, *, quiet: bool) -> None:
+        self._limits = limits
+        self._quiet = quiet
+        self._console = console(err=True)
+        self._usage = Usage()
+        self._phase = ""
+        self._started = time.monotonic()
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        if not self._quiet and self._console.is_terminal:
+            from rich.live import Live
+
+            self._live = Live(
+                console=self._console,
+                get_renderable=self._status,
+                refresh_per_second=8,
+                transient=True,
+            )
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the terminal back; may be called again."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def phase(self, text: str) -> None:
+        """Say what is done before the first event."""
+        self._phase = text
+
+    def begin(self) -> None:
+        """Start the clock of the budget."""
+        self._phase = ""
+        self._started = time.monotonic()
+
+    def say(self, text: str, style: str = "") -> None:
+        """Log one line."""
+        if not self._quiet:
+            self._console.print(text, style=style or None, soft_wrap=self._live is None)
+
+    def on_event(self, event: Event) -> None:
+        """Show an event."""
+        if event.kind == "budget":
+            self._usage = event.usage
+        elif line := event_line(event):
+            self.say(line, STYLES[event.kind])
+
+    def finish(self, usage: Usage) -> None:
+        """Log what the solve cost."""
+        self.close()
+        self.say(budget_line(usage, self._limits, usage.seconds), "dim")
+
+    def _status(self) -> str:
+        if self._phase:
+            return f"… {self._phase}"
+        return budget_line(self._usage, self._limits, time.monotonic() - self._started)
+
+
+def _indent(depth: int) -> str:
+    return "  " * min(depth, 12)

@@ -1,0 +1,84 @@
+"""``toolsrv``: the root of the command line.
+
+Importing this module imports click and nothing heavier.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+import toolsrv
+from toolsrv.cli import rim
+from toolsrv.cli.lazy import LazyGroup
+from toolsrv.cli.options import example
+from toolsrv.cli.session import Session
+
+COMMANDS = {
+    "solve": ("toolsrv.cli.solve:solve", "Work on a task until it has an answer with evidence."),
+    "search": ("toolsrv.cli.find:search", "Find the APIs that fit a text."),
+    "describe": ("toolsrv.cli.find:describe", "Show one API with its parameters."),
+    "call": ("toolsrv.cli.call:call", "Call one API."),
+    "serve": ("toolsrv.cli.serve:serve", "Run the MCP server, on stdio or HTTP."),
+    "catalog": ("toolsrv.cli.catalog:catalog", "Look at the catalogs."),
+    "index": ("toolsrv.cli.index:index", "Build or inspect the search index."),
+    "model": ("toolsrv.cli.model:model", "Inspect models."),
+    "config": ("toolsrv.cli.config:config", "Show and change settings."),
+    "bench": ("toolsrv.cli.bench:bench", "Measure this installation."),
+}
+
+
+class Root(LazyGroup):
+    """The root group; its ``main`` is the rim."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command; in stand-alone mode end the process with its exit code."""
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, standalone_mode, **extra)
+        arguments = list(sys.argv[1:] if args is None else args)
+        session = extra.setdefault("obj", Session())
+        run = super().main
+        code = rim.guard(
+            lambda: run(arguments, prog_name, complete_var, standalone_mode=False, **extra),
+            session,
+            arguments,
+        )
+        sys.exit(code)
+
+
+@click.group(
+    cls=Root,
+    table=COMMANDS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=example('toolsrv solve "What time is it in Tokyo when it is noon in Paris?"'),
+)
+@click.option(
+    "--data-dir",
+    metavar="PATH",
+    help="Folder for everything the program writes. [env: TOOLSRV_DATA_DIR]",
+)
+@click.option("--debug", is_flag=True, help="Show the traceback of an error on stderr.")
+@click.version_option(toolsrv.__version__, prog_name="toolsrv")
+@click.pass_obj
+def cli(session: Session, data_dir: str | None, debug: bool) -> None:
+    """Find APIs in a catalog and solve whole tasks with a local model, offline."""
+    session.debug = debug
+    if data_dir is not None:
+        session.flags["data_dir"] = data_dir
+
+
+def main() -> None:
+    """Run the program."""
+    os.environ.setdefault("ANONYMIZED_TELEMETRY", "False")  # Chroma must not phone home
+    cli.main(prog_name="toolsrv")

@@ -1,0 +1,51 @@
+"""``toolsrv model``: what a model file is and how it would be used."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from toolsrv.cli.options import example, json_option
+from toolsrv.cli.output import emit_json, table
+from toolsrv.cli.session import Session, pass_session
+from toolsrv.plain import compact_json
+from toolsrv_registry.errors import NotFoundError
+
+
+@click.group(epilog=example("toolsrv model info"))
+def model() -> None:
+    """Inspect models."""
+
+
+@model.command(epilog=example("toolsrv model info ~/models/toolllama-2-7b.Q4_K_M.gguf"))
+@click.argument("path", required=False)
+@json_option
+@pass_session
+def info(session: Session, path: str | None, as_json: bool) -> None:
+    """Say what the GGUF file at PATH is, which settings it gets, and why.
+
+    Without PATH: the model that is in use.
+    """
+    from toolsrv_runtime.models import inspect_model
+
+    place = Path(path).expanduser() if path is not None else session.load().settings.model
+    if place is not None and not place.exists():
+        raise NotFoundError(
+            f"model file {place} does not exist",
+            hint="name a GGUF file, or none for the one in use",
+        )
+    document = inspect_model(place).model_dump(mode="json")
+    if as_json:
+        emit_json(document)
+        return
+    reasons = document.pop("reasons")
+    profile = document.pop("profile")
+    table(("model", "value"), [(key.replace("_", " "), one) for key, one in document.items()])
+    table(
+        ("profile", "value", "why"),
+        [
+            (key, one if isinstance(one, str) else compact_json(one), reasons.get(key, ""))
+            for key, one in profile.items()
+        ],
+    )

@@ -1,0 +1,47 @@
+"""Options and help texts that several commands have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document on stdout, nothing else."
+)
+category_option = click.option("--category", metavar="NAME", help="Only APIs of this category.")
+model_option = click.option(
+    "--model", metavar="PATH", help="GGUF file of the model. [default: the one that ships]"
+)
+
+
+def example(*lines: str) -> str:
+    """Return a command's epilog that shows how it is called."""
+    return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def solve_options(command: F) -> F:
+    """Add the options of a solve; each overrides the setting of the same name."""
+    options = [
+        model_option,
+        click.option(
+            "--strategy",
+            type=click.Choice(["dfsdt", "react"]),
+            help="Search a tree (dfsdt) or one chain (react).",
+        ),
+        click.option("--width", type=int, help="Branches tried below one node."),
+        click.option("--depth", type=int, help="Most nodes on one path; a call takes three."),
+        click.option("--candidates", type=int, help="APIs offered to the model."),
+        click.option("--max-seconds", type=float, help="Time for the solve."),
+        click.option("--max-calls", type=int, help="API calls in the solve."),
+        click.option("--max-tokens", type=int, help="Generated tokens in the solve."),
+        click.option("--threads", type=int, help="Model threads; 0: automatic."),
+        click.option("--seed", type=int, help="Seed of the sampling."),
+        category_option,
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command

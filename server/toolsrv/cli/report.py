@@ -1,0 +1,44 @@
+"""The end of a solve on stdout: the answer, then the evidence that it rests on."""
+
+from __future__ import annotations
+
+from toolsrv.cli.output import console, note, table
+from toolsrv.plain import compact_json, one_line, plain
+from toolsrv_runtime.outcome import Evidence, Outcome
+
+RETURNED_LIMIT = 300
+WORDS = {
+    "partial": "Only a partial answer",
+    "gave_up": "No answer",
+    "cancelled": "Stopped",
+}
+
+
+def show_outcome(outcome: Outcome) -> None:
+    """Print answer and evidence on stdout, and why there is no full answer on stderr."""
+    out = console()
+    if outcome.answer:
+        out.print(plain(outcome.answer), soft_wrap=True)
+    if outcome.status != "answered":
+        note(f"{WORDS[outcome.status]}: {one_line(outcome.reason) or 'no reason is known'}")
+    if not outcome.evidence:
+        return
+    out.print()
+    table(
+        ("", "API", "arguments", "returned", "source", "status"),
+        [_row(one) for one in outcome.evidence],
+        title="Evidence (* the answer rests on it)",
+    )
+
+
+def _row(one: Evidence) -> tuple[str, ...]:
+    response = one.response if isinstance(one.response, str) else compact_json(one.response)
+    returned = one_line(one.error or response, RETURNED_LIMIT)
+    return (
+        "*" if one.used else "",
+        one.api_id,
+        compact_json(one.arguments),
+        returned,
+        one.source,
+        str(one.status) if one.status else "no response",
+    )

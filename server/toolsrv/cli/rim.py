@@ -1,0 +1,117 @@
+"""The outermost rim of the command line: every ending becomes an exit code and one clear line.
+
+0 done · 1 fault (damaged data, busy, unexpected) · 2 bad usage · 3 no full answer (``solve``) ·
+130 interrupted · 141 the reader of stdout went away. With ``--json`` an error is also the one
+JSON document on stdout: ``{"error": …, "hint": …, "exit_code": …}``.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import click
+
+from toolsrv import faults
+from toolsrv.cli.output import emit_json, note
+from toolsrv.cli.session import Session
+from toolsrv.plain import one_line
+from toolsrv_registry.errors import NotFoundError, ToolsrvError, UsageError
+
+DONE, FAULT, USAGE, NO_ANSWER, INTERRUPTED, READER_GONE = 0, 1, 2, 3, 130, 141
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How an invocation that did not end well is told."""
+
+    code: int
+    message: str = ""
+    hint: str = ""
+
+
+def guard(run: Callable[[], object], session: Session, arguments: Sequence[str]) -> int:
+    """Run a command and return the exit code; an error is told on stderr."""
+    _prepare_streams()
+    try:
+        result = run()
+        code = result if isinstance(result, int) else DONE
+        sys.stdout.flush()
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the rim
+        if session.debug:
+            sys.excepthook(type(error), error, error.__traceback__)
+        code = _tell(_ending(error, session), "--json" in arguments)
+    return code
+
+
+def _prepare_streams() -> None:
+    """Make the streams usable: present, and never failing for a character they lack."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by whoever started us
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _ending(error: BaseException, session: Session) -> Ending:
+    match error:
+        case KeyboardInterrupt() | click.Abort():
+            return Ending(INTERRUPTED, "interrupted")
+        case BrokenPipeError():
+            return Ending(READER_GONE)
+        case click.UsageError():
+            path = error.ctx.command_path if error.ctx else "toolsrv"
+            return Ending(USAGE, error.format_message(), f"see {path} --help")
+        case click.ClickException():
+            return Ending(error.exit_code, error.format_message())
+        case UsageError() | NotFoundError():
+            return Ending(USAGE, error.message, error.hint)
+        case ToolsrvError():
+            return Ending(FAULT, error.message, error.hint)
+        case OSError() if error.errno in _PLAIN_ERRNOS:
+            where = f"{error.filename}: " if error.filename else ""
+            return Ending(FAULT, f"{where}{error.strerror}", _PLAIN_ERRNOS[error.errno])
+        case _:
+            return Ending(FAULT, faults.summary(error, session.fault_folder()))
+
+
+_FOLDER_HINT = "name another folder with --data-dir or TOOLSRV_DATA_DIR"
+_PLAIN_ERRNOS = {
+    errno.ENOSPC: "free some space, or name another folder with --data-dir or TOOLSRV_DATA_DIR",
+    errno.EDQUOT: "free some space, or name another folder with --data-dir or TOOLSRV_DATA_DIR",
+    errno.EACCES: _FOLDER_HINT,
+    errno.EPERM: _FOLDER_HINT,
+    errno.EROFS: _FOLDER_HINT,
+    errno.ENOTDIR: _FOLDER_HINT,
+}
+
+
+def _tell(ending: Ending, as_json: bool) -> int:
+    if ending.code == READER_GONE:
+        _discard_stdout()
+        return ending.code
+    message = one_line(ending.message, 1000)
+    note(f"error: {message}")
+    if ending.hint:
+        note(f"hint: {one_line(ending.hint, 2000)}")
+    if as_json:
+        try:
+            emit_json({"error": message, "hint": ending.hint, "exit_code": ending.code})
+        except OSError:
+            _discard_stdout()
+    return ending.code
+
+
+def _discard_stdout() -> None:
+    """Point stdout at nothing, so that the interpreter's last flush cannot fail."""
+    try:
+        number = sys.stdout.fileno()
+    except (OSError, ValueError):
+        return
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, number)
+    os.close(nothing)

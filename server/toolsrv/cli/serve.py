@@ -1,0 +1,51 @@
+"""``toolsrv serve``: the MCP server."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import sys
+
+import click
+
+from toolsrv.cli.options import example, model_option
+from toolsrv.cli.session import Session, pass_session
+
+
+@click.command(epilog=example("toolsrv serve", "toolsrv serve --http --port 8765"))
+@click.option("--http", "over_http", is_flag=True, help="HTTP on loopback instead of stdio.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Loopback address.")
+@click.option("--port", type=int, help="Port for --http; 0 takes a free one. [default: 8765]")
+@click.option("--no-warm", is_flag=True, help="Load nothing before the first request needs it.")
+@model_option
+@pass_session
+def serve(
+    session: Session,
+    over_http: bool,
+    host: str,
+    port: int | None,
+    no_warm: bool,
+    model: str | None,
+) -> None:
+    """Run the MCP server: on stdio for a desktop client, or on HTTP with a bearer token.
+
+    Over HTTP the address and the token are printed on stderr; TOOLSRV_TOKEN sets the token.
+    """
+    settings = session.load(model=model, http_port=port).settings
+    gc.disable()  # importing and building schemas only allocates: collecting costs a tenth of it
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
+    )
+    from toolsrv.workbench import Workbench
+
+    bench = Workbench(settings)
+    if over_http:
+        from toolsrv.mcp_server.http import serve_http
+
+        gc.enable()
+        serve_http(bench, host=host, port=settings.http_port, warm=not no_warm)
+        return
+    from toolsrv.mcp_server.stdio import serve_stdio
+
+    gc.enable()
+    serve_stdio(bench, warm=not no_warm)

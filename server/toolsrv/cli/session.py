@@ -1,0 +1,52 @@
+"""What the commands share: the flags given before the command, and the settings in force."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import platformdirs
+
+from toolsrv_registry.errors import ToolsrvError
+
+if TYPE_CHECKING:  # pydantic is not needed for --help
+    from toolsrv.settings import Loaded
+    from toolsrv.workbench import Workbench
+
+
+@dataclass
+class Session:
+    """One invocation of the program."""
+
+    flags: dict[str, Any] = field(default_factory=dict)
+    debug: bool = False
+
+    def load(self, **flags: Any) -> Loaded:
+        """Return the settings with a command's flags on top.
+
+        Raises:
+            UsageError: A value is not acceptable.
+        """
+        from toolsrv import settings
+
+        return settings.load(self.flags | flags)
+
+    def workbench(self, **flags: Any) -> Workbench:
+        """Return a workbench for the settings; it tells on stderr when it builds the index."""
+        from toolsrv.cli.output import index_progress
+        from toolsrv.workbench import Workbench
+
+        return Workbench(self.load(**flags).settings, progress=index_progress())
+
+    def fault_folder(self) -> Path:
+        """Return the data folder as well as it can be known when things are broken."""
+        try:
+            return self.load().settings.data_dir
+        except ToolsrvError:
+            return Path(os.environ.get("TOOLSRV_DATA_DIR") or platformdirs.user_data_dir("toolsrv"))
+
+
+pass_session = click.make_pass_decorator(Session, ensure=True)

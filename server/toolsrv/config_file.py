@@ -1,0 +1,116 @@
+"""The TOML settings file: reading it, and changing one line of it without losing the rest.
+
+It owns the file's text; what the keys mean is known to ``settings``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import tempfile
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from toolsrv_registry.errors import DataError, UsageError
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return the file's table, empty when there is no file.
+
+    Raises:
+        UsageError: The file is not TOML in UTF-8.
+        DataError: The file exists and cannot be read.
+    """
+    return _parse(path, _text(path))
+
+
+def write_key(path: Path, key: str, value: Any) -> None:
+    """Set one top-level ``key`` in the file, atomically; comments and other keys stay.
+
+    ``value`` is a str, bool, int or float.
+
+    Raises:
+        UsageError: The file is not TOML.
+        DataError: The file cannot be read or written, or its form is beyond a one-line change.
+    """
+    text = _text(path)
+    wanted = _parse(path, text) | {key: value}
+    changed = _with_line(text, key, f"{key} = {_literal(value)}")
+    if _parse(path, changed) != wanted:
+        raise DataError(
+            f"{path}: {key!r} stands in a form that cannot be changed safely",
+            hint=f"edit the file by hand: {key} = {_literal(value)}",
+        )
+    write_atomic(path, changed)
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Write a text file so that a reader sees the old or the new content, never a part.
+
+    Raises:
+        DataError: The file cannot be written; the old one is untouched.
+    """
+    temporary = ""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(temporary).replace(path)
+    except OSError as error:
+        if temporary:
+            with contextlib.suppress(OSError):
+                Path(temporary).unlink()
+        raise DataError(
+            f"cannot write {path}: {error.strerror or error}",
+            hint="check the folder's permissions and free space, or set TOOLSRV_CONFIG",
+        ) from error
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""
+    except UnicodeDecodeError as error:
+        raise UsageError(
+            f"{path}: not UTF-8 (byte {error.start})", hint="save the file as UTF-8"
+        ) from error
+    except OSError as error:
+        raise DataError(
+            f"cannot read {path}: {error.strerror or error}",
+            hint="check its permissions, or name another file with TOOLSRV_CONFIG",
+        ) from error
+
+
+def _parse(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(
+            f"{path}: not valid TOML: {error}", hint="correct that line, or remove the file"
+        ) from error
+
+
+def _literal(value: Any) -> str:
+    """Return a TOML literal (JSON's strings, numbers and booleans are TOML's too)."""
+    return json.dumps(str(value) if isinstance(value, Path) else value, ensure_ascii=False)
+
+
+def _with_line(text: str, key: str, line: str) -> str:
+    """Replace the key's line, or add one before the first table."""
+    lines = text.splitlines()
+    table = next((i for i, old in enumerate(lines) if old.lstrip().startswith("[")), len(lines))
+    pattern = re.compile(rf"""\s*(?:{re.escape(key)}|"{re.escape(key)}")\s*=""")
+    for index, old in enumerate(lines[:table]):
+        if pattern.match(old):
+            lines[index] = line
+            break
+    else:
+        lines.insert(table, line)
+    return "\n".join(lines) + "\n"

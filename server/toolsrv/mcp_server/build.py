@@ -1,0 +1,137 @@
+"""Puts the server together: tools, words, runs, and the warm-up in the background.
+
+Nothing heavy is loaded here: the first client gets its answer to ``tools/list`` first, then a
+thread opens the catalog and, when it is small, the model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from mcp.server import CacheHint, MCPServer
+from mcp.server.mcpserver.tools import Tool
+from mcp.types import ToolAnnotations
+
+import toolsrv
+from toolsrv import faults
+from toolsrv.background import in_thread
+from toolsrv.mcp_server import words
+from toolsrv.mcp_server.rim import ToolsrvServer
+from toolsrv.mcp_server.tools import Tools
+from toolsrv.runs import Runs
+from toolsrv_registry.errors import ToolsrvError
+from toolsrv_runtime.outcome import Event, Outcome
+from toolsrv_runtime.stop import Stop
+
+if TYPE_CHECKING:
+    from toolsrv.workbench import Workbench
+    from toolsrv_runtime.solve import SolveOptions
+
+log = logging.getLogger(__name__)
+WARM_AT_LATEST_S = 5.0
+"""When no client has listed the tools by then, the warm-up starts anyway."""
+WARM_PAUSE_S = 0.2
+"""Between the answer to ``tools/list`` and the warm-up, so that the answer is out of the door."""
+
+_READ = ToolAnnotations(
+    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+)
+_SOLVE = ToolAnnotations(
+    read_only_hint=True, destructive_hint=False, idempotent_hint=False, open_world_hint=False
+)
+_STOP = ToolAnnotations(
+    read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+)
+_DAY_MS = 24 * 3600 * 1000
+
+
+def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
+    """Return the server over a workbench, which stays the caller's to close."""
+    runs = Runs(
+        lambda *given: _solve(bench, *given),
+        report=lambda error: faults.summary(error, bench.settings.data_dir),
+    )
+    domains = bench.domains()
+    server = ToolsrvServer(
+        "toolsrv",
+        title="toolsrv",
+        description="Finds APIs and solves whole tasks with a local model.",
+        instructions=words.instructions(domains),
+        version=toolsrv.__version__,
+        tools=_tools(Tools(bench, runs), words.descriptions(domains)),
+        cache_hints={"tools/list": CacheHint(ttl_ms=_DAY_MS, scope="public")},
+        lifespan=_lifespan(bench, runs, warm=warm),
+        log_level="WARNING",
+    )
+    server.fault_folder = bench.settings.data_dir
+    return server
+
+
+def _tools(tools: Tools, descriptions: dict[str, str]) -> list[Tool]:
+    functions: list[tuple[Callable[..., Any], str, ToolAnnotations]] = [
+        (tools.search_apis, "Search APIs", _READ),
+        (tools.describe_apis, "Describe APIs", _READ),
+        (tools.call_api, "Call an API", _READ),
+        (tools.solve_task, "Solve a task", _SOLVE),
+        (tools.get_run, "Get a run", _READ),
+        (tools.cancel_run, "Cancel a run", _STOP),
+    ]
+    entries = []
+    for function, title, hints in functions:
+        entry = Tool.from_function(
+            function,
+            title=title,
+            description=descriptions[function.__name__],
+            annotations=hints,
+        )
+        entry.parameters["additionalProperties"] = False
+        for schema in (entry.parameters, *entry.parameters["properties"].values()):
+            schema.pop("title", None)  # repeats the name, costs tokens
+        entries.append(entry)
+    return entries
+
+
+def _lifespan(
+    bench: Workbench, runs: Runs, *, warm: bool
+) -> Callable[[MCPServer[None]], contextlib.AbstractAsyncContextManager[None]]:
+    @asynccontextmanager
+    async def lifespan(server: MCPServer[None]) -> AsyncIterator[None]:
+        listed = asyncio.Event()
+        if isinstance(server, ToolsrvServer):
+            server.on_listed = listed.set
+        task = asyncio.create_task(_warm(bench, listed)) if warm else None
+        try:
+            yield
+        finally:
+            if task is not None:
+                task.cancel()
+            await runs.close()
+
+    return lifespan
+
+
+async def _warm(bench: Workbench, listed: asyncio.Event) -> None:
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(listed.wait(), WARM_AT_LATEST_S)
+    await asyncio.sleep(WARM_PAUSE_S)
+    try:
+        await in_thread(bench.warm, name="toolsrv-warm")
+    except ToolsrvError as error:  # told again, as a tool error, when a request needs it
+        log.warning("warm-up: %s (%s)", error.message, error.hint)
+
+
+async def _solve(
+    bench: Workbench,
+    task: str,
+    options: SolveOptions,
+    on_event: Callable[[Event], None],
+    stop: Stop,
+) -> Outcome:
+    await in_thread(lambda: bench.check_category(options.category))
+    solver = await in_thread(bench.solver)
+    return await solver.solve(task, options, on_event=on_event, stop=stop)

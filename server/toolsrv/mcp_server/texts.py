@@ -1,0 +1,109 @@
+"""Results as text that a model or a person reads with ease; the typed result says the same."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from toolsrv.plain import compact_json, one_line, plain
+from toolsrv.views import ApiView, CallView, DescribeView, RunView, SearchView, shorten
+
+RESPONSE_LIMIT = 20_000
+EVIDENCE_LIMIT = 600
+
+
+def search_text(view: SearchView) -> str:
+    """Return a search as a numbered list."""
+    if not view.hits:
+        return "No API fits."
+    lines = ["Nothing fits well; these are only the nearest:" if view.nothing_fits else "Found:"]
+    for number, hit in enumerate(view.hits, start=1):
+        lines.append(f"{number}. {hit.id}")
+        if hit.description:
+            lines.append(f"   {one_line(hit.description, 400)}")
+        if hit.parameters:
+            lines += [f"   {line}" for line in _parameter_lines(hit.parameters)]
+        elif hit.required:
+            lines.append(f"   required: {', '.join(hit.required)}")
+    if view.nothing_fits and view.nearest_categories:
+        lines.append(f"Nearest categories: {', '.join(view.nearest_categories)}")
+    if view.degraded:
+        lines.append("Note: found by words only, the vector index is not usable.")
+    lines.append("Next: describe_apis for parameters, then call_api.")
+    return "\n".join(lines)
+
+
+def describe_text(view: DescribeView) -> str:
+    """Return APIs with their parameters, and the ids that do not exist."""
+    parts = [_api_text(api) for api in view.apis]
+    parts += [f"{one.error}. Hint: {one.hint}" for one in view.not_found]
+    return "\n\n".join(parts)
+
+
+def call_text(view: CallView) -> str:
+    """Return a response as data, with where it came from."""
+    took = f"{view.seconds:.2f} s"
+    head = f"{view.id}: status {view.status}, source {view.source}, {took}"
+    if not view.status:
+        head = f"{view.id}: no response, source {view.source}, {took}"
+    lines = [head]
+    if view.error:
+        lines.append(f"Error: {view.error}")
+    if view.response not in (None, ""):
+        lines.append(_data(view.response))
+    if view.truncated:
+        lines.append("Note: the response was cut.")
+    return "\n".join(lines)
+
+
+def run_text(view: RunView) -> str:
+    """Return a run: its answer and evidence, or how far it is."""
+    if view.status in ("queued", "working"):
+        return f"Run {view.run_id} is {view.status}: {view.phase}.\nNext: {view.next_step}."
+    lines = []
+    if view.answer:
+        title = "Answer" if view.status == "answered" else "Best partial answer"
+        lines.append(f"{title}: {view.answer}")
+    if view.status != "answered":
+        lines.append(f"Status: {view.status}. {view.reason}")
+    if view.evidence:
+        lines.append("Evidence (* the answer rests on it):")
+    for one in view.evidence:
+        mark = "*" if one.used else "-"
+        response = one.response if isinstance(one.response, str) else compact_json(one.response)
+        lines.append(
+            f"{mark} {one.api_id} {compact_json(one.arguments)} -> "
+            f"{one.status or 'no response'} ({one.source}): "
+            f"{one_line(one.error or response, EVIDENCE_LIMIT)}"
+        )
+    usage = view.usage
+    lines.append(f"Cost: {usage.seconds:.1f} s, {usage.calls} calls. Run: {view.run_id}")
+    if view.next_step:
+        lines.append(f"Next: {view.next_step}.")
+    return "\n".join(lines)
+
+
+def _api_text(api: ApiView) -> str:
+    lines = [api.id, f"{api.name}, of {api.tool}: {api.tool_description}", api.description]
+    lines += _parameter_lines(api.parameters) or ["No parameters."]
+    lines.append(f"Example: call_api(id={api.id!r}, arguments={compact_json(api.example)})")
+    return "\n".join(line for line in lines if line)
+
+
+def _parameter_lines(parameters: tuple[Any, ...]) -> list[str]:
+    lines = []
+    for one in parameters:
+        needed = "required" if one.required else "optional"
+        extra = "" if one.default == "" else f", default {compact_json(one.default)}"
+        allowed = f" One of: {', '.join(one.allowed)}." if one.allowed else ""
+        lines.append(f"- {one.name} ({one.type}, {needed}{extra}): {one.description}{allowed}")
+    return lines
+
+
+def _data(response: Any) -> str:
+    text = (
+        response
+        if isinstance(response, str)
+        else json.dumps(response, ensure_ascii=False, indent=1)
+    )
+    return plain(str(shorten(text, RESPONSE_LIMIT)[0]))

@@ -1,0 +1,176 @@
+"""The six tools. Each does its work at the workbench and says the result twice: text and data.
+
+Every annotation is what holds today: the catalog that ships runs on this machine and its policy
+is read-only, so nothing is destroyed and nothing outside is reached.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from mcp.server.mcpserver import Context
+from mcp.types import CallToolResult
+from pydantic import Field
+
+from toolsrv.background import in_thread
+from toolsrv.mcp_server import texts
+from toolsrv.mcp_server.progress import Progress
+from toolsrv.mcp_server.rim import failure, success
+from toolsrv.plain import clean_task, plain
+from toolsrv.runs import Run, Runs
+from toolsrv.views import (
+    CallView,
+    DescribeView,
+    Detail,
+    MissingView,
+    RunView,
+    SearchView,
+    api_view,
+    call_view,
+    phase,
+    run_view,
+    search_view,
+)
+from toolsrv_registry.errors import NotFoundError, UsageError
+
+if TYPE_CHECKING:
+    from toolsrv.workbench import Workbench
+
+Ctx = Context[None, Any]
+Wait = Annotated[float, Field(ge=0, le=600, description="Seconds to wait for the end.")]
+RunId = Annotated[str, Field(description="From solve_task.")]
+
+
+class Tools:
+    """The tools' functions; signatures become the published schemas."""
+
+    def __init__(self, bench: Workbench, runs: Runs) -> None:
+        self._bench = bench
+        self._runs = runs
+
+    async def search_apis(
+        self,
+        ctx: Ctx,
+        query: Annotated[str, Field(max_length=20_000, description="What is needed, in words.")],
+        limit: Annotated[int, Field(ge=1, le=50)] = 5,
+        category: Annotated[str | None, Field(description="Only this category.")] = None,
+        tool: Annotated[str | None, Field(description="Only this tool.")] = None,
+        detail: Annotated[
+            Detail, Field(description="names: ids only. full: with parameters.")
+        ] = "summary",
+    ) -> Annotated[CallToolResult, SearchView]:
+        """Search."""
+        text = plain(query).strip()
+        if not text:
+            raise UsageError("the query is empty", hint="say what the API should do")
+        result = await Progress(ctx).during(
+            in_thread(lambda: self._bench.search(text, limit, category=category, tool=tool)),
+            "opening the catalog",
+        )
+        view = search_view(result, detail)
+        return success(texts.search_text(view), view)
+
+    async def describe_apis(
+        self,
+        ctx: Ctx,
+        ids: Annotated[
+            list[str], Field(min_length=1, max_length=20, description="Ids from search_apis.")
+        ],
+    ) -> Annotated[CallToolResult, DescribeView]:
+        """Describe."""
+        view = await Progress(ctx).during(
+            in_thread(lambda: self._describe(ids)), "opening the catalog"
+        )
+        text = texts.describe_text(view)
+        if view.apis:
+            return success(text, view)
+        return failure(view.not_found[0].error, view.not_found[0].hint, view)
+
+    async def call_api(
+        self,
+        ctx: Ctx,
+        id: Annotated[str, Field(description="Id from search_apis.")],  # noqa: A002 - wire name
+        arguments: Annotated[
+            dict[str, Any], Field(description="Parameter names and values, as described.")
+        ] = {},  # noqa: B006 - published as the default, never changed
+    ) -> Annotated[CallToolResult, CallView]:
+        """Call."""
+        progress = Progress(ctx)
+        api = await progress.during(in_thread(lambda: self._bench.api(id)), "opening the catalog")
+        result = await progress.during(
+            self._bench.caller().call(api, arguments), f"waiting for {api.id}"
+        )
+        view = call_view(result)
+        text = texts.call_text(view)
+        return success(text, view) if view.ok else failure(text, view=view)
+
+    async def solve_task(
+        self,
+        ctx: Ctx,
+        task: Annotated[str, Field(description="The whole task in plain words.")],
+        wait_s: Annotated[
+            float | None,
+            Field(ge=0, le=600, description="Seconds to wait before a run_id comes back."),
+        ] = None,
+        strategy: Annotated[
+            Literal["dfsdt", "react"] | None, Field(description="Tree search, or one chain.")
+        ] = None,
+        category: Annotated[str | None, Field(description="Only APIs of this category.")] = None,
+        max_seconds: Annotated[float | None, Field(gt=0, le=86_400)] = None,
+        max_calls: Annotated[int | None, Field(ge=1, le=10_000)] = None,
+        max_tokens: Annotated[int | None, Field(ge=1, le=10_000_000)] = None,
+        width: Annotated[int | None, Field(ge=1, le=8)] = None,
+        depth: Annotated[int | None, Field(ge=3, le=96)] = None,
+        candidates: Annotated[int | None, Field(ge=1, le=9)] = None,
+        seed: Annotated[int | None, Field(ge=0, le=2**32 - 1)] = None,
+    ) -> Annotated[CallToolResult, RunView]:
+        """Solve."""
+        options = self._bench.options(
+            strategy=strategy,
+            category=category,
+            max_seconds=max_seconds,
+            max_calls=max_calls,
+            max_tokens=max_tokens,
+            width=width,
+            depth=depth,
+            candidates=candidates,
+            seed=seed,
+        )
+        run = self._runs.start(clean_task(task), options)
+        seconds = self._bench.settings.wait_s if wait_s is None else wait_s
+        try:
+            return await self._follow(ctx, run, seconds)
+        except asyncio.CancelledError:  # the client took the request back
+            self._runs.cancel(run.id)
+            raise
+
+    async def get_run(
+        self, ctx: Ctx, run_id: RunId, wait_s: Wait = 45.0
+    ) -> Annotated[CallToolResult, RunView]:
+        """Wait."""
+        return await self._follow(ctx, self._runs.get(run_id), wait_s)
+
+    async def cancel_run(self, ctx: Ctx, run_id: RunId) -> Annotated[CallToolResult, RunView]:
+        """Stop."""
+        run = self._runs.cancel(run_id)
+        return await self._follow(ctx, run, CANCEL_WAIT_S)
+
+    async def _follow(self, ctx: Ctx, run: Run, seconds: float) -> CallToolResult:
+        await Progress(ctx).follow(run, seconds, lambda one: phase(one, self._runs.position(one)))
+        view = run_view(run, self._runs.position(run))
+        if view.status == "failed":
+            return failure(view.reason, view.next_step, view)
+        return success(texts.run_text(view), view)
+
+    def _describe(self, ids: list[str]) -> DescribeView:
+        apis, missing = [], []
+        for one in ids:
+            try:
+                apis.append(api_view(self._bench.api(one)))
+            except NotFoundError as error:
+                missing.append(MissingView(id=one[:200], error=error.message, hint=error.hint))
+        return DescribeView(apis=tuple(apis), not_found=tuple(missing))
+
+
+CANCEL_WAIT_S = 5.0

@@ -1,0 +1,220 @@
+"""What a person can set, and where each value came from.
+
+A flag wins over a ``TOOLSRV_*`` environment variable, that over the TOML file, that over the
+default. Nothing here opens a model, a store or a socket.
+
+Where the program writes: everything below ``data_dir``. The TOML file stands in the user's
+configuration folder; ``TOOLSRV_CONFIG`` names another file, and whoever moves the data folder
+(``--data-dir`` or ``TOOLSRV_DATA_DIR``) moves the file with it, to ``<data_dir>/config.toml``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import platformdirs
+from pydantic import Field, TypeAdapter, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from toolsrv import config_file
+from toolsrv_registry.errors import UsageError
+
+PREFIX = "TOOLSRV_"
+CONFIG_VARIABLE = f"{PREFIX}CONFIG"
+TOKEN_VARIABLE = f"{PREFIX}TOKEN"
+Strategy = Literal["dfsdt", "react"]
+
+
+class Settings(BaseSettings):
+    """Every setting, with its default, its limits and what it means."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_ignore_empty=True, extra="forbid", frozen=True
+    )
+
+    data_dir: Path = Field(
+        default_factory=lambda: Path(platformdirs.user_data_dir("toolsrv", appauthor=False)),
+        description="Folder for everything the program writes.",
+    )
+    model: Path | None = Field(
+        default=None, description="GGUF file of the model; empty: the one that ships."
+    )
+    strategy: Strategy = Field(default="dfsdt", description="Search: a tree or one chain.")
+    width: int = Field(default=2, ge=1, le=8, description="Branches tried below one node.")
+    depth: int = Field(
+        default=24, ge=3, le=96, description="Most nodes on one path; a call takes three."
+    )
+    candidates: int = Field(default=5, ge=1, le=9, description="APIs offered to the model.")
+    max_seconds: float = Field(
+        default=120.0, gt=0, le=86_400, allow_inf_nan=False, description="Time for one solve."
+    )
+    max_calls: int = Field(default=30, ge=1, le=10_000, description="API calls in one solve.")
+    max_tokens: int = Field(
+        default=20_000, ge=1, le=10_000_000, description="Generated tokens in one solve."
+    )
+    threads: int = Field(default=0, ge=0, le=1024, description="Model threads; 0: automatic.")
+    seed: int = Field(default=0, ge=0, le=2**32 - 1, description="Seed of the sampling.")
+    chroma_url: str = Field(default="", description="A Chroma server; empty: the embedded one.")
+    http_port: int = Field(default=8765, ge=0, le=65_535, description="Port of serve --http.")
+    wait_s: float = Field(
+        default=45.0,
+        ge=0,
+        le=600,
+        allow_inf_nan=False,
+        description="Seconds solve_task waits before it hands back the run.",
+    )
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def _empty_is_shipped(cls, value: Any) -> Any:
+        return None if value == "" else value
+
+    @field_validator("data_dir", "model")
+    @classmethod
+    def _absolute(cls, value: Path | None) -> Path | None:
+        return value.expanduser().absolute() if value is not None else None
+
+    @field_validator("chroma_url")
+    @classmethod
+    def _is_url(cls, value: str) -> str:
+        if value and not value.startswith(("http://", "https://")):
+            raise ValueError("must start with http:// or https://")
+        return value
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Take only what ``load`` merged: it also keeps each value's origin."""
+        del settings_cls, env_settings, dotenv_settings, file_secret_settings
+        return (init_settings,)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The settings in force. ``origins`` says for every key where its value came from."""
+
+    settings: Settings
+    origins: Mapping[str, str]
+    path: Path
+
+
+def config_path(flags: Mapping[str, Any] | None = None) -> Path:
+    """Return the TOML file's place; it need not exist."""
+    if named := os.environ.get(CONFIG_VARIABLE):
+        return Path(named).expanduser().absolute()
+    moved = (flags or {}).get("data_dir") or os.environ.get(f"{PREFIX}DATA_DIR")
+    folder = moved or platformdirs.user_config_dir("toolsrv", appauthor=False)
+    return Path(folder).expanduser().absolute() / "config.toml"
+
+
+def load(flags: Mapping[str, Any] | None = None) -> Loaded:
+    """Merge flags (``None`` means not given), environment, file and defaults.
+
+    Raises:
+        UsageError: A value is not acceptable or the file has an unknown key; names the place.
+    """
+    given = {key: value for key, value in (flags or {}).items() if value is not None}
+    path = config_path(given)
+    layers = (
+        (_from_file(path), lambda key: str(path)),  # noqa: ARG005 - one shape for all layers
+        (_from_environment(), lambda key: f"{PREFIX}{key.upper()}"),
+        (given, lambda key: f"--{key.replace('_', '-')}"),
+    )
+    values: dict[str, Any] = {}
+    origins = dict.fromkeys(Settings.model_fields, "default")
+    for layer, origin in layers:
+        for key, value in layer.items():
+            values[key], origins[key] = value, origin(key)
+    try:
+        settings = Settings.model_validate(values)
+    except ValidationError as error:
+        raise _unacceptable(error, origins) from error
+    return Loaded(settings, origins, path)
+
+
+def parse_value(key: str, text: str, origin: str) -> Any:
+    """Return ``text`` as the setting's TOML value.
+
+    Raises:
+        UsageError: No such setting, or the text is not acceptable for it.
+    """
+    check_key(key, origin)
+    try:
+        value = getattr(Settings.model_validate({key: text}), key)
+    except ValidationError as error:
+        raise _unacceptable(error, {key: origin}) from error
+    return ("" if value is None else str(value)) if key in ("data_dir", "model") else value
+
+
+def check_key(key: str, origin: str) -> None:
+    """Raise a UsageError that names ``origin`` when there is no such setting."""
+    if key in Settings.model_fields:
+        return
+    near = difflib.get_close_matches(key, Settings.model_fields, n=1)
+    raise UsageError(
+        f"{origin}: unknown setting {key!r}",
+        hint=(f"did you mean {near[0]!r}? " if near else "")
+        + f"Known: {', '.join(Settings.model_fields)}",
+    )
+
+
+def unknown_variables() -> tuple[str, ...]:
+    """Return set ``TOOLSRV_*`` variables that mean nothing: most likely misspelt."""
+    known = {f"{PREFIX}{key.upper()}" for key in Settings.model_fields}
+    known |= {CONFIG_VARIABLE, TOKEN_VARIABLE}
+    return tuple(sorted(k for k in os.environ if k.startswith(PREFIX) and k not in known))
+
+
+def _from_environment() -> dict[str, Any]:
+    found: dict[str, Any] = EnvSettingsSource(Settings)()  # type: ignore[no-untyped-call]  # theirs
+    return found
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    values = config_file.read(path)
+    for key in values:
+        check_key(key, str(path))
+    for key in ("data_dir", "model"):  # relative to the file, not to wherever one stands
+        if isinstance(text := values.get(key), str) and text:
+            values[key] = path.parent / Path(text).expanduser()
+    return values
+
+
+def _unacceptable(error: ValidationError, origins: Mapping[str, str]) -> UsageError:
+    first = error.errors(include_url=False)[0]
+    key = str(first["loc"][0])
+    reason = first["msg"].removeprefix("Value error, ")
+    return UsageError(
+        f"{origins.get(key, key)}: {key} = {str(first['input'])[:80]!r} is not acceptable: "
+        f"{reason[:1].lower()}{reason[1:]}",
+        hint=f"{key}: {_accepted(key)}",
+    )
+
+
+def _accepted(key: str) -> str:
+    """Say in words what a setting accepts, from its own schema."""
+    field = Settings.model_fields[key]
+    schema = TypeAdapter(field.rebuild_annotation()).json_schema()
+    words = [field.description or ""]
+    if "enum" in schema:
+        words.append("One of: " + ", ".join(schema["enum"]) + ".")
+    if "minimum" in schema or "maximum" in schema:
+        low = schema.get("minimum", f"more than {schema.get('exclusiveMinimum')}")
+        words.append(f"A number: {low} to {schema['maximum']}.")
+    return " ".join(words)

@@ -1,0 +1,285 @@
+"""What toolsrv tells about APIs, calls and runs: one typed shape for ``--json`` and for MCP.
+
+Text from catalogs and APIs is made plain here. Built from the rooms' own types; nothing here
+searches, calls or solves.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from toolsrv.plain import one_line, plain
+from toolsrv.runs import Run, RunStatus
+from toolsrv_registry.api import Api, Parameter
+from toolsrv_registry.functions import parameter_keys
+from toolsrv_runtime.outcome import Evidence, Source, Usage
+
+if TYPE_CHECKING:
+    from toolsrv_registry.retriever import Hit, SearchResult
+    from toolsrv_runtime.calls.caller import CallResult
+
+Detail = Literal["names", "summary", "full"]
+SUMMARY_LIMIT = 300
+RESPONSE_LIMIT = 40_000
+EVIDENCE_LIMIT = 4_000
+
+
+class ParameterView(BaseModel):
+    """One parameter of an API."""
+
+    name: str
+    type: str
+    required: bool
+    description: str
+    default: Any = Field(default="", description="Empty when there is none.")
+    allowed: tuple[str, ...] = Field(default=(), description="The only values, when limited.")
+
+
+class ApiView(BaseModel):
+    """One API with all that a caller needs."""
+
+    id: str = Field(description="Pass it to call_api as it is.")
+    name: str
+    tool: str
+    category: str
+    description: str
+    tool_description: str
+    method: str
+    parameters: tuple[ParameterView, ...]
+    example: dict[str, Any] = Field(description="Arguments of a call, to start from.")
+
+
+class HitView(BaseModel):
+    """An API that a search found."""
+
+    id: str = Field(description="Pass it to describe_apis or call_api as it is.")
+    score: float = Field(description="Higher fits better; comparable within one search only.")
+    description: str = ""
+    required: tuple[str, ...] = Field(default=(), description="Required parameters.")
+    why: str = Field(default="", description="What the match rests on.")
+    parameters: tuple[ParameterView, ...] = ()
+
+
+class SearchView(BaseModel):
+    """The APIs that fit a query, best first."""
+
+    query: str
+    hits: tuple[HitView, ...]
+    nothing_fits: bool = Field(description="True: no API fits well; the hits are only the nearest.")
+    nearest_categories: tuple[str, ...]
+    degraded: bool = Field(description="True: the vector index was not usable; words only.")
+
+
+class MissingView(BaseModel):
+    """An id that no API has."""
+
+    id: str
+    error: str
+    hint: str
+
+
+class DescribeView(BaseModel):
+    """The APIs asked for, in that order, and the ids that do not exist."""
+
+    apis: tuple[ApiView, ...]
+    not_found: tuple[MissingView, ...]
+
+
+class CallView(BaseModel):
+    """What one call of an API brought. ``response`` is JSON, or text where it is not JSON."""
+
+    id: str
+    arguments: dict[str, Any]
+    ok: bool = Field(description="Whether the API answered with success (2xx).")
+    status: int = Field(description="HTTP status; 0 when no response came.")
+    response: Any = None
+    error: str = ""
+    source: Source = Field(description="Where the response comes from.")
+    seconds: float
+    truncated: bool = Field(default=False, description="The response was cut.")
+
+
+class RunView(BaseModel):
+    """A run: how far it is, or how it ended."""
+
+    run_id: str
+    status: RunStatus = Field(
+        description="queued and working: not ended yet, ask again with get_run. answered: done. "
+        "partial: a budget ended first. gave_up, cancelled, failed: ended without a full answer."
+    )
+    answer: str = Field(default="", description="The answer, or the best partial one.")
+    reason: str = Field(default="", description="Why it ended as it did.")
+    evidence: tuple[Evidence, ...] = Field(
+        default=(), description="The calls made; used=true: the answer rests on it."
+    )
+    phase: str = Field(default="", description="What a run that has not ended does now.")
+    queue_position: int = Field(default=0, description="Runs that come first.")
+    usage: Usage = Usage()
+    next_step: str = Field(default="", description="What to do now.")
+
+
+def parameter_view(name: str, parameter: Parameter, *, required: bool) -> ParameterView:
+    """Return the view of a parameter under the name that a call gives it."""
+    return ParameterView(
+        name=name,
+        type=parameter.type,
+        required=required,
+        description=plain(parameter.description),
+        default=parameter.default,
+        allowed=parameter.enum,
+    )
+
+
+def parameter_views(api: Api) -> tuple[ParameterView, ...]:
+    """Return the views of an API's parameters, required ones first."""
+    return tuple(
+        parameter_view(name, one, required=one in api.required)
+        for name, one in parameter_keys(api).items()
+    )
+
+
+def api_view(api: Api) -> ApiView:
+    """Return the view of an API."""
+    return ApiView(
+        id=api.id,
+        name=plain(api.name),
+        tool=plain(api.tool),
+        category=api.category,
+        description=plain(api.description),
+        tool_description=plain(api.tool_description),
+        method=api.method,
+        parameters=parameter_views(api),
+        example={
+            name: example_value(one)
+            for name, one in parameter_keys(api).items()
+            if one in api.required
+        },
+    )
+
+
+def example_value(parameter: Parameter) -> Any:
+    """Return a value of the right type: the default, an allowed one, or a plain stand-in."""
+    if parameter.default not in ("", None):
+        return parameter.default
+    if parameter.enum:
+        return parameter.enum[0]
+    kind = parameter.type.upper()
+    return {"NUMBER": 1, "INTEGER": 1, "BOOLEAN": True, "ARRAY": [], "OBJECT": {}}.get(kind, "…")
+
+
+def hit_view(hit: Hit, detail: Detail) -> HitView:
+    """Return the view of a hit with as much as ``detail`` asks for."""
+    if detail == "names":
+        return HitView(id=hit.api.id, score=round(hit.score, 4))
+    full = detail == "full"
+    text = hit.api.description or hit.api.tool_description
+    return HitView(
+        id=hit.api.id,
+        score=round(hit.score, 4),
+        description=plain(text) if full else one_line(text, SUMMARY_LIMIT),
+        required=tuple(
+            name for name, one in parameter_keys(hit.api).items() if one in hit.api.required
+        ),
+        why=why(hit),
+        parameters=parameter_views(hit.api) if full else (),
+    )
+
+
+def why(hit: Hit) -> str:
+    """Say in a few words what a hit rests on."""
+    parts = []
+    if hit.matched_words:
+        parts.append("words: " + ", ".join(hit.matched_words))
+    if hit.similarity is not None:
+        parts.append(f"meaning: {hit.similarity:.2f}")
+    if hit.clause:
+        parts.append(f"for: {one_line(hit.clause, 80)}")
+    return "; ".join(parts)
+
+
+def search_view(result: SearchResult, detail: Detail) -> SearchView:
+    """Return the view of a search."""
+    return SearchView(
+        query=result.query,
+        hits=tuple(hit_view(hit, detail) for hit in result.hits),
+        nothing_fits=result.nothing_fits,
+        nearest_categories=tuple(result.nearest_categories),
+        degraded=bool(result.degraded),
+    )
+
+
+def call_view(result: CallResult) -> CallView:
+    """Return the view of a call; a very long response is cut to text."""
+    response, cut = shorten(result.response, RESPONSE_LIMIT)
+    return CallView(
+        id=result.api_id,
+        arguments=result.arguments,
+        ok=result.ok,
+        status=result.status,
+        response=response,
+        error=plain(result.error),
+        source=result.source,
+        seconds=round(result.seconds, 4),
+        truncated=cut,
+    )
+
+
+def run_view(run: Run, position: int) -> RunView:
+    """Return the view of a run as it is now."""
+    view = RunView(run_id=run.id, status=run.status, usage=run.usage, queue_position=position)
+    if run.live:
+        view.phase = phase(run, position)
+        view.next_step = f'call get_run with run_id "{run.id}" to wait for the answer'
+    elif outcome := run.outcome:
+        view.answer, view.reason = plain(outcome.answer), plain(outcome.reason)
+        view.evidence = tuple(_short_evidence(one) for one in outcome.evidence)
+        if outcome.status != "answered":
+            view.next_step = _NEXT_STEPS[outcome.status]
+    else:
+        view.reason = plain(run.error) or "stopped before it began"
+        view.next_step = run.hint
+    return view
+
+
+_NEXT_STEPS = {
+    "partial": "raise max_seconds, max_calls or max_tokens, or go on with call_api",
+    "gave_up": "rephrase the task, or use search_apis and call_api step by step",
+    "cancelled": "start again with solve_task if the answer is still needed",
+}
+
+
+def phase(run: Run, position: int) -> str:
+    """Say in one line what a run does now."""
+    if run.status == "queued":
+        return f"waiting: {position} run{'s' * (position != 1)} first"
+    for event in reversed(run.events):
+        match event.kind:
+            case "thought":
+                return f"thinking: {one_line(event.text, 120)}"
+            case "call":
+                return f"calling {event.api_id}"
+            case "observation":
+                return f"reading an answer (status {event.status})"
+            case "backtrack":
+                return f"trying another way: {one_line(event.reason, 80)}"
+            case "candidates":
+                return f"thinking with {len(event.api_ids)} APIs at hand"
+            case _:
+                continue
+    return "loading the catalog and the model"
+
+
+def shorten(response: Any, limit: int) -> tuple[Any, bool]:
+    """Return a response as it is, or the head of its JSON text when that is over the limit."""
+    text = response if isinstance(response, str) else json.dumps(response, ensure_ascii=False)
+    if len(text) <= limit:
+        return response, False
+    return f"{text[:limit]}… ({len(text):,} characters in all)", True
+
+
+def _short_evidence(evidence: Evidence) -> Evidence:
+    response, cut = shorten(evidence.response, EVIDENCE_LIMIT)
+    return evidence.model_copy(update={"response": response}) if cut else evidence

@@ -1,0 +1,235 @@
+"""The one place where the parts are put together: settings in, registry, caller, solver out.
+
+The command line and the MCP server both work at this bench. Every part is built when it is first
+needed, once, whoever asks and from whichever thread; what nobody needs is never imported.
+"""
+
+from __future__ import annotations
+
+import difflib
+import threading
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from toolsrv_registry.errors import DataError, NotFoundError
+
+if TYPE_CHECKING:  # downhill imports, kept out of start-up
+    from toolsrv.settings import Settings
+    from toolsrv_registry.api import Api, Catalog
+    from toolsrv_registry.registry import Registry
+    from toolsrv_registry.retriever import SearchResult
+    from toolsrv_runtime.calls.caller import Caller
+    from toolsrv_runtime.engine.base import Engine
+    from toolsrv_runtime.profile import Profile
+    from toolsrv_runtime.solve import SolveOptions, Solver
+
+T = TypeVar("T")
+Progress = Callable[[int, int], None]
+
+
+class Once(Generic[T]):
+    """A part that is built on the first ``get``; a failed build is tried again next time."""
+
+    def __init__(self, build: Callable[[], T]) -> None:
+        self._build = build
+        self._lock = threading.Lock()
+        self._part: T | None = None
+
+    def get(self) -> T:
+        """Return the part; concurrent callers wait for the one that builds it."""
+        with self._lock:
+            if self._part is None:
+                self._part = self._build()
+            return self._part
+
+    @property
+    def ready(self) -> bool:
+        """Whether the part is built."""
+        return self._part is not None
+
+
+class Workbench:
+    """The parts of toolsrv for one set of settings. Methods block; call them in a thread."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        load_engine: Callable[[], tuple[Engine, Profile]] | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        """Take the settings; ``load_engine`` stands in for the model that they name."""
+        self.settings = settings
+        self._progress = progress
+        self._registry: Once[Registry] = Once(self._open_registry)
+        self._indexed: Once[Registry] = Once(self._build_index)
+        self._engine: Once[tuple[Engine, Profile]] = Once(load_engine or self._load_engine)
+        self._caller: Once[Caller] = Once(_default_caller)
+
+    def registry(self) -> Registry:
+        """Return the open registry; its index may be old or missing.
+
+        Raises:
+            DataError: The data folder or what is in it cannot be used.
+        """
+        return self._registry.get()
+
+    def searchable(self) -> Registry:
+        """Return the open registry with an index that fits the catalogs, built where needed.
+
+        Raises:
+            DataError: The data folder or what is in it cannot be used.
+            BusyError: Another process holds the index for too long.
+        """
+        return self._indexed.get()
+
+    def caller(self) -> Caller:
+        """Return the caller; it belongs to the event loop that first uses it."""
+        return self._caller.get()
+
+    def solver(self) -> Solver:
+        """Return a solver on the model of the settings.
+
+        Raises:
+            DataError: The model, the data folder or what is in it cannot be used.
+        """
+        from toolsrv_runtime.solve import Solver
+
+        registry = self.searchable()
+        engine, profile = self._engine.get()
+        return Solver(
+            retriever=registry.retriever, engine=engine, profile=profile, caller=self.caller()
+        )
+
+    def options(self, **given: Any) -> SolveOptions:
+        """Return the solve's options: what is given (not ``None``), else the settings.
+
+        ``max_seconds``, ``max_calls`` and ``max_tokens`` are the budget.
+        """
+        from toolsrv_runtime.outcome import Limits
+        from toolsrv_runtime.solve import SolveOptions
+
+        value = self.settings.model_dump() | {k: v for k, v in given.items() if v is not None}
+        return SolveOptions(
+            strategy=value["strategy"],
+            width=value["width"],
+            depth=value["depth"],
+            candidates=value["candidates"],
+            seed=value["seed"],
+            category=value.get("category"),
+            limits=Limits(
+                seconds=value["max_seconds"], calls=value["max_calls"], tokens=value["max_tokens"]
+            ),
+        )
+
+    def search(
+        self, text: str, limit: int, *, category: str | None = None, tool: str | None = None
+    ) -> SearchResult:
+        """Return the APIs that fit a text, best first.
+
+        Raises:
+            NotFoundError: No such category or tool.
+        """
+        self.check_category(category)
+        self.check_tool(tool)
+        return self.searchable().retriever.search(text, limit, category=category, tool=tool)
+
+    def api(self, api_id: str) -> Api:
+        """Return one API.
+
+        Raises:
+            NotFoundError: No such API; the hint names similar ids.
+        """
+        store = self.registry().store
+        api = store.get(api_id)
+        if api is None:
+            raise _unknown("API", api_id, (one.id for one in store.apis()), "toolsrv search TEXT")
+        return api
+
+    def catalog(self, name: str) -> str:
+        """Return the name when there is such a catalog; raise NotFoundError otherwise."""
+        known = [one.name for one in self.registry().store.catalogs()]
+        if name not in known:
+            raise _unknown("catalog", name, known, "toolsrv catalog list")
+        return name
+
+    def domains(self) -> tuple[str, ...]:
+        """Return the categories of the catalogs in use, without opening the store."""
+        return tuple(sorted({tool.category for one in load_catalogs() for tool in one.tools}))
+
+    def check_category(self, name: str | None) -> None:
+        """Raise NotFoundError when a category is named that no API has."""
+        known = self.registry().store.categories() if name is not None else ()
+        if name is not None and name not in known:
+            raise _unknown("category", name, known, f"known: {', '.join(known)}")
+
+    def check_tool(self, name: str | None) -> None:
+        """Raise NotFoundError when a tool is named that does not exist."""
+        if name is None:
+            return
+        known = {tool.name for tool in self.registry().store.tools()}
+        if name not in known:
+            raise _unknown("tool", name, known, "toolsrv catalog show")
+
+    def warm(self) -> None:
+        """Build what the first request will need; a large model is left for when it is used."""
+        self.searchable()
+        model = self.settings.model
+        if model is None or (model.is_file() and model.stat().st_size <= WARM_MODEL_BYTES):
+            self._engine.get()
+
+    async def aclose(self) -> None:
+        """Let go of what is open."""
+        if self._caller.ready:
+            await self._caller.get().aclose()
+
+    def _open_registry(self) -> Registry:
+        from toolsrv_registry.registry import Registry
+
+        folder = self.settings.data_dir
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataError(
+                f"cannot use the data folder {folder}: {error.strerror or error}",
+                hint="name another folder with --data-dir or TOOLSRV_DATA_DIR",
+            ) from error
+        return Registry.open(folder, load_catalogs(), chroma_url=self.settings.chroma_url or None)
+
+    def _build_index(self) -> Registry:
+        registry = self.registry()
+        registry.ensure_index(self._progress)
+        return registry
+
+    def _load_engine(self) -> tuple[Engine, Profile]:
+        from toolsrv_runtime.models import load_engine
+
+        path = self.settings.model
+        if path is not None and not path.exists():
+            raise NotFoundError(
+                f"model file {path} does not exist",
+                hint="name a GGUF file with --model, or leave it out for the one that ships",
+            )
+        return load_engine(path, threads=self.settings.threads or None)
+
+
+WARM_MODEL_BYTES = 64 * 1024 * 1024
+
+
+def load_catalogs() -> tuple[Catalog, ...]:
+    """Return the catalogs in use: so far the one that ships."""
+    from toolsrv_catalogs.offline import load_offline_catalog
+
+    return (load_offline_catalog(),)
+
+
+def _default_caller() -> Caller:
+    from toolsrv_runtime.calls.caller import default_caller
+
+    return default_caller()
+
+
+def _unknown(kind: str, name: str, known: Iterable[str], where: str) -> NotFoundError:
+    near = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"see {where}"
+    return NotFoundError(f"unknown {kind} {name[:120]!r}", hint=hint)
