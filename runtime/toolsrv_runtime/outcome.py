@@ -132,12 +132,7 @@ class BudgetEvent(_Frozen):
 
 
 Event = Annotated[
-    CandidatesEvent
-    | ThoughtEvent
-    | CallEvent
-    | ObservationEvent
-    | BacktrackEvent
-    | BudgetEvent,
+    CandidatesEvent | ThoughtEvent | CallEvent | ObservationEvent | BacktrackEvent | BudgetEvent,
     Field(discriminator="kind"),
 ]
 

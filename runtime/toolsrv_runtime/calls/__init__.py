@@ -1,0 +1,1 @@
+"""From an API and arguments to a response with its provenance."""

@@ -1,0 +1,1 @@
+"""What continues a prompt: the Engine port and its implementations."""

@@ -1,0 +1,101 @@
+"""The Engine port: prefix in, constrained continuation out.
+
+An engine knows tokens, logits and grammars. It does not know conversations, functions or trees:
+a format writes the prompt and reads the reply. All methods block; callers use a worker thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from toolsrv_runtime.stop import Stop
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a prompt.
+
+    ``special`` text comes from a format and may spell control tokens; other text is data (task,
+    observation, catalog) whose control tokens stay plain characters. ``tokens`` are known for
+    text that the engine wrote itself, so that the next prompt repeats them exactly.
+    """
+
+    text: str
+    special: bool = False
+    tokens: tuple[int, ...] | None = None
+
+
+Prompt = tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How tokens are drawn; ``temperature`` 0 is greedy and needs no seed."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One continuation.
+
+    ``finish``: ``grammar`` (complete), ``length`` (``max_tokens`` reached), ``stopped`` (Stop was
+    set). Token counts are per call; ``evaluated`` leaves out the prefix that was already cached.
+    """
+
+    text: str
+    tokens: tuple[int, ...]
+    finish: Literal["grammar", "length", "stopped"]
+    prompt_tokens: int
+    evaluated: int
+    forced: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Natural-log probabilities of alternative continuations, and what computing them cost."""
+
+    values: tuple[float, ...]
+    prompt_tokens: int
+    evaluated: int
+
+
+class Engine(Protocol):
+    """Something that continues prompts. Not reentrant: one call at a time, any thread."""
+
+    @property
+    def name(self) -> str:
+        """The model's name, for records."""
+
+    @property
+    def context(self) -> int:
+        """How many tokens prompt and reply may have together."""
+
+    def count(self, prompt: Prompt) -> int:
+        """Return the prompt's length in tokens."""
+
+    def generate(
+        self,
+        prompt: Prompt,
+        *,
+        grammar: str,
+        max_tokens: int,
+        sampling: Sampling = Sampling(),
+        stop: Stop | None = None,
+    ) -> Reply:
+        """Continue ``prompt`` inside ``grammar`` (llguidance's Lark dialect).
+
+        Raises:
+            ContextError: the prompt leaves no room for a reply.
+            GrammarError: the grammar does not compile.
+        """
+
+    def score(self, prompt: Prompt, options: Sequence[str]) -> Scores:
+        """Return log P(option | prompt) of each option's tokens."""
+
+    def close(self) -> None:
+        """Free the model."""

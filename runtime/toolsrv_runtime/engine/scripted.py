@@ -1,0 +1,67 @@
+"""A public fake engine: replies from a list, as slowly as a test wants.
+
+For tests of everything above the engine. It ignores the grammar and counts whitespace-separated
+words as tokens; the last reply is repeated for ever when ``loop`` is set.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from toolsrv_runtime.engine.base import Prompt, Reply, Sampling, Scores
+from toolsrv_runtime.errors import ModelError
+from toolsrv_runtime.stop import Stop
+
+
+class ScriptedEngine:
+    """Says ``replies`` in order; ``seconds`` is how long each reply takes, ended early by Stop."""
+
+    name = "scripted"
+    context = 8192
+
+    def __init__(self, replies: Sequence[str], *, seconds: float = 0.0, loop: bool = False) -> None:
+        self._replies = list(replies)
+        self._seconds = seconds
+        self._loop = loop
+        self._next = 0
+        self.prompts: list[str] = []
+
+    def count(self, prompt: Prompt) -> int:
+        """Return the number of words."""
+        return sum(len(piece.text.split()) for piece in prompt)
+
+    def generate(
+        self,
+        prompt: Prompt,
+        *,
+        grammar: str,  # noqa: ARG002 - part of the port
+        max_tokens: int,  # noqa: ARG002
+        sampling: Sampling = Sampling(),  # noqa: ARG002, B008 - frozen
+        stop: Stop | None = None,
+    ) -> Reply:
+        """Return the next reply.
+
+        Raises:
+            ModelError: the script is over.
+        """
+        self.prompts.append("".join(piece.text for piece in prompt))
+        words = self.count(prompt)
+        end = time.monotonic() + self._seconds
+        while time.monotonic() < end:
+            if stop is not None and stop.is_set():
+                return Reply("", (), "stopped", words, words, 0)
+            time.sleep(0.005)
+        if self._next >= len(self._replies):
+            raise ModelError("the script is over", hint="give the scripted engine more replies")
+        text = self._replies[self._next]
+        if not (self._loop and self._next == len(self._replies) - 1):
+            self._next += 1
+        return Reply(text, tuple(range(len(text.split()))), "grammar", words, words, 0)
+
+    def score(self, prompt: Prompt, options: Sequence[str]) -> Scores:
+        """Find all options equally likely."""
+        return Scores(tuple(0.0 for _ in options), self.count(prompt), 0)
+
+    def close(self) -> None:
+        """Do nothing."""

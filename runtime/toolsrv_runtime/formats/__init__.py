@@ -1,0 +1,1 @@
+"""How a conversation is written for a model: one module per format."""

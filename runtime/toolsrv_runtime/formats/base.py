@@ -1,0 +1,99 @@
+"""The Format port: from what has happened on a path to the model's next move.
+
+A format owns prompt text, grammar and the reading of replies. It asks an engine, and knows
+nothing of trees, APIs' hosts or budgets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from toolsrv_registry.api import Api
+from toolsrv_registry.functions import Function
+from toolsrv_runtime.engine.base import Prompt, Reply, Scores
+from toolsrv_runtime.stop import Stop
+
+FINISH = "Finish"
+
+Prior = Callable[[str, Sequence[Api]], Sequence[float]]
+"""How well each API fits a piece of text, each in [0, 1]: the retriever's view."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A model's reply. ``arguments`` is the JSON text; ``pieces`` is how it stands in a prompt."""
+
+    thought: str | None
+    function: str
+    arguments: str
+    pieces: Prompt = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A move and what came of it; ``response`` is the API's own value, ``ok`` its success."""
+
+    move: Move
+    observation: str
+    ok: bool
+    response: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a format may know: the task, the offered functions, the path, what was tried here."""
+
+    task: str
+    functions: tuple[Function, ...]
+    path: tuple[Step, ...] = ()
+    tried: tuple[Step, ...] = ()
+
+
+@dataclass(slots=True)
+class Meter:
+    """Adds up what engine calls cost."""
+
+    replies: int = 0
+    prompt_tokens: int = 0
+    evaluated: int = 0
+    generated: int = 0
+    forced: int = 0
+
+    def reply(self, reply: Reply) -> Reply:
+        """Count a generation and hand it on."""
+        self.prompt_tokens += reply.prompt_tokens
+        self.evaluated += reply.evaluated
+        self.generated += len(reply.tokens)
+        self.forced += reply.forced
+        return reply
+
+    def scores(self, scores: Scores) -> Scores:
+        """Count a scoring and hand it on."""
+        self.prompt_tokens += scores.prompt_tokens
+        self.evaluated += scores.evaluated
+        return scores
+
+
+class Interrupted(Exception):  # noqa: N818 - not an error: the wish of the caller
+    """Stop was set in the middle of a reply."""
+
+
+class Format(Protocol):
+    """One conversation format bound to one engine."""
+
+    @property
+    def name(self) -> str:
+        """The format's name, for records."""
+
+    def observation(self, response: Any, error: str) -> str:
+        """Return a response as the model reads it: cleaned, capped, marked as an error if so."""
+
+    def propose(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | str:
+        """Return the next move, or the reason why the model gave none. Blocks.
+
+        Raises:
+            Interrupted: ``stop`` was set before the reply was complete.
+            ContextError: the conversation does not fit the model any more.
+        """

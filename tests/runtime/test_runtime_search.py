@@ -1,0 +1,160 @@
+"""The tree search against the reference's runs (vectors: dfsdt_search, cot_search)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolsrv_runtime.search.chain import react
+from toolsrv_runtime.search.dfsdt import Act, Findings, Left, Observed, Rules, Think, dfsdt
+from toolsrv_runtime.search.tree import Code
+
+GROUPS = json.loads((Path(__file__).parent / "data" / "search_vectors.json").read_text())["groups"]
+ANSWER = json.dumps({"return_type": "give_answer", "final_answer": "42"})
+GIVE_UP = json.dumps({"return_type": "give_up_and_restart"})
+
+
+@dataclass(frozen=True)
+class Said:
+    thought: str | None
+    function: str
+    arguments: str
+
+
+CALL = Said("t", "f", "{}")
+BARE = Said(None, "f", "{}")
+DONE = Said("t", "Finish", ANSWER)
+QUIT = Said("t", "Finish", GIVE_UP)
+BAD = Said("t", "Finish", "{}")
+UNKNOWN = Said("t", "nope", "{}")
+TEXT = Said("t", "", "")
+
+Script = tuple[list[Said | str], Said | str | None, dict[str, Any]]
+SCRIPTS: dict[str, Script] = {
+    "success_first_chain": ([CALL, CALL, DONE], None, {}),
+    "give_up_after_one_call_then_answer": ([CALL, QUIT, DONE], None, {}),
+    "give_up_depth2_then_answer": ([CALL, CALL, QUIT, DONE], None, {}),
+    "always_same_call_with_thought": ([], CALL, {}),
+    "always_same_call_no_thought": ([], BARE, {}),
+    "always_give_up_after_call": ([CALL], QUIT, {}),
+    "query_budget_5": ([], CALL, {"max_replies": 5}),
+    "hallucinated_then_answer": ([UNKNOWN, DONE], None, {}),
+    "llm_error_always": ([], "the model failed", {}),
+    "thought_only_then_call": (
+        [TEXT, BARE, Said(None, "Finish", ANSWER)],
+        None,
+        {},
+    ),
+    "answer_2_requested": ([CALL, DONE], DONE, {"answers": 2}),
+    "bad_finish_args_then_answer": ([BAD, DONE], None, {}),
+    "width3_fail_twice_then_answer": ([CALL, QUIT, CALL, QUIT, DONE], None, {"width": 3}),
+    "service_error_code12_then_answer": ([Said("t", "broken", "{}"), DONE], None, {}),
+    "width1_always_same_call_with_thought": ([], CALL, {"width": 1}),
+    "query_budget_200_no_thought_depth50": ([], BARE, {"depth": 50}),
+}
+
+
+def _observe(move: Said) -> Observed:
+    if move.function == "Finish":
+        kind = json.loads(move.arguments).get("return_type")
+        codes = {"give_answer": Code.ANSWER, "give_up_and_restart": Code.GIVE_UP}
+        return Observed(codes.get(kind, Code.BAD_FINISH), kind or "")
+    if move.function == "nope":
+        return Observed(Code.UNKNOWN_FUNCTION, "")
+    return Observed(Code.ERROR if move.function == "broken" else Code.OK, "seen")
+
+
+def _drive(script: Script, *, chains: int = 0) -> tuple[int, Findings, int]:
+    """Run a search on scripted replies; return its value, findings and model calls."""
+    first, forever, rules = script
+    said: Iterator[Said | str] = iter(first)
+    findings = Findings()
+    options = Rules(**rules)
+    search = react(findings, options, chains=chains) if chains else dfsdt(findings, options)
+    answer: Any = None
+    calls = 0
+    while True:
+        try:
+            wish = search.send(answer)
+        except StopIteration as end:
+            return int(end.value), findings, calls
+        match wish:
+            case Think():
+                calls += 1
+                answer = next(said, forever)
+                assert answer is not None, "the search asked for more than the script has"
+            case Act(node):
+                assert isinstance(node.move, Said)
+                answer = _observe(node.move)
+            case Left():
+                answer = None
+
+
+@pytest.mark.parametrize("case", GROUPS["dfsdt_search"]["cases"], ids=lambda c: c["case"])
+def test_dfsdt_runs_as_the_reference_does(case: dict[str, Any]) -> None:
+    returned, findings, calls = _drive(SCRIPTS[case["case"]])
+    nodes = list(findings.tree.walk())
+    assert returned == case["returned"]
+    assert (calls, findings.replies) == (case["llm_calls"], case["query_count"])
+    assert len(nodes) == case["tree_size"]
+    assert max(n.depth for n in nodes) + 1 == case["max_length"]
+    assert len(findings.answers) == case["n_terminal"]
+    assert len(findings.give_ups) == case["n_give_up"]
+    if case["preorder_nodes"] is not None:
+        letters = {"Thought": "T", "Action": "A", "Action Input": "I"}
+        ours = [
+            [
+                n.order,
+                letters[n.kind],
+                n.depth,
+                n.pruned,
+                n.finished,
+                None if n.code is None else int(n.code),
+                len(n.children),
+            ]
+            for n in nodes
+        ]
+        assert ours == case["preorder_nodes"]
+
+
+def test_a_chain_ends_at_the_depth_limit_after_four_rounds() -> None:
+    case = next(c for c in GROUPS["cot_search"]["cases"] if c["case"] == "cot1_depth_limit")
+    _, findings, calls = _drive(([], CALL, {}), chains=1)
+    assert calls == case["llm_calls"]
+    assert [max(n.depth for n in findings.tree.walk())] == case["chain_lengths"]
+
+
+def test_a_second_chain_starts_afresh_and_can_win() -> None:
+    _, findings, calls = _drive(([CALL, QUIT, DONE], None, {}), chains=2)
+    assert calls == 3
+    assert len(findings.answers) == 1
+    assert len(findings.tree.root.children) == 2
+
+
+def test_a_give_up_as_first_move_costs_one_child_when_the_root_is_retried() -> None:
+    returned, findings, calls = _drive(([QUIT, DONE], None, {"retry_root": True}))
+    assert (returned, calls, len(findings.answers)) == (10_000, 2, 1)
+    returned, _, calls = _drive(([QUIT], None, {}))
+    assert (returned, calls) == (1, 1)
+
+
+MOVES = st.sampled_from([CALL, BARE, DONE, QUIT, BAD, UNKNOWN, TEXT, "the model failed"])
+
+
+@given(st.lists(MOVES, max_size=40), st.integers(1, 3), st.integers(1, 12))
+def test_every_search_ends_within_its_reply_limit(
+    moves: list[Said | str], width: int, depth: int
+) -> None:
+    script = (moves, CALL, {"width": width, "depth": depth, "max_replies": 60})
+    _, findings, calls = _drive(script)
+    assert calls <= 60
+    ids = [n.id for n in findings.tree.walk()]
+    assert sorted(ids) == list(range(len(ids)))
+    assert len(findings.answers) <= 1
