@@ -1,0 +1,173 @@
+"""One SQLite file, opened safely: WAL, busy timeout, migrations, errors in our own terms.
+
+Every statement of the store runs through ``Database``. One connection serves all threads of a
+process behind a lock; other processes work on the same file at the same time (readers never wait
+for a writer, a second writer waits up to ``BUSY_SECONDS``). A change is one transaction: a
+process that dies in the middle leaves the old state. Knows nothing about APIs.
+
+Errors: DataError for a file that is damaged, foreign, unreadable, full or written by a newer
+toolsrv; BusyError when another process holds the file for too long.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+from toolsrv_registry.errors import BusyError, DataError, ToolsrvError
+
+BUSY_SECONDS = 20.0
+APPLICATION_ID = 0x746F6F6C  # "tool"
+
+Migration = Callable[[sqlite3.Connection], None]
+
+
+class Database:
+    """An open SQLite file. ``Database.open`` makes one; close it or use it as a context."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self._lock = threading.RLock()
+        self.path = path
+
+    @classmethod
+    def open(cls, path: Path, migrations: Sequence[Migration]) -> Self:
+        """Open or create the file and bring it to the newest version."""
+        with _translated(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            connection = sqlite3.connect(
+                path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+        try:
+            with _translated(path):
+                connection.row_factory = sqlite3.Row
+                _use_wal(connection)
+                connection.execute("PRAGMA synchronous = NORMAL")
+                connection.execute("PRAGMA foreign_keys = ON")
+                _migrate(connection, path, migrations)
+        except ToolsrvError:
+            connection.close()
+            raise
+        return cls(connection, path)
+
+    def read(
+        self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()
+    ) -> list[sqlite3.Row]:
+        """Run one query and return all rows."""
+        with self._lock, _translated(self.path):
+            return self._connection.execute(sql, parameters).fetchall()
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection inside one transaction; an exception undoes all of it."""
+        with self._lock, _translated(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                # A full disk ends the transaction by itself.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def close(self) -> None:
+        """Close the file. Twice is fine."""
+        with self._lock:
+            self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch to WAL. SQLite does not wait for a lock here, so two first openers meet."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+def _migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[Migration]) -> None:
+    if _version(connection) == len(migrations):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have migrated while this one waited for the lock.
+        version = _version(connection)
+        _check_version(connection, path, version, len(migrations))
+        for migration in migrations[version:]:
+            migration(connection)
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {len(migrations)}")
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _check_version(connection: sqlite3.Connection, path: Path, version: int, known: int) -> None:
+    if version > known:
+        raise DataError(
+            f"{path} was written by a newer toolsrv (version {version}, this one knows {known})",
+            hint="upgrade toolsrv, or set another data directory",
+        )
+    foreign = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if version == 0 and foreign:
+        raise DataError(f"{path} is another program's database", hint="set another data directory")
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+@contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    """Turn SQLite's and the file system's errors into ours, each with what to do next."""
+    try:
+        yield
+    except sqlite3.ProgrammingError:
+        # Use after close and wrong statements are our own mistakes, not the user's.
+        raise
+    except sqlite3.DatabaseError as error:
+        raise _explained(path, error) from error
+    except OSError as error:
+        raise DataError(
+            f"cannot use {path}: {error.strerror}", hint="set another data directory"
+        ) from error
+
+
+def _explained(path: Path, error: sqlite3.DatabaseError) -> ToolsrvError:
+    code = (error.sqlite_errorcode or 0) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return BusyError(
+            f"{path} is in use by another process", hint="try again when it has finished"
+        )
+    if code == sqlite3.SQLITE_FULL:
+        return DataError(f"no space left for {path}", hint="free some disk space and repeat")
+    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
+        return DataError(
+            f"cannot write {path}: {error}",
+            hint="check its permissions, or set another data directory",
+        )
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return DataError(
+            f"{path} is damaged: {error}",
+            hint="move it away and import the catalogs again; the index is rebuilt by itself",
+        )
+    return DataError(f"{path}: {error}", hint="run `toolsrv doctor`")

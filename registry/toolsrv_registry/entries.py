@@ -1,0 +1,92 @@
+"""What the store tells about its contents: small frozen records, no behaviour."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Changes(BaseModel):
+    """What putting a catalog changed: API ids, each in the catalog's order."""
+
+    model_config = ConfigDict(frozen=True)
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    unchanged: int = 0
+
+
+class CatalogEntry(BaseModel):
+    """A catalog: ``changed`` counts APIs whose text differs from what was accepted."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    enabled: bool
+    tools: int
+    apis: int
+    changed: int
+    content_hash: str
+    updated_at: str
+
+
+class ToolEntry(BaseModel):
+    """A tool of a catalog; ``key`` is its standardised name, ``apis`` their number."""
+
+    model_config = ConfigDict(frozen=True)
+
+    catalog: str
+    category: str
+    key: str
+    name: str
+    description: str
+    home_url: str
+    host: str
+    apis: int
+
+
+class StoreStats(BaseModel):
+    """Totals over the enabled catalogs; ``bytes`` is the size of the file with its log."""
+
+    model_config = ConfigDict(frozen=True)
+
+    catalogs: int
+    tools: int
+    apis: int
+    categories: int
+    bytes: int
+
+
+class Match(BaseModel):
+    """A row of a word search: higher ``score`` is better (BM25 with weighted columns)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    api_id: str
+    document_hash: str
+    score: float
+
+
+class Document(BaseModel):
+    """One text of the vector index and where its APIs belong."""
+
+    model_config = ConfigDict(frozen=True)
+
+    hash: str
+    text: str
+    category: str
+    tool_key: str
+
+
+class IndexPointer(BaseModel):
+    """The finished vector collection of an encoder at a place."""
+
+    model_config = ConfigDict(frozen=True)
+
+    place: str
+    encoder: str
+    encoder_digest: str
+    collection: str
+    content_hash: str
+    documents: int
+    built_at: str

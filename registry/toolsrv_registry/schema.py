@@ -1,0 +1,92 @@
+"""The tables of the registry's SQLite file, one migration per version.
+
+``apis`` has one row per API and catalog; ``words`` is its FTS5 index (same rowid) over
+preprocessed words, stemmed by SQLite's porter tokenizer; ``visible`` is what a search may find:
+APIs of enabled catalogs, and of several with one id only that of the first catalog. ``indexes``
+points to the finished vector collection per place and encoder.
+
+Add a migration, never change one that has shipped.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from toolsrv_registry.database import Migration
+
+_FIRST = (
+    """
+    CREATE TABLE catalogs (
+        number INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE,
+        enabled INTEGER NOT NULL DEFAULT 1,
+        content_hash TEXT NOT NULL,
+        updated_at TEXT NOT NULL
+    ) STRICT
+    """,
+    """
+    CREATE TABLE tools (
+        catalog INTEGER NOT NULL REFERENCES catalogs ON DELETE CASCADE,
+        position INTEGER NOT NULL,
+        category TEXT NOT NULL,
+        key TEXT NOT NULL,
+        name TEXT NOT NULL,
+        description TEXT NOT NULL,
+        home_url TEXT NOT NULL,
+        host TEXT NOT NULL,
+        PRIMARY KEY (catalog, position)
+    ) STRICT, WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE apis (
+        number INTEGER PRIMARY KEY,
+        catalog INTEGER NOT NULL REFERENCES catalogs ON DELETE CASCADE,
+        position INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        category TEXT NOT NULL,
+        tool_key TEXT NOT NULL,
+        content_hash TEXT NOT NULL,
+        accepted_hash TEXT NOT NULL,
+        document_hash TEXT NOT NULL,
+        document TEXT NOT NULL,
+        UNIQUE (catalog, id)
+    ) STRICT
+    """,
+    "CREATE INDEX apis_by_id ON apis (id, catalog)",
+    "CREATE INDEX apis_by_place ON apis (category, tool_key)",
+    "CREATE INDEX apis_by_document ON apis (document_hash)",
+    """
+    CREATE VIRTUAL TABLE words USING fts5 (
+        name, tool, category, description, parameters,
+        tokenize = "porter unicode61 remove_diacritics 2"
+    )
+    """,
+    """
+    CREATE VIEW visible AS
+    SELECT apis.* FROM apis JOIN catalogs ON catalogs.number = apis.catalog
+    WHERE catalogs.enabled AND NOT EXISTS (
+        SELECT 1 FROM apis AS earlier JOIN catalogs AS first ON first.number = earlier.catalog
+        WHERE earlier.id = apis.id AND earlier.catalog < apis.catalog AND first.enabled
+    )
+    """,
+    """
+    CREATE TABLE indexes (
+        place TEXT NOT NULL,
+        encoder_digest TEXT NOT NULL,
+        encoder TEXT NOT NULL,
+        collection TEXT NOT NULL,
+        content_hash TEXT NOT NULL,
+        documents INTEGER NOT NULL,
+        built_at TEXT NOT NULL,
+        PRIMARY KEY (place, encoder_digest)
+    ) STRICT, WITHOUT ROWID
+    """,
+)
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    for statement in _FIRST:
+        connection.execute(statement)
+
+
+MIGRATIONS: tuple[Migration, ...] = (_create,)

@@ -1,0 +1,437 @@
+"""The catalogs on disk: APIs, a word index over them, hashes, and the index pointers.
+
+One SQLite file, safe for several threads and processes. With n APIs in all and m of them
+matching a search: ``get`` O(log n); ``put_catalog`` O(size of the catalog), writing only what
+changed; ``match`` O(m log m); ``content_hash`` O(n) when a catalog has changed since, else O(1);
+listings O(rows returned).
+
+The same API id may occur in several catalogs. Each keeps its row; unless a catalog is named, an
+id means the API of the first enabled catalog that has it (catalogs are ordered by when they were
+first put). Knows nothing about vectors beyond the pointer to their collection.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Self
+
+from toolsrv_registry import documents, names
+from toolsrv_registry.api import Api, Catalog
+from toolsrv_registry.database import Database
+from toolsrv_registry.entries import (
+    CatalogEntry,
+    Changes,
+    Document,
+    IndexPointer,
+    Match,
+    StoreStats,
+    ToolEntry,
+)
+from toolsrv_registry.errors import DataError, NotFoundError
+from toolsrv_registry.nearby import listed, nearest, short
+from toolsrv_registry.schema import MIGRATIONS
+from toolsrv_registry.store_rows import delete_apis, put_api, put_catalog_row, put_tools
+from toolsrv_registry.words import words
+
+# bm25 weights of name, tool, category, description, parameters; found on ToolBench's development
+# queries.
+_MATCH = """
+    SELECT id AS api_id, document_hash, -bm25(words, 4.0, 4.0, 1.0, 2.0, 0.5) AS score
+    FROM words JOIN visible ON visible.number = words.rowid
+    WHERE words MATCH :query
+    AND (:category IS NULL OR visible.category = :category)
+    AND (:tool IS NULL OR tool_key = :tool)
+    ORDER BY score DESC, id LIMIT :limit
+"""
+_APIS = """
+    SELECT document FROM {source}
+    WHERE (:catalog IS NULL OR catalog = :catalog)
+    AND (:category IS NULL OR category = :category) AND (:tool IS NULL OR tool_key = :tool)
+    ORDER BY catalog, position LIMIT :limit OFFSET :offset
+"""
+_TOOLS = """
+    SELECT catalogs.name AS catalog, tools.category, key, tools.name, description, home_url, host,
+    (SELECT count(*) FROM apis WHERE apis.catalog = tools.catalog
+        AND apis.category = tools.category AND apis.tool_key = tools.key) AS apis
+    FROM tools JOIN catalogs ON catalogs.number = tools.catalog
+    WHERE CASE WHEN :catalog IS NULL THEN enabled ELSE catalogs.number = :catalog END
+    AND (:category IS NULL OR tools.category = :category)
+    ORDER BY tools.catalog, tools.position
+"""
+_TERM_LIMIT = 64
+
+
+class Store:
+    """An open registry file; ``Store.open`` makes one."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+        self._hashes: tuple[str, str] = ("", "")
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """Open or create the file.
+
+        Raises DataError (damaged, unreadable, foreign, newer) and BusyError.
+        """
+        return cls(Database.open(path, MIGRATIONS))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def path(self) -> Path:
+        """Where the file lies."""
+        return self._database.path
+
+    # --- catalogs -----------------------------------------------------------------------------
+
+    def put_catalog(self, catalog: Catalog) -> Changes:
+        """Make the stored catalog equal to this one, in one transaction.
+
+        New APIs count as accepted; a changed one keeps the hash that was accepted before, until
+        ``accept``. Raises DataError when the catalog lists an id twice.
+        """
+        twice = [i for i, count in Counter(api.id for api in catalog.apis).items() if count > 1]
+        if twice:
+            raise DataError(
+                f"the catalog {catalog.name!r} lists the API {twice[0]!r} twice",
+                hint="give every API of a catalog its own id",
+            )
+        total = catalog_hash(catalog)
+        if self._catalog_hash(catalog.name) == total:
+            return Changes(unchanged=len(catalog.apis))
+        hashes = {api.id: documents.content_hash(api) for api in catalog.apis}
+        with self._database.write() as db:
+            number = put_catalog_row(db, catalog.name, total)
+            put_tools(db, number, catalog)
+            rows = db.execute("SELECT id, content_hash FROM apis WHERE catalog = ?", [number])
+            old = {row["id"]: row["content_hash"] for row in rows}
+            removed = tuple(i for i in old if i not in hashes)
+            delete_apis(db, number, removed)
+            added: list[str] = []
+            changed: list[str] = []
+            for position, api in enumerate(catalog.apis):
+                if old.get(api.id) == hashes[api.id]:
+                    continue
+                (changed if api.id in old else added).append(api.id)
+                put_api(db, number, position, api, hashes[api.id])
+            order = [(position, number, api.id) for position, api in enumerate(catalog.apis)]
+            db.executemany("UPDATE apis SET position = ? WHERE catalog = ? AND id = ?", order)
+        return Changes(
+            added=tuple(added),
+            changed=tuple(changed),
+            removed=removed,
+            unchanged=len(hashes) - len(added) - len(changed),
+        )
+
+    def remove_catalog(self, name: str) -> int:
+        """Remove a catalog with all its APIs; return how many. Raises NotFoundError."""
+        with self._database.write() as db:
+            number = self._catalog_number(name)
+            ids = [row["id"] for row in db.execute("SELECT id FROM apis WHERE catalog=?", [number])]
+            delete_apis(db, number, ids)
+            db.execute("DELETE FROM catalogs WHERE number = ?", [number])
+        return len(ids)
+
+    def set_enabled(self, name: str, enabled: bool) -> None:
+        """Show or hide a catalog's APIs. Raises NotFoundError."""
+        with self._database.write() as db:
+            number = self._catalog_number(name)
+            db.execute("UPDATE catalogs SET enabled = ? WHERE number = ?", [int(enabled), number])
+
+    def accept(self, name: str) -> int:
+        """Accept the present text of a catalog's APIs; return how many had changed."""
+        with self._database.write() as db:
+            number = self._catalog_number(name)
+            return db.execute(
+                "UPDATE apis SET accepted_hash = content_hash"
+                " WHERE catalog = ? AND accepted_hash <> content_hash",
+                [number],
+            ).rowcount
+
+    def changed(self, name: str) -> list[str]:
+        """Return the ids of a catalog's APIs whose text differs from what was accepted."""
+        rows = self._database.read(
+            "SELECT id FROM apis WHERE catalog = ? AND accepted_hash <> content_hash"
+            " ORDER BY position",
+            [self._catalog_number(name)],
+        )
+        return [row["id"] for row in rows]
+
+    def catalogs(self) -> list[CatalogEntry]:
+        """Return all catalogs in the order in which they were first put."""
+        rows = self._database.read(
+            "SELECT name, enabled, content_hash, updated_at,"
+            " (SELECT count(*) FROM tools WHERE catalog = number) AS tools,"
+            " (SELECT count(*) FROM apis WHERE apis.catalog = catalogs.number) AS apis,"
+            " (SELECT count(*) FROM apis WHERE apis.catalog = catalogs.number"
+            "   AND accepted_hash <> apis.content_hash) AS changed"
+            " FROM catalogs ORDER BY number"
+        )
+        return [CatalogEntry.model_validate(dict(row)) for row in rows]
+
+    # --- APIs ---------------------------------------------------------------------------------
+
+    def get(self, api_id: str, *, catalog: str | None = None) -> Api:
+        """Return one API; raises NotFoundError with the nearest ids in its hint."""
+        if catalog is None:
+            rows = self._database.read("SELECT document FROM visible WHERE id = ?", [api_id])
+        else:
+            rows = self._database.read(
+                "SELECT document FROM apis WHERE id = ? AND catalog = ?",
+                [api_id, self._catalog_number(catalog)],
+            )
+        if not rows:
+            near = self._nearest_ids(api_id)
+            hint = f"did you mean {listed(near)}?" if near else "search for it by task"
+            raise NotFoundError(f"no API has the id {short(api_id)!r}", hint=hint)
+        return Api.model_validate_json(rows[0]["document"])
+
+    def get_many(self, api_ids: Sequence[str]) -> dict[str, Api]:
+        """Return the visible APIs among the ids, by id."""
+        rows = self._database.read(
+            "SELECT id, document FROM visible WHERE id IN (SELECT value FROM json_each(?))",
+            [json.dumps(list(api_ids))],
+        )
+        return {row["id"]: Api.model_validate_json(row["document"]) for row in rows}
+
+    def apis(
+        self,
+        *,
+        catalog: str | None = None,
+        category: str | None = None,
+        tool: str | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> list[Api]:
+        """Return APIs in catalog order: the visible ones, or all of one named catalog.
+
+        Raises NotFoundError for an unknown catalog, category or tool.
+        """
+        place = self._place(category, tool)
+        number = None if catalog is None else self._catalog_number(catalog)
+        rows = self._database.read(
+            _APIS.format(source="visible" if catalog is None else "apis"),
+            {**place, "catalog": number, "limit": -1 if limit is None else limit, "offset": offset},
+        )
+        return [Api.model_validate_json(row["document"]) for row in rows]
+
+    def tools(self, *, catalog: str | None = None, category: str | None = None) -> list[ToolEntry]:
+        """Return the tools of the enabled catalogs, or of one named catalog, in its order."""
+        number = None if catalog is None else self._catalog_number(catalog)
+        rows = self._database.read(
+            _TOOLS, {"catalog": number, "category": self._place(category, None)["category"]}
+        )
+        return [ToolEntry.model_validate(dict(row)) for row in rows]
+
+    def categories(self) -> dict[str, int]:
+        """Return the number of visible APIs per category, sorted by category."""
+        rows = self._database.read(
+            "SELECT category, count(*) AS apis FROM visible GROUP BY category ORDER BY category"
+        )
+        return {row["category"]: row["apis"] for row in rows}
+
+    def stats(self) -> StoreStats:
+        """Return totals over the enabled catalogs."""
+        row = self._database.read(
+            "SELECT (SELECT count(*) FROM catalogs WHERE enabled) AS catalogs,"
+            " (SELECT count(*) FROM tools JOIN catalogs ON number = catalog WHERE enabled) AS tools,"
+            " (SELECT count(*) FROM visible) AS apis,"
+            " (SELECT count(DISTINCT category) FROM visible) AS categories"
+        )[0]
+        files = [self.path, self.path.with_name(self.path.name + "-wal")]
+        size = sum(file.stat().st_size for file in files if file.exists())
+        return StoreStats(**dict(row), bytes=size)
+
+    # --- searching ----------------------------------------------------------------------------
+
+    def match(
+        self,
+        terms: Iterable[str],
+        limit: int,
+        *,
+        category: str | None = None,
+        tool: str | None = None,
+    ) -> list[Match]:
+        """Return the visible APIs with any of the words, best first, equal scores by id.
+
+        Any text is safe as a term: it is quoted, never parsed as a query. The first 64 terms
+        count. Raises NotFoundError for an unknown category or tool.
+        """
+        query = fts_query(terms)
+        if not query or limit < 1:
+            return []
+        rows = self._database.read(
+            _MATCH, {**self._place(category, tool), "query": query, "limit": limit}
+        )
+        return [Match.model_validate(dict(row)) for row in rows]
+
+    def frequency(self, word: str) -> int:
+        """Return how many APIs have a word (any catalog, stemmed as in ``match``)."""
+        query = fts_query([word])
+        if not query:
+            return 0
+        rows = self._database.read("SELECT count(*) AS n FROM words WHERE words MATCH ?", [query])
+        return int(rows[0]["n"])
+
+    def resolve_category(self, name: str) -> str:
+        """Return the stored category for a name in any case or display form.
+
+        Raises NotFoundError with near matches.
+        """
+        known = self.categories()
+        wanted = names.standardize_category(name.strip())
+        for category in known:
+            if category.casefold() == wanted.casefold():
+                return category
+        near = nearest(wanted, known)
+        hint = f"did you mean {listed(near)}?" if near else f"there are {listed(list(known))}"
+        raise NotFoundError(f"no category is called {short(name)!r}", hint=hint)
+
+    def resolve_tool(self, name: str, *, category: str | None = None) -> str:
+        """Return the standardised name of a tool given in any form.
+
+        Raises NotFoundError with near matches.
+        """
+        rows = self._database.read(
+            "SELECT DISTINCT tool_key FROM visible WHERE :category IS NULL OR category = :category",
+            {"category": category},
+        )
+        known = [row["tool_key"] for row in rows]
+        key = names.standardize(name)
+        if key in known:
+            return key
+        near = nearest(key, known)
+        place = f" in {category!r}" if category else ""
+        hint = f"did you mean {listed(near)}?" if near else "list them with `toolsrv catalog list`"
+        raise NotFoundError(f"no tool{place} is called {short(name)!r}", hint=hint)
+
+    # --- for the vector index -----------------------------------------------------------------
+
+    def content_hash(self) -> str:
+        """Return a hash over the texts of all visible APIs: what a vector index depends on."""
+        state = self._state()
+        with self._lock:
+            if self._hashes[0] == state:
+                return self._hashes[1]
+        rows = self._database.read(
+            "SELECT DISTINCT document_hash FROM visible ORDER BY document_hash"
+        )
+        text = "\n".join(row["document_hash"] for row in rows)
+        total = hashlib.sha256(text.encode()).hexdigest()
+        with self._lock:
+            self._hashes = (state, total)
+        return total
+
+    def documents(self) -> list[Document]:
+        """Return the distinct texts of all visible APIs, ordered by hash."""
+        rows = self._database.read(
+            "SELECT document_hash, category, tool_key, document FROM visible"
+            " GROUP BY document_hash ORDER BY document_hash"
+        )
+        return [
+            Document(
+                hash=row["document_hash"],
+                text=documents.document_text(Api.model_validate_json(row["document"])),
+                category=row["category"],
+                tool_key=row["tool_key"],
+            )
+            for row in rows
+        ]
+
+    def ids_of_documents(self, hashes: Sequence[str]) -> dict[str, list[str]]:
+        """Return the ids of the visible APIs behind each document hash."""
+        found: dict[str, list[str]] = {}
+        rows = self._database.read(
+            "SELECT id, document_hash FROM visible"
+            " WHERE document_hash IN (SELECT value FROM json_each(?)) ORDER BY catalog, position",
+            [json.dumps(list(hashes))],
+        )
+        for row in rows:
+            found.setdefault(row["document_hash"], []).append(row["id"])
+        return found
+
+    def pointer(self, place: str, encoder_digest: str) -> IndexPointer | None:
+        """Return the finished collection of an encoder at a place, if any."""
+        rows = self._database.read(
+            "SELECT * FROM indexes WHERE place = ? AND encoder_digest = ?", [place, encoder_digest]
+        )
+        return IndexPointer.model_validate(dict(rows[0])) if rows else None
+
+    def pointers(self, place: str) -> list[IndexPointer]:
+        """Return all finished collections at a place."""
+        rows = self._database.read("SELECT * FROM indexes WHERE place = ?", [place])
+        return [IndexPointer.model_validate(dict(row)) for row in rows]
+
+    def set_pointer(self, pointer: IndexPointer) -> None:
+        """Point to a finished collection, in one transaction."""
+        with self._database.write() as db:
+            db.execute(
+                "INSERT OR REPLACE INTO indexes VALUES (:place, :encoder_digest, :encoder,"
+                " :collection, :content_hash, :documents, :built_at)",
+                pointer.model_dump(),
+            )
+
+    def drop_pointers(self, place: str) -> None:
+        """Forget all collections at a place (they are lost)."""
+        with self._database.write() as db:
+            db.execute("DELETE FROM indexes WHERE place = ?", [place])
+
+    # --- helpers ------------------------------------------------------------------------------
+
+    def _state(self) -> str:
+        rows = self._database.read("SELECT name, enabled, content_hash FROM catalogs ORDER BY 1")
+        return repr([tuple(row) for row in rows])
+
+    def _catalog_hash(self, name: str) -> str:
+        rows = self._database.read("SELECT content_hash FROM catalogs WHERE name = ?", [name])
+        return rows[0]["content_hash"] if rows else ""
+
+    def _catalog_number(self, name: str) -> int:
+        rows = self._database.read("SELECT number, name FROM catalogs ORDER BY number")
+        known = {row["name"]: int(row["number"]) for row in rows}
+        if name not in known:
+            hint = f"there are {listed(list(known))}" if known else "import one first"
+            raise NotFoundError(f"no catalog is called {short(name)!r}", hint=hint)
+        return known[name]
+
+    def _place(self, category: str | None, tool: str | None) -> dict[str, str | None]:
+        """Return the resolved place filters as query parameters."""
+        if category is not None:
+            category = self.resolve_category(category)
+        if tool is not None:
+            tool = self.resolve_tool(tool, category=category)
+        return {"category": category, "tool": tool}
+
+    def _nearest_ids(self, api_id: str) -> list[str]:
+        likely = [match.api_id for match in self.match(words(api_id[:200]), 50)]
+        return nearest(api_id, likely, cutoff=0.3) or likely[:3]
+
+
+def catalog_hash(catalog: Catalog) -> str:
+    """Return a hash over a whole catalog: the same hash, the same contents."""
+    return hashlib.sha256(catalog.model_dump_json().encode()).hexdigest()
+
+
+def fts_query(terms: Iterable[str]) -> str:
+    """Return an FTS5 query for any of the words: quoted strings joined by OR.
+
+    Quoting makes every character literal; NUL would end the query early, so it goes.
+    """
+    cleaned = (term.replace("\0", "").encode("utf-8", "ignore").decode() for term in terms)
+    kept = list(dict.fromkeys(t for t in cleaned if any(c.isalnum() for c in t)))[:_TERM_LIMIT]
+    return " OR ".join('"' + term.replace('"', '""') + '"' for term in kept)
