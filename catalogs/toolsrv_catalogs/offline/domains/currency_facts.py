@@ -1,0 +1,40 @@
+"""Currency Facts: names, symbols and spelling of amounts; no exchange rates. Library: babel."""
+
+from __future__ import annotations
+
+from babel import Locale
+from babel.numbers import format_currency, get_currency_precision, get_currency_symbol
+
+from toolsrv_catalogs.offline.endpoint import Answer, Tool
+from toolsrv_catalogs.offline.values.country import countries
+from toolsrv_catalogs.offline.values.language import Language
+from toolsrv_catalogs.offline.values.money import Currency, currency_names
+from toolsrv_catalogs.offline.values.number import Number, tidy
+
+tool = Tool()
+_ENGLISH = Locale("en", "US")
+
+
+@tool.get("/info")
+def currency_info(currency: Currency) -> Answer:
+    return {
+        "currency_code": currency,
+        "currency_name": currency_names().get(currency, currency),
+        "symbol": get_currency_symbol(currency, locale=_ENGLISH),
+        "decimals": get_currency_precision(currency),
+    }
+
+
+@tool.get("/format")
+def format_amount(amount: Number, currency: Currency, language: Language | None = None) -> Answer:
+    return {
+        "amount": tidy(amount),
+        "currency_code": currency,
+        "formatted": format_currency(amount, currency, locale=language or _ENGLISH),
+    }
+
+
+@tool.get("/countries")
+def currency_countries(currency: Currency) -> Answer:
+    names = sorted(c["name"] for c in countries().values() if c["currencycode"] == currency)
+    return {"currency_code": currency, "count": len(names), "countries": names[:12]}

@@ -1,0 +1,84 @@
+"""IP Toolkit: networks and addresses, no lookup of any host. Library: ipaddress."""
+
+from __future__ import annotations
+
+import ipaddress
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from itertools import islice
+from typing import Annotated
+
+from toolsrv_catalogs.offline.endpoint import Answer, Field, ParameterError, Tool, quoted
+from toolsrv_catalogs.offline.values.number import whole
+from toolsrv_registry.errors import UsageError
+
+tool = Tool()
+
+
+def _network(text: str) -> IPv4Network | IPv6Network:
+    try:
+        return ipaddress.ip_network(text[:100].replace(" ", ""), strict=False)
+    except ValueError:
+        raise UsageError(f"{quoted(text)} is not a network; write it like 192.168.0.0/24") from None
+
+
+def _address(text: str) -> IPv4Address | IPv6Address:
+    try:
+        return ipaddress.ip_address(text[:100])
+    except ValueError:
+        raise UsageError(f"{quoted(text)} is not an IP address; write it like 8.8.8.8") from None
+
+
+Network = Annotated[IPv4Network | IPv6Network, Field(_network)]
+Address = Annotated[IPv4Address | IPv6Address, Field(_address)]
+
+
+@tool.get("/network")
+def network_details(network: Network) -> Answer:
+    total = network.num_addresses
+    usable = total if network.version == 6 or network.prefixlen >= 31 else total - 2
+    edge = 0 if usable == total else 1
+    return {
+        "network": str(network),
+        "netmask": str(network.netmask),
+        "first_host": str(network[edge]),
+        "last_host": str(network[-1 - edge]),
+        "broadcast": str(network.broadcast_address) if edge else "none",
+        "usable_hosts": usable if usable < 2**53 else f"2^{usable.bit_length() - 1}",
+    }
+
+
+@tool.get("/address")
+def address_info(address: Address) -> Answer:
+    kinds = {
+        "loopback": address.is_loopback,
+        "link local": address.is_link_local,
+        "multicast": address.is_multicast,
+        "unspecified": address.is_unspecified,
+        "private": address.is_private,
+        "reserved": address.is_reserved,
+    }
+    return {
+        "address": str(address),
+        "version": address.version,
+        "kind": next((kind for kind, applies in kinds.items() if applies), "public"),
+        "public": address.is_global,
+        "reverse_dns_name": address.reverse_pointer,
+    }
+
+
+@tool.get("/contains")
+def network_contains(network: Network, address: Address) -> Answer:
+    return {"network": str(network), "address": str(address), "contains": address in network}
+
+
+@tool.get("/split")
+def split_network(network: Network, prefix: Annotated[int, whole(1, 128)]) -> Answer:
+    if not network.prefixlen <= prefix <= network.max_prefixlen:
+        raise ParameterError("prefix", f"must be {network.prefixlen} to {network.max_prefixlen}")
+    count = 2 ** (prefix - network.prefixlen)
+    return {
+        "network": str(network),
+        "prefix": prefix,
+        "count": count if count < 2**53 else f"2^{prefix - network.prefixlen}",
+        "subnets": [str(part) for part in islice(network.subnets(new_prefix=prefix), 8)],
+    }

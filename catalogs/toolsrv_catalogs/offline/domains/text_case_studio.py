@@ -1,0 +1,75 @@
+"""Text Case Studio: changing how text is written. Library: re, unicodedata."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from toolsrv_catalogs.offline.endpoint import Answer, ParameterError, Tool, choice
+from toolsrv_catalogs.offline.values.words import Text, fold, text_up_to
+
+tool = Tool()
+Short = Annotated[str, text_up_to(500)]
+_CASES = ("upper", "lower", "title", "sentence", "camel", "snake", "kebab")
+
+
+def _parts(text: str) -> list[str]:
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", text)
+    return re.findall(r"[^\W_]+", spaced)
+
+
+@tool.get("/case")
+def change_case(text: Short, case: Annotated[str, choice(*_CASES)]) -> Answer:
+    parts = [part.lower() for part in _parts(text)]
+    changed = {
+        "upper": text.upper,
+        "lower": text.lower,
+        "title": lambda: re.sub(r"\S+", lambda m: m[0][:1].upper() + m[0][1:].lower(), text),
+        "sentence": lambda: text[:1].upper() + text[1:].lower(),
+        "camel": lambda: "".join(parts[:1] + [part.capitalize() for part in parts[1:]]),
+        "snake": lambda: "_".join(parts),
+        "kebab": lambda: "-".join(parts),
+    }[case]()
+    return {"text": text, "case": case, "result": changed}
+
+
+@tool.get("/slug")
+def slugify(text: Short) -> Answer:
+    return {"text": text, "slug": "-".join(re.findall(r"[a-z0-9]+", fold(text)))}
+
+
+@tool.get("/reverse")
+def reverse_text(
+    text: Short, what: Annotated[str, choice("letters", "words")] = "letters"
+) -> Answer:
+    turned = text[::-1] if what == "letters" else " ".join(reversed(text.split()))
+    return {"text": text, "reversed": turned}
+
+
+@tool.get("/sort")
+def sort_words(
+    text: Short, order: Annotated[str, choice("ascending", "descending")] = "ascending"
+) -> Answer:
+    separator = "," if "," in text else None
+    items = [item.strip() for item in text.split(separator) if item.strip()]
+    items.sort(key=lambda item: (fold(item), item), reverse=order == "descending")
+    return {"text": text, "order": order, "sorted": (", " if separator else " ").join(items)}
+
+
+@tool.get("/extract")
+def extract(text: Text, kind: Annotated[str, choice("emails", "links", "numbers")]) -> Answer:
+    form = {
+        "emails": r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,4}",
+        "links": r"https?://[^\s<>\"']{1,500}",
+        "numbers": r"-?[0-9]+(?:[.,][0-9]+)*",
+    }[kind]
+    found = [item.rstrip(".,;:!?)") for item in re.findall(form, text)]
+    return {"kind": kind, "count": len(found), "found": found[:20]}
+
+
+@tool.get("/acronym")
+def acronym(text: Short) -> Answer:
+    letters = "".join(part[0].upper() for part in re.findall(r"[^\W_]+", text))
+    if not letters:
+        raise ParameterError("text", "holds no words")
+    return {"text": text, "acronym": letters}

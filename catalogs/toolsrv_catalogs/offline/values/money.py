@@ -1,0 +1,54 @@
+"""Currencies by ISO 4217 code, English name or symbol, on babel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated
+
+from babel import Locale
+
+from toolsrv_catalogs.offline.endpoint import Field, quoted
+from toolsrv_catalogs.offline.values.words import fold
+from toolsrv_registry.errors import NotFoundError
+
+_ALIASES = {
+    "dollar": "USD", "dollars": "USD", "$": "USD", "euro": "EUR", "euros": "EUR", "€": "EUR",
+    "pound": "GBP", "pounds": "GBP", "pound sterling": "GBP", "sterling": "GBP", "£": "GBP",
+    "yen": "JPY", "¥": "JPY", "yuan": "CNY", "renminbi": "CNY", "rupee": "INR", "rupees": "INR",
+    "₹": "INR", "won": "KRW", "franc": "CHF", "francs": "CHF", "ruble": "RUB", "rubles": "RUB",
+    "real": "BRL", "reais": "BRL", "lira": "TRY", "zloty": "PLN", "rand": "ZAR", "peso": "MXN",
+    "pesos": "MXN",
+}  # fmt: skip
+
+
+@cache
+def currency_names() -> Mapping[str, str]:
+    """Return the English names by code."""
+    return {code: str(name) for code, name in Locale("en").currencies.items()}
+
+
+@cache
+def _codes() -> Mapping[str, str]:
+    # Old currencies share words with present ones: the longer names, which carry years, lose.
+    table: dict[str, str] = {}
+    for code, name in currency_names().items():
+        table.setdefault(fold(name), code)
+        table.setdefault(fold(name) + "s", code)
+        table[code.lower()] = code
+    return table | _ALIASES
+
+
+def parse_currency(text: str) -> str:
+    """Return the ISO 4217 code of the currency that ``text`` names.
+
+    Raises:
+        NotFoundError: no such currency.
+    """
+    code = _codes().get(fold(text[:80])) or _codes().get(text.strip())
+    if code is None:
+        raise NotFoundError(f"no currency {quoted(text)}; give a code like EUR or its English name")
+    return code
+
+
+Currency = Annotated[str, Field(parse_currency)]

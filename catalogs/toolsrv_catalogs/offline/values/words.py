@@ -1,0 +1,39 @@
+"""Plain text values and the folding that makes names comparable."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Annotated
+
+from toolsrv_catalogs.offline.endpoint import Field
+from toolsrv_registry.errors import UsageError
+
+_ODD = str.maketrans(
+    {"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ı": "i", "æ": "ae", "Æ": "Ae"}
+)
+
+
+def fold(text: str) -> str:
+    """Return ``text`` without accents, case, hyphens, apostrophes or stray spaces.
+
+    Two spellings of one name fold to the same text: ``São Paulo`` and ``sao paulo``.
+    """
+    decomposed = unicodedata.normalize("NFKD", text.translate(_ODD))
+    bare = "".join(c for c in decomposed if not unicodedata.combining(c))
+    spaced = bare.casefold().replace("-", " ").replace(".", " ")
+    return " ".join(spaced.replace("'", "").replace("\u2019", "").split())
+
+
+def text_up_to(limit: int) -> Field:
+    """Return a field for free text of at most ``limit`` characters."""
+
+    def parse(text: str) -> str:
+        if len(text) > limit:
+            raise UsageError(f"has {len(text)} characters, more than the {limit} accepted")
+        return text
+
+    return Field(parse)
+
+
+Text = Annotated[str, text_up_to(2000)]
+Line = Annotated[str, text_up_to(200)]

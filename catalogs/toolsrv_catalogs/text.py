@@ -1,0 +1,30 @@
+"""Making text from outside harmless before it reaches a model's context.
+
+Knows characters and lengths; does not know which text it is given or what becomes of it.
+"""
+
+from __future__ import annotations
+
+import re
+
+DESCRIPTION_LIMIT = 8192
+PARAMETER_DESCRIPTION_LIMIT = 2048
+NAME_LIMIT = 256
+
+# C0 and C1 controls but tab and newline; soft hyphen; zero-width characters, bidi marks,
+# embeddings, overrides and isolates; invisible operators; byte-order mark; interlinear
+# annotation; lone surrogates; tag characters (text that is invisible but that a model reads).
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff"
+    "\U000e0000-\U000e0fff]"
+)
+
+
+def clean(text: str, limit: int) -> str:
+    """Return ``text`` without hidden characters, cut to ``limit`` characters.
+
+    Newlines (CRLF counts as one) and tabs stay; the rest keeps its order. Idempotent.
+    """
+    unified = text[: 4 * limit].replace("\r\n", "\n").replace("\r", "\n")
+    return _HIDDEN.sub("", unified)[:limit]
