@@ -1,15 +1,9 @@
-"""The parts of a task that a thought may name: runs of clauses, as character spans.
-
-Pure. Deliberately coarse: it offers boundaries, and the model chooses among them.
-"""
+"""The parts of a task that a thought may name: its clauses, as character spans. Pure."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-
-RUN_LIMIT = 4
-"""Clauses that one thought may join."""
 
 CLAUSE_LIMIT = 24
 """Clauses of a task that are looked at."""
@@ -40,10 +34,6 @@ class Clause:
     end: int
     text: str
 
-    def overlaps(self, other: Clause) -> bool:
-        """Whether two parts share a character."""
-        return self.start < other.end and other.start < self.end
-
 
 def split(task: str) -> list[Clause]:
     """Return the task's clauses in order, without joining words or politeness."""
@@ -54,16 +44,6 @@ def split(task: str) -> list[Clause]:
         _append(clauses, task, start, end)
         start = match.end() if match else end
     return clauses[:CLAUSE_LIMIT]
-
-
-def runs(clauses: list[Clause], task: str) -> list[Clause]:
-    """Return every run of up to ``RUN_LIMIT`` neighbouring clauses, as one span each."""
-    found = []
-    for first in range(len(clauses)):
-        for last in range(first, min(first + RUN_LIMIT, len(clauses))):
-            start, end = clauses[first].start, clauses[last].end
-            found.append(Clause(start, end, task[start:end]))
-    return found
 
 
 def _append(clauses: list[Clause], task: str, start: int, end: int) -> None:
