@@ -39,7 +39,7 @@ def write_key(path: Path, key: str, value: Any) -> None:
     text = _text(path)
     wanted = _parse(path, text) | {key: value}
     changed = _with_line(text, key, f"{key} = {_literal(value)}")
-    if _parse(path, changed) != wanted:
+    if _table(changed) != wanted:
         raise DataError(
             f"{path}: {key!r} stands in a form that cannot be changed safely",
             hint=f"edit the file by hand: {key} = {_literal(value)}",
@@ -95,6 +95,13 @@ def _parse(path: Path, text: str) -> dict[str, Any]:
         raise UsageError(
             f"{path}: not valid TOML: {error}", hint="correct that line, or remove the file"
         ) from error
+
+
+def _table(text: str) -> dict[str, Any] | None:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        return None
 
 
 def _literal(value: Any) -> str:

@@ -182,7 +182,7 @@ def unknown_variables() -> tuple[str, ...]:
 
 
 def _from_environment() -> dict[str, Any]:
-    found: dict[str, Any] = EnvSettingsSource(Settings)()  # type: ignore[no-untyped-call]  # theirs
+    found: dict[str, Any] = EnvSettingsSource(Settings)()
     return found
 
 

@@ -6,9 +6,8 @@ needed, once, whoever asks and from whichever thread; what nobody needs is never
 
 from __future__ import annotations
 
-import difflib
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from toolsrv_registry.errors import DataError, NotFoundError
@@ -130,8 +129,7 @@ class Workbench:
         Raises:
             NotFoundError: No such category or tool.
         """
-        self.check_category(category)
-        self.check_tool(tool)
+        self._check(category, tool)
         return self.searchable().retriever.search(text, limit, category=category, tool=tool)
 
     def api(self, api_id: str) -> Api:
@@ -140,36 +138,22 @@ class Workbench:
         Raises:
             NotFoundError: No such API; the hint names similar ids.
         """
-        store = self.registry().store
-        api = store.get(api_id)
-        if api is None:
-            raise _unknown("API", api_id, (one.id for one in store.apis()), "toolsrv search TEXT")
-        return api
+        return self.registry().store.get(api_id)
 
-    def catalog(self, name: str) -> str:
-        """Return the name when there is such a catalog; raise NotFoundError otherwise."""
-        known = [one.name for one in self.registry().store.catalogs()]
-        if name not in known:
-            raise _unknown("catalog", name, known, "toolsrv catalog list")
-        return name
+    def check_category(self, category: str | None) -> None:
+        """Raise NotFoundError when a category is named that no API has."""
+        self._check(category, None)
 
     def domains(self) -> tuple[str, ...]:
         """Return the categories of the catalogs in use, without opening the store."""
         return tuple(sorted({tool.category for one in load_catalogs() for tool in one.tools}))
 
-    def check_category(self, name: str | None) -> None:
-        """Raise NotFoundError when a category is named that no API has."""
-        known = self.registry().store.categories() if name is not None else ()
-        if name is not None and name not in known:
-            raise _unknown("category", name, known, f"known: {', '.join(known)}")
-
-    def check_tool(self, name: str | None) -> None:
-        """Raise NotFoundError when a tool is named that does not exist."""
-        if name is None:
-            return
-        known = {tool.name for tool in self.registry().store.tools()}
-        if name not in known:
-            raise _unknown("tool", name, known, "toolsrv catalog show")
+    def _check(self, category: str | None, tool: str | None) -> None:
+        """Look at the names first: they are known before an index is built or a model loaded."""
+        if category is not None:
+            category = self.registry().store.resolve_category(category)
+        if tool is not None:
+            self.registry().store.resolve_tool(tool, category=category)
 
     def warm(self) -> None:
         """Build what the first request will need; a large model is left for when it is used."""
@@ -227,9 +211,3 @@ def _default_caller() -> Caller:
     from toolsrv_runtime.calls.caller import default_caller
 
     return default_caller()
-
-
-def _unknown(kind: str, name: str, known: Iterable[str], where: str) -> NotFoundError:
-    near = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"see {where}"
-    return NotFoundError(f"unknown {kind} {name[:120]!r}", hint=hint)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import click
 
 from toolsrv.cli.options import category_option, example, json_option
@@ -40,16 +42,7 @@ def show(
     session: Session, name: str | None, category: str | None, tool: str | None, as_json: bool
 ) -> None:
     """Show the APIs of the catalog NAME, or of all catalogs."""
-    bench = session.workbench()
-    if name is not None:
-        bench.catalog(name)
-    bench.check_category(category)
-    bench.check_tool(tool)
-    apis = [
-        api
-        for api in bench.registry().store.apis(catalog=name)
-        if category in (None, api.category) and tool in (None, api.tool, api.tool_key)
-    ]
+    apis = session.workbench().registry().store.apis(catalog=name, category=category, tool=tool)
     if as_json:
         from toolsrv.views import api_view
 
@@ -66,10 +59,12 @@ def show(
 @pass_session
 def stats(session: Session, as_json: bool) -> None:
     """Count tools and APIs per category."""
-    numbers = session.workbench().registry().store.stats()
+    store = session.workbench().registry().store
+    totals = store.stats()
+    tools = Counter(tool.category for tool in store.tools())
+    rows = [(category, tools[category], apis) for category, apis in store.categories().items()]
     if as_json:
-        emit_json(numbers.model_dump(mode="json"))
+        by_category = {category: {"tools": many, "apis": apis} for category, many, apis in rows}
+        emit_json(totals.model_dump(mode="json") | {"by_category": by_category})
         return
-    rows = [(one.name, one.tools, one.apis) for one in numbers.categories]
-    rows.append(("all", numbers.tools, numbers.apis))
-    table(("category", "tools#", "APIs#"), rows)
+    table(("category", "tools#", "APIs#"), [*rows, ("all", totals.tools, totals.apis)])

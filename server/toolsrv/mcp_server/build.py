@@ -90,10 +90,21 @@ def _tools(tools: Tools, descriptions: dict[str, str]) -> list[Tool]:
             annotations=hints,
         )
         entry.parameters["additionalProperties"] = False
-        for schema in (entry.parameters, *entry.parameters["properties"].values()):
-            schema.pop("title", None)  # repeats the name, costs tokens
+        _drop_titles(entry.parameters)
+        _drop_titles(entry.fn_metadata.output_schema or {})
         entries.append(entry)
     return entries
+
+
+def _drop_titles(schema: dict[str, Any]) -> None:
+    """Drop pydantic's titles in place: each repeats a name and costs a client's model tokens."""
+    schema.pop("title", None)
+    for table in ("properties", "$defs"):
+        for one in schema.get(table, {}).values():
+            _drop_titles(one)
+    for one in (schema.get("items"), *schema.get("anyOf", ())):
+        if isinstance(one, dict):
+            _drop_titles(one)
 
 
 def _lifespan(

@@ -1,0 +1,220 @@
+"""Every test gets its own data folder; clients over every transport and in both eras."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from toolsrv.cli.main import cli
+
+HERE = Path(__file__).parent
+SCRIPTED = HERE / "scripted_server.py"
+TOOLSRV = [sys.executable, "-m", "toolsrv"]
+Connect = Callable[[], AbstractAsyncContextManager[Any]]
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def built_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder whose index is built: made once, copied for each test that needs it."""
+    folder = tmp_path_factory.mktemp("built")
+    subprocess.run(
+        [*TOOLSRV, "--data-dir", str(folder), "index", "build", "--json"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        timeout=300,
+    )
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The test's own, still empty data folder; nothing of the developer's settings is seen."""
+    for name in [one for one in os.environ if one.startswith("TOOLSRV_")]:
+        monkeypatch.delenv(name)
+    folder = tmp_path / "data"
+    monkeypatch.setenv("TOOLSRV_DATA_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def ready_dir(data_dir: Path, built_folder: Path) -> Path:
+    """The test's own data folder with a built index."""
+    shutil.copytree(built_folder, data_dir)
+    return data_dir
+
+
+@pytest.fixture
+def run() -> Callable[..., Result]:
+    """Run the command line in this process, rim included."""
+
+    def invoke(*arguments: str, stdin: str | bytes | None = None) -> Result:
+        return CliRunner().invoke(cli, list(arguments), input=stdin, prog_name="toolsrv")
+
+    return invoke
+
+
+@dataclass(frozen=True)
+class HttpServer:
+    """A server process on loopback: where, and the header it wants."""
+
+    url: str
+    token: str
+    process: subprocess.Popen[str]
+
+
+def spawn(command: list[str], **kwargs: Any) -> subprocess.Popen[str]:
+    """Start a process with text pipes."""
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **kwargs,
+    )
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """Kill a process and close its pipes."""
+    process.kill()
+    process.wait(timeout=10)
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            try:
+                pipe.close()
+            except BrokenPipeError:
+                continue
+
+
+def http_server(command: list[str], **kwargs: Any) -> HttpServer:
+    """Start a server on HTTP and read its address and token."""
+    process = spawn(command, **kwargs)
+    assert process.stderr is not None
+    lines: list[str] = []
+    while len(lines) < 2:
+        line = process.stderr.readline()
+        assert line, f"the server ended: {process.wait()}"
+        if "://" in line or line.startswith("Authorization"):
+            lines.append(line.strip())
+    threading.Thread(target=process.stderr.read, daemon=True).start()
+    return HttpServer(
+        lines[0].split()[-1], lines[1].removeprefix("Authorization: Bearer "), process
+    )
+
+
+@pytest.fixture(scope="session")
+def scripted_http(
+    built_folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[HttpServer]:
+    """One scripted server on HTTP for the whole session."""
+    folder = tmp_path_factory.mktemp("http") / "data"
+    shutil.copytree(built_folder, folder)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("TOOLSRV_")}
+    environment["TOOLSRV_DATA_DIR"] = str(folder)
+    server = http_server([sys.executable, str(SCRIPTED), "http"], env=environment)
+    yield server
+    end(server.process)
+
+
+@pytest.fixture(params=["memory", "stdio", "http"])
+def transport(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture(params=["2026-07-28", "legacy"])
+def era(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def connect(transport: str, era: str, ready_dir: Path, request: pytest.FixtureRequest) -> Connect:
+    """Return a factory of clients of a scripted server, over the transport and in the era."""
+
+    @asynccontextmanager
+    async def client() -> AsyncIterator[Any]:
+        from mcp import Client, StdioServerParameters
+
+        match transport:
+            case "memory":
+                async with _in_memory(ready_dir, era) as one:
+                    yield one
+            case "stdio":
+                parameters = StdioServerParameters(
+                    command=sys.executable,
+                    args=[str(SCRIPTED), "stdio"],
+                    env={"TOOLSRV_DATA_DIR": str(ready_dir)},
+                )
+                async with Client(parameters, mode=era) as one:
+                    yield one
+            case _:
+                server: HttpServer = request.getfixturevalue("scripted_http")
+                async with over_http(server.url, server.token, era) as one:
+                    yield one
+
+    return client
+
+
+@asynccontextmanager
+async def _in_memory(folder: Path, era: str) -> AsyncIterator[Any]:
+    import runpy
+
+    from mcp import Client
+
+    from toolsrv.mcp_server.build import build_server
+
+    bench = runpy.run_path(str(SCRIPTED))["scripted_bench"](folder)
+    try:
+        async with Client(build_server(bench, warm=False), mode=era) as one:
+            yield one
+    finally:
+        await bench.aclose()
+
+
+@asynccontextmanager
+async def over_http(url: str, token: str, era: str) -> AsyncIterator[Any]:
+    """Connect with a bearer token."""
+    import httpx2
+    from mcp import Client
+    from mcp.client.streamable_http import streamable_http_client
+
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+        async with Client(streamable_http_client(url, http_client=http), mode=era) as one:
+            yield one
+
+
+@pytest.fixture
+def wire() -> Callable[..., dict[str, Any]]:
+    """Return a function that sends one JSON-RPC line to a process and reads lines to its answer."""
+
+    def exchange(process: subprocess.Popen[str], message: dict[str, Any]) -> dict[str, Any]:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        process.stdin.flush()
+        while "id" in message:
+            answer: dict[str, Any] = json.loads(process.stdout.readline())
+            if answer.get("id") == message["id"]:
+                return answer
+        return {}
+
+    return exchange

@@ -1,0 +1,103 @@
+"""A toolsrv server whose model is scripted: ``scripted_server.py stdio|http``.
+
+Everything else is real. The task chooses the script: one that says SLOW makes every reply take a
+minute, one that says HOPELESS is given up, one that says LOOKUP calls an API first.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from toolsrv.settings import load
+from toolsrv.workbench import Workbench
+from toolsrv_runtime.engine.base import Engine, Prompt, Reply, Sampling, Scores
+from toolsrv_runtime.engine.scripted import ScriptedEngine
+from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.stop import Stop
+
+
+def reply(thought: str, function: str, arguments: dict[str, object]) -> str:
+    """Return a reply in the chat format."""
+    return f"Thought: {thought}\nAction: {function}\nAction Input: {json.dumps(arguments)}"
+
+
+ANSWER = reply("I know it", "Finish", {"return_type": "give_answer", "final_answer": "It is 42."})
+GIVE_UP = reply("no way", "Finish", {"return_type": "give_up_and_restart"})
+
+
+class TaskEngine:
+    """Chooses a scripted engine by a word of the prompt."""
+
+    name = "scripted"
+    context = 8192
+
+    def __init__(self) -> None:
+        self._fast = ScriptedEngine([ANSWER], loop=True)
+        self._slow = ScriptedEngine([ANSWER], seconds=60.0, loop=True)
+        self._hopeless = ScriptedEngine([GIVE_UP], loop=True)
+
+    def count(self, prompt: Prompt) -> int:
+        """Count words."""
+        return self._fast.count(prompt)
+
+    def generate(
+        self,
+        prompt: Prompt,
+        *,
+        grammar: str,
+        max_tokens: int,
+        sampling: Sampling = Sampling(),  # noqa: B008 - frozen
+        stop: Stop | None = None,
+    ) -> Reply:
+        """Reply from the script that the task names."""
+        text = "".join(piece.text for piece in prompt)
+        engine = self._slow if "SLOW" in text else self._fast
+        engine = self._hopeless if "HOPELESS" in text else engine
+        if "LOOKUP" in text and "Response:" not in text:
+            engine = ScriptedEngine([_first_call(text)])
+        return engine.generate(
+            prompt, grammar=grammar, max_tokens=max_tokens, sampling=sampling, stop=stop
+        )
+
+    def score(self, prompt: Prompt, options: Sequence[str]) -> Scores:
+        """Find all options equally likely."""
+        return self._fast.score(prompt, options)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def _first_call(prompt: str) -> str:
+    """Return a call of the first function offered, with no arguments."""
+    lines = [line for line in prompt.splitlines() if line.startswith('{"name"')]
+    return reply("look it up", json.loads(lines[0])["name"], {})
+
+
+def scripted_bench(folder: Path) -> Workbench:
+    """Return a workbench on ``folder`` with the scripted model."""
+    profile = Profile(name="chat", format="chat", context=8192)
+
+    def load_engine() -> tuple[Engine, Profile]:
+        return TaskEngine(), profile
+
+    return Workbench(load({"data_dir": str(folder)}).settings, load_engine=load_engine)
+
+
+def main() -> None:
+    """Serve."""
+    bench = scripted_bench(load().settings.data_dir)
+    if sys.argv[1] == "http":
+        from toolsrv.mcp_server.http import serve_http
+
+        serve_http(bench, host="127.0.0.1", port=0)
+    else:
+        from toolsrv.mcp_server.stdio import serve_stdio
+
+        serve_stdio(bench)
+
+
+if __name__ == "__main__":
+    main()

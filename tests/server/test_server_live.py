@@ -1,0 +1,103 @@
+"""The live view and the report: what is shown, and that nothing from outside steers a terminal."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from toolsrv.cli import live, report
+from toolsrv_runtime import outcome as out
+
+EVIL = "[red]x[/red] \x1b[2J\x1b]0;owned\x07 \u202egnp \udcff"
+EVENTS: list[out.Event] = [
+    out.CandidatesEvent(seconds=0, api_ids=("C/t/a", EVIL), scores=(1.0, 0.5)),
+    out.ThoughtEvent(seconds=0, node=1, parent=0, depth=1, text=EVIL),
+    out.CallEvent(
+        seconds=0, node=2, depth=1, api_id="C/t/a", function="a_for_t", arguments={"q": EVIL}
+    ),
+    out.ObservationEvent(seconds=0, node=3, depth=1, status=200, text=EVIL, source="offline"),
+    out.BacktrackEvent(seconds=0, node=3, to=0, reason=EVIL),
+]
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.kind)
+def test_an_event_is_one_plain_line(event: out.Event) -> None:
+    line = live.event_line(event)
+    assert line.isprintable()
+    assert "\x1b" not in line
+    assert "[red]x[/red]" in line
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_the_view_logs_every_event_and_the_cost(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool
+) -> None:
+    stream = io.StringIO()
+    console = Console(
+        file=stream, markup=False, emoji=False, highlight=False, width=4000, force_terminal=terminal
+    )
+    monkeypatch.setattr(live, "console", lambda **_: console)
+    with live.LiveView(out.Limits(), quiet=False) as view:
+        view.phase("loading")
+        view.begin()
+        for event in EVENTS:
+            view.on_event(event)
+        view.on_event(out.BudgetEvent(seconds=1, usage=out.Usage(calls=2), limits=out.Limits()))
+        view.finish(out.Usage(calls=2, seconds=1.5))
+    shown = stream.getvalue()
+    assert "[red]x[/red]" in shown
+    assert "\x1b[2J" not in shown
+    assert "\x1b]" not in shown
+    assert "2 of 30 calls" in shown
+    assert ("\x1b" in shown) is terminal
+
+
+def test_a_quiet_view_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with live.LiveView(out.Limits(), quiet=True) as view:
+        for event in EVENTS:
+            view.on_event(event)
+        view.finish(out.Usage())
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_report_shows_answer_and_evidence_as_plain_text(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    evidence = out.Evidence(
+        node=1,
+        api_id="C/t/a",
+        function="a_for_t",
+        arguments={"q": EVIL},
+        status=200,
+        response={"text": EVIL, "long": "y" * 5000},
+        source="offline",
+        seconds=0.1,
+        used=True,
+    )
+    report.show_outcome(
+        out.Outcome(
+            task="t",
+            status="partial",
+            answer=EVIL,
+            reason="the time is over",
+            evidence=(evidence,),
+            candidates=(),
+            tree=(),
+            usage=out.Usage(),
+            limits=out.Limits(),
+            strategy="dfsdt",
+            model="m",
+            format="chat",
+            seed=0,
+            versions={},
+        )
+    )
+    shown, noted = capsys.readouterr()
+    assert "[red]x[/red]" in shown
+    assert "C/t/a" in shown
+    assert "offline" in shown
+    assert "y" * 1000 not in shown.replace("\n", "")
+    assert "the time is over" in noted
+    assert "\x1b" not in shown + noted

@@ -1,0 +1,174 @@
+"""The MCP tools through real clients: in memory, over stdio and over HTTP, in both eras."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import anyio
+import pytest
+
+pytestmark = pytest.mark.anyio
+Connect = Callable[[], AbstractAsyncContextManager[Any]]
+
+
+def text_of(result: Any) -> str:
+    assert len(result.content) == 1
+    text: str = result.content[0].text
+    return text
+
+
+async def first_api(client: Any) -> str:
+    found = await client.call_tool("search_apis", {"query": "convert a time between time zones"})
+    api_id: str = found.structured_content["hits"][0]["id"]
+    return api_id
+
+
+async def test_the_six_tools_are_listed_with_schemas_and_honest_hints(
+    connect: Connect, era: str
+) -> None:
+    async with connect() as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert list(tools) == [
+            "search_apis",
+            "describe_apis",
+            "call_api",
+            "solve_task",
+            "get_run",
+            "cancel_run",
+        ]
+        for tool in tools.values():
+            assert tool.title
+            assert tool.description
+            assert tool.output_schema["type"] == "object"
+            assert tool.input_schema["additionalProperties"] is False
+            assert "ctx" not in tool.input_schema["properties"]
+            assert tool.annotations.destructive_hint is False
+            assert tool.annotations.open_world_hint is False
+        assert tools["call_api"].annotations.read_only_hint is True
+        assert tools["cancel_run"].annotations.read_only_hint is False
+        assert client.protocol_version == ("2025-11-25" if era == "legacy" else era)
+        assert 0 < len((client.instructions or "").encode()) <= 2048
+
+
+async def test_a_model_searches_describes_and_calls(connect: Connect) -> None:
+    async with connect() as client:
+        found = await client.call_tool(
+            "search_apis", {"query": "convert a time between time zones", "limit": 3}
+        )
+        assert not found.is_error
+        hits = found.structured_content["hits"]
+        assert len(hits) == 3
+        assert all(hit["id"] in text_of(found) for hit in hits)
+        named = await client.call_tool("search_apis", {"query": "colour", "detail": "names"})
+        assert named.structured_content["hits"][0]["description"] == ""
+
+        shown = await client.call_tool("describe_apis", {"ids": [hits[0]["id"], "no/such/api"]})
+        assert [api["id"] for api in shown.structured_content["apis"]] == [hits[0]["id"]]
+        assert shown.structured_content["not_found"][0]["id"] == "no/such/api"
+
+        api = shown.structured_content["apis"][0]
+        called = await client.call_tool("call_api", {"id": api["id"], "arguments": api["example"]})
+        data = called.structured_content
+        assert data["source"] == "offline"
+        assert data["status"] > 0
+        assert called.is_error is not data["ok"]
+        assert f"status {data['status']}" in text_of(called)
+
+
+async def test_what_a_model_can_mend_is_a_tool_error_that_says_how(connect: Connect) -> None:
+    async with connect() as client:
+        api_id = await first_api(client)
+        for tool, arguments, must_say in (
+            ("call_api", {"id": "no/such/api", "arguments": {}}, "no/such/api"),
+            ("call_api", {"id": api_id, "arguments": {"nope": 1}}, "nope"),
+            ("call_api", {"id": api_id, "arguments": {}}, "missing"),
+            ("call_api", {"id": api_id, "arguments": [1]}, "arguments"),
+            ("describe_apis", {"ids": ["no/such/api"]}, "no/such/api"),
+            ("describe_apis", {"ids": []}, "ids"),
+            ("search_apis", {"query": "x", "category": "Nonsense"}, "Nonsense"),
+            ("search_apis", {"query": "x", "limit": 99}, "limit"),
+            ("search_apis", {"query": " \x07 "}, "empty"),
+            ("search_apis", {"query": "x", "limitt": 3}, "limitt"),
+            ("search_apis", {}, "query"),
+            ("solve_task", {"task": "  "}, "empty"),
+            ("solve_task", {"task": "long " * 20_000}, "20,000"),
+            ("solve_task", {"task": "x", "category": "Nonsense"}, "Nonsense"),
+            ("solve_task", {"task": "x", "strategy": "guess"}, "strategy"),
+            ("get_run", {"run_id": "run_nope"}, "run_nope"),
+            ("cancel_run", {"run_id": "run_nope"}, "run_nope"),
+            ("no_such_tool", {}, "no_such_tool"),
+        ):
+            result = await client.call_tool(tool, arguments)
+            said = text_of(result)
+            assert result.is_error, (tool, arguments)
+            assert must_say in said, (tool, arguments, said)
+            assert "Traceback" not in said
+            assert "pydantic" not in said
+
+
+async def test_a_task_is_solved_with_evidence_while_progress_is_told(connect: Connect) -> None:
+    told: list[tuple[float, str]] = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        del total
+        told.append((progress, message or ""))
+
+    async with connect() as client:
+        result = await client.call_tool(
+            "solve_task", {"task": "LOOKUP the answer"}, progress_callback=on_progress
+        )
+        data = result.structured_content
+        assert not result.is_error
+        assert data["status"] == "answered"
+        assert data["answer"] == "It is 42."
+        assert data["evidence"][0]["api_id"]
+        assert "It is 42." in text_of(result)
+        assert data["evidence"][0]["api_id"] in text_of(result)
+        numbers = [number for number, _ in told]
+        assert numbers
+        assert numbers == sorted(set(numbers))
+        again = await client.call_tool("get_run", {"run_id": data["run_id"]})
+        assert again.structured_content["answer"] == "It is 42."
+
+
+async def test_giving_up_is_told_as_such(connect: Connect) -> None:
+    async with connect() as client:
+        result = await client.call_tool("solve_task", {"task": "HOPELESS case"})
+        assert result.structured_content["status"] == "gave_up"
+        assert result.structured_content["next_step"]
+
+
+async def test_a_run_outlives_the_wait_and_is_cancelled_by_its_handle(connect: Connect) -> None:
+    async with connect() as client:
+        handed = await client.call_tool("solve_task", {"task": "SLOW one", "wait_s": 0.3})
+        run_id = handed.structured_content["run_id"]
+        assert handed.structured_content["status"] in ("working", "queued")
+        assert run_id in text_of(handed)
+
+        queued = await client.call_tool("solve_task", {"task": "next", "wait_s": 0})
+        assert queued.structured_content["status"] == "queued"
+        assert queued.structured_content["queue_position"] >= 1
+
+        still = await client.call_tool("get_run", {"run_id": run_id, "wait_s": 0.2})
+        assert still.structured_content["status"] == "working"
+        ended = await client.call_tool("cancel_run", {"run_id": run_id})
+        assert ended.structured_content["status"] == "cancelled"
+
+        waiting = {"run_id": queued.structured_content["run_id"], "wait_s": 30}
+        after = await client.call_tool("get_run", waiting)
+        assert after.structured_content["status"] == "answered"
+
+
+async def test_taking_a_request_back_frees_the_model_at_the_next_token(connect: Connect) -> None:
+    async with connect() as client:
+        await client.call_tool("solve_task", {"task": "warm up"})
+        with anyio.move_on_after(1.0) as scope:
+            await client.call_tool("solve_task", {"task": "SLOW one"})
+        assert scope.cancelled_caught
+        started = time.monotonic()
+        result = await client.call_tool("solve_task", {"task": "quick", "wait_s": 30})
+        assert result.structured_content["status"] == "answered"
+        assert time.monotonic() - started < 10

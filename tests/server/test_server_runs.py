@@ -1,0 +1,170 @@
+"""Runs: their order, their end, their handles, and what is forgotten when."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from toolsrv.runs import MAX_EVENTS, Run, Runs
+from toolsrv_registry.errors import BusyError, DataError, NotFoundError
+from toolsrv_runtime.outcome import BudgetEvent, Event, Limits, Outcome, Usage
+from toolsrv_runtime.solve import SolveOptions
+from toolsrv_runtime.stop import Stop
+
+pytestmark = pytest.mark.anyio
+OPTIONS = SolveOptions()
+
+
+def outcome(task: str, status: Any = "answered") -> Outcome:
+    return Outcome(
+        task=task,
+        status=status,
+        answer=f"answer to {task}",
+        reason="",
+        evidence=(),
+        candidates=(),
+        tree=(),
+        usage=Usage(calls=1),
+        limits=Limits(),
+        strategy="dfsdt",
+        model="scripted",
+        format="chat",
+        seed=0,
+        versions={},
+    )
+
+
+class Work:
+    """Solves a task when the test lets it."""
+
+    def __init__(self) -> None:
+        self.doors: dict[str, asyncio.Event] = {}
+        self.order: list[str] = []
+        self.running = 0
+        self.most = 0
+
+    def door(self, task: str) -> asyncio.Event:
+        return self.doors.setdefault(task, asyncio.Event())
+
+    async def __call__(
+        self, task: str, options: SolveOptions, on_event: Callable[[Event], None], stop: Stop
+    ) -> Outcome:
+        del options
+        self.order.append(task)
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            if task == "broken":
+                raise DataError("the model is damaged", hint="get another")
+            if task == "crash":
+                raise RuntimeError("boom")
+            on_event(BudgetEvent(seconds=0.1, usage=Usage(calls=3), limits=Limits()))
+            await self.door(task).wait()
+            return outcome(task, "cancelled" if stop.is_set() else "answered")
+        finally:
+            self.running -= 1
+
+
+async def until(run: Run, condition: Callable[[], bool]) -> None:
+    while not condition():
+        assert await run.changed(5)
+
+
+async def test_runs_use_the_model_one_at_a_time_in_the_order_they_came() -> None:
+    work = Work()
+    runs = Runs(work)
+    first, second, third = (runs.start(task, OPTIONS) for task in "abc")
+    await until(first, lambda: first.status == "working" and first.event_count == 1)
+    assert [runs.position(run) for run in (first, second, third)] == [0, 1, 2]
+    assert second.status == "queued"
+    assert first.usage.calls == 3
+    for task in "abc":
+        work.door(task).set()
+    assert await third.wait(5)
+    assert (work.order, work.most) == (["a", "b", "c"], 1)
+    assert [run.status for run in (first, second, third)] == ["answered"] * 3
+    assert third.outcome is not None
+    assert third.outcome.answer == "answer to c"
+
+
+async def test_handles_cannot_be_guessed_and_unknown_ones_are_told() -> None:
+    runs = Runs(Work())
+    one, two = runs.start("a", OPTIONS), runs.start("b", OPTIONS)
+    assert one.id != two.id
+    assert one.id.startswith("run_")
+    assert len(one.id) >= 26
+    assert runs.get(one.id) is one
+    with pytest.raises(NotFoundError, match="run_nope"):
+        runs.get("run_nope")
+    await runs.close()
+
+
+async def test_waiting_ends_when_the_time_is_over() -> None:
+    runs = Runs(Work())
+    run = runs.start("a", OPTIONS)
+    assert not await run.wait(0.05)
+    assert run.live
+    await runs.close()
+    assert run.status == "cancelled"
+
+
+async def test_a_cancelled_run_stops_and_a_waiting_one_never_begins() -> None:
+    work = Work()
+    runs = Runs(work)
+    first, second, third = (runs.start(task, OPTIONS) for task in "abc")
+    await until(first, lambda: first.status == "working")
+    assert runs.cancel(second.id).status == "cancelled"
+    assert runs.position(third) == 1
+    runs.cancel(first.id)
+    assert first.stop.is_set()
+    work.door("a").set()
+    work.door("c").set()
+    assert await third.wait(5)
+    assert first.status == "cancelled"
+    assert work.order == ["a", "c"]
+    assert runs.cancel(third.id).status == "answered"
+
+
+async def test_a_failure_is_told_and_the_next_run_goes_on() -> None:
+    work = Work()
+    runs = Runs(work, report=lambda error: f"told: {error}")
+    broken, crash, good = (runs.start(task, OPTIONS) for task in ("broken", "crash", "good"))
+    work.door("good").set()
+    assert await good.wait(5)
+    assert (broken.status, broken.error, broken.hint) == (
+        "failed",
+        "the model is damaged",
+        "get another",
+    )
+    assert (crash.status, crash.error) == ("failed", "told: boom")
+    assert good.status == "answered"
+
+
+async def test_live_runs_are_bounded_and_ended_ones_forgotten() -> None:
+    now = [0.0]
+    work = Work()
+    runs = Runs(work, max_live=2, keep_s=60, clock=lambda: now[0])
+    first, second = runs.start("a", OPTIONS), runs.start("b", OPTIONS)
+    with pytest.raises(BusyError, match="2 runs"):
+        runs.start("c", OPTIONS)
+    work.door("a").set()
+    work.door("b").set()
+    assert await second.wait(5)
+    runs.start("c", OPTIONS)
+    assert runs.get(first.id) is first
+    now[0] = 61.0
+    with pytest.raises(NotFoundError):
+        runs.get(first.id)
+    await runs.close()
+
+
+async def test_events_are_bounded_and_all_counted() -> None:
+    run = Run("a", OPTIONS)
+    for number in range(MAX_EVENTS + 10):
+        run.tell(BudgetEvent(seconds=number, usage=Usage(), limits=Limits()))
+    assert len(run.events) == MAX_EVENTS
+    assert run.event_count == MAX_EVENTS + 10
+    assert run.events[0].seconds == 10

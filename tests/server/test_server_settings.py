@@ -1,0 +1,167 @@
+"""Settings: which layer wins, where a value came from, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolsrv import config_file, settings
+from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_runtime.solve import SolveOptions
+
+
+@pytest.fixture
+def file(data_dir: Path) -> Path:
+    data_dir.mkdir()
+    return data_dir / "config.toml"
+
+
+def test_a_flag_wins_over_the_environment_over_the_file_over_the_default(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text("width = 3\ndepth = 30\nmax_calls = 7\n")
+    monkeypatch.setenv("TOOLSRV_WIDTH", "4")
+    monkeypatch.setenv("TOOLSRV_DEPTH", "40")
+    loaded = settings.load({"width": 5, "seed": None})
+    assert (loaded.settings.width, loaded.settings.depth) == (5, 40)
+    assert (loaded.settings.max_calls, loaded.settings.seed) == (7, 0)
+    assert [loaded.origins[key] for key in ("width", "depth", "max_calls", "seed")] == [
+        "--width",
+        "TOOLSRV_DEPTH",
+        str(file),
+        "default",
+    ]
+
+
+def test_the_defaults_are_those_of_the_solver() -> None:
+    ours, theirs = settings.load().settings, SolveOptions()
+    for key in ("strategy", "width", "depth", "candidates", "seed"):
+        assert getattr(ours, key) == getattr(theirs, key)
+    assert (ours.max_seconds, ours.max_calls, ours.max_tokens) == (
+        theirs.limits.seconds,
+        theirs.limits.calls,
+        theirs.limits.tokens,
+    )
+
+
+@pytest.mark.parametrize("key", ["width", "depth", "candidates"])
+@pytest.mark.parametrize("end", ["minimum", "maximum"])
+def test_every_value_within_the_limits_is_one_the_solver_takes(key: str, end: str) -> None:
+    limit = settings.Settings.model_json_schema()["properties"][key][end]
+    assert SolveOptions.model_validate({key: limit})
+
+
+def test_moving_the_data_folder_moves_the_settings_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert settings.config_path() == tmp_path / "data" / "config.toml"
+    assert settings.config_path({"data_dir": tmp_path / "x"}) == tmp_path / "x" / "config.toml"
+    monkeypatch.setenv("TOOLSRV_CONFIG", str(tmp_path / "own.toml"))
+    assert settings.config_path() == tmp_path / "own.toml"
+
+
+def test_paths_in_the_file_are_relative_to_the_file(file: Path) -> None:
+    file.write_text('model = "m.gguf"\n')
+    assert settings.load().settings.model == file.parent / "m.gguf"
+    file.write_text('model = ""\n')
+    assert settings.load().settings.model is None
+
+
+@pytest.mark.parametrize(
+    ("text", "must_say"),
+    [
+        ("widht = 3", ["config.toml", "widht", "width"]),
+        ("width = 99", ["config.toml", "width", "99", "1 to 8"]),
+        ('strategy = "guess"', ["config.toml", "strategy", "dfsdt, react"]),
+        ("width = ", ["config.toml", "not valid TOML"]),
+        ("max_seconds = nan", ["config.toml", "max_seconds"]),
+        ('chroma_url = "ftp://x"', ["config.toml", "chroma_url", "http://"]),
+        ("[width]\na = 1", ["config.toml", "width"]),
+    ],
+)
+def test_a_bad_file_is_refused_naming_file_key_and_what_is_accepted(
+    file: Path, text: str, must_say: list[str]
+) -> None:
+    file.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        settings.load()
+    said = caught.value.message + " " + caught.value.hint
+    assert all(one in said for one in must_say), said
+    assert "\n" not in said
+
+
+def test_a_bad_variable_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLSRV_MAX_CALLS", "many")
+    with pytest.raises(UsageError, match="TOOLSRV_MAX_CALLS"):
+        settings.load()
+
+
+def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLSRV_WIDTH", "")
+    assert settings.load().origins["width"] == "default"
+
+
+def test_misspelt_variables_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLSRV_WIDHT", "3")
+    monkeypatch.setenv("TOOLSRV_TOKEN", "secret")
+    assert settings.unknown_variables() == ("TOOLSRV_WIDHT",)
+
+
+def test_a_file_that_is_not_utf8_or_not_a_file_is_told(file: Path) -> None:
+    file.write_bytes(b"model = '\xff'")
+    with pytest.raises(UsageError, match="UTF-8"):
+        settings.load()
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(DataError, match=r"config\.toml"):
+        settings.load()
+
+
+def test_setting_a_key_keeps_comments_and_other_keys(file: Path) -> None:
+    file.write_text("# mine\nwidth = 3  # wide\ndepth = 30\n")
+    config_file.write_key(file, "width", 4)
+    config_file.write_key(file, "seed", 9)
+    assert file.read_text() == "# mine\nwidth = 4\ndepth = 30\nseed = 9\n"
+    assert list(file.parent.iterdir()) == [file]
+
+
+def test_a_form_that_one_line_cannot_change_is_left_alone(file: Path) -> None:
+    file.write_text('model = """\nwidth = 3\n"""\n')
+    before = file.read_text()
+    with pytest.raises(DataError, match="safely"):
+        config_file.write_key(file, "model", "x")
+    assert file.read_text() == before
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    blocked = tmp_path / "blocked"
+    blocked.write_text("a file, not a folder")
+    with pytest.raises(DataError, match=r"blocked/config\.toml"):
+        config_file.write_key(blocked / "config.toml", "width", 3)
+    assert blocked.read_text() == "a file, not a folder"
+
+
+VALUES: dict[str, st.SearchStrategy[Any]] = {
+    "width": st.integers(1, 8),
+    "max_seconds": st.floats(0.001, 86_400),
+    "strategy": st.sampled_from(["dfsdt", "react"]),
+    "model": st.text(st.characters(codec="utf-8", exclude_characters="\x7f"), max_size=40),
+}
+
+
+@given(
+    st.lists(st.sampled_from(sorted(VALUES)).flatmap(lambda k: st.tuples(st.just(k), VALUES[k])))
+)
+def test_what_was_written_is_read_back(
+    tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[str, Any]]
+) -> None:
+    path = tmp_path_factory.mktemp("config") / "config.toml"
+    expected: dict[str, Any] = {}
+    for key, value in changes:
+        config_file.write_key(path, key, value)
+        expected[key] = value
+    assert config_file.read(path) == expected
