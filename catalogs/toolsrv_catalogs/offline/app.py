@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_catalogs.offline.descriptions import load_offline_catalog
 from toolsrv_catalogs.offline.endpoint import Endpoint, Tool
 from toolsrv_registry.errors import NotFoundError, UsageError
 
@@ -65,7 +65,7 @@ def _answer(path: str, query: list[tuple[str, str]]) -> tuple[int, dict[str, Any
         return 404, {"error": error.message}
     except UsageError as error:
         return 422, {"error": error.message}
-    except Exception:
+    except Exception:  # noqa: BLE001 - the outermost rim, see below
         # The outermost rim: a defect of ours must reach the caller as JSON and us as a log.
         _log.exception("offline API %s failed", path)
         return 500, {"error": f"the offline API {path} failed; this is a defect in it"}

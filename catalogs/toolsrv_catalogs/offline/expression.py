@@ -42,10 +42,15 @@ _FUNCTIONS: dict[str, Callable[[float], float]] = {
 }
 _CONSTANTS = {"pi": math.pi, "e": math.e}
 _REWRITES = (
-    (re.compile(r"[×·]"), "*"),
+    (re.compile("[\u00d7\u00b7]"), "*"),
     (re.compile(r"÷"), "/"),
-    (re.compile(r"[−–]"), "-"),
+    (re.compile("[\u2212\u2013]"), "-"),
     (re.compile(r"\^"), "**"),
+    (re.compile(r"(?<=[0-9]) ?(?:%|percent) of "), "/100*"),
+    (re.compile(r"\btimes\b|\bmultiplied by\b"), "*"),
+    (re.compile(r"\bdivided by\b|\bover\b"), "/"),
+    (re.compile(r"\bplus\b"), "+"),
+    (re.compile(r"\bminus\b"), "-"),
     (re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))"), ""),
     (re.compile(r"(?<=[0-9\s)])x(?=[\s0-9(])"), "*"),
     (re.compile(r"(?<=[0-9])%(?!\s*[0-9(])"), "/100"),

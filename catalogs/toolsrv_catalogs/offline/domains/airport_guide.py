@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Annotated, Any
@@ -19,6 +20,7 @@ tool = Tool()
 Airport = Mapping[str, Any]
 _CRUISE_KMH = 850
 _GROUND_HOURS = 0.5
+_NO_AIRLINES = re.compile(r"air ?base|seaplane|heli|\braf\b|army|naval|air force", re.IGNORECASE)
 
 
 @cache
@@ -78,7 +80,9 @@ def airports_in_city(city: CityName) -> Answer:
     found = [
         (distance_km(here, _point(row)), row)
         for row in _airports().values()
-        if row["country"] == city.country and abs(row["lat"] - city.latitude) < 2
+        if row["country"] == city.country
+        and abs(row["lat"] - city.latitude) < 2
+        and not _NO_AIRLINES.search(row["name"])
     ]
     near = sorted(
         (
@@ -86,7 +90,7 @@ def airports_in_city(city: CityName) -> Answer:
             for pair in found
             if pair[0] < 30 or (pair[0] < 120 and name in fold(pair[1]["city"]))
         ),
-        key=lambda pair: pair[0],
+        key=lambda pair: ("International" not in pair[1]["name"], pair[0]),
     )
     if not near:
         raise NotFoundError(f"no airport with an IATA code near {city.name}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from molmass import ELEMENTS, Element, Formula, FormulaError
 
@@ -37,20 +37,28 @@ def _element(text: str) -> Element:
     raise NotFoundError(f"no element {quoted(text)}; give a name, symbol or atomic number")
 
 
-def _formula(text: str) -> Formula:
+class Compound(NamedTuple):
+    """A formula as it was written, and as molmass reads it."""
+
+    text: str
+    formula: Formula
+
+
+def _compound(text: str) -> Compound:
     plain = _COMMON.get(fold(text[:60])) or text.strip().translate(_SUBSCRIPTS)
+    plain = plain.upper() if plain.islower() else plain
     if len(plain) > 60 or not _FORMULA.fullmatch(plain):
         raise UsageError(f"{quoted(text)} is not a chemical formula; write it like H2O or C6H12O6")
     try:
-        formula = Formula(plain.replace("·", ".").replace("*", ".").replace(".", "."))
+        formula = Formula(plain.replace("·", ".").replace("*", "."))
         _ = formula.mass
     except (FormulaError, ValueError, KeyError, IndexError, ZeroDivisionError):
         raise UsageError(f"{quoted(text)} is not a chemical formula that can be read") from None
-    return formula
+    return Compound(plain, formula)
 
 
 ElementName = Annotated[Element, Field(_element)]
-FormulaText = Annotated[Formula, Field(_formula)]
+CompoundText = Annotated[Compound, Field(_compound)]
 
 
 @tool.get("/element/{element}")
@@ -66,24 +74,26 @@ def element_info(element: ElementName) -> Answer:
 
 
 @tool.get("/molar_mass")
-def molar_mass(formula: FormulaText) -> Answer:
+def molar_mass(formula: CompoundText) -> Answer:
     return {
-        "formula": formula.formula,
-        "molar_mass_g_per_mol": tidy(formula.mass, 3),
-        "atoms": formula.atoms,
+        "formula": formula.text,
+        "molar_mass_g_per_mol": tidy(formula.formula.mass, 3),
+        "atoms": formula.formula.atoms,
     }
 
 
 @tool.get("/composition")
-def composition(formula: FormulaText) -> Answer:
-    shares = {item.symbol: tidy(100 * item.fraction, 2) for item in formula.composition().values()}
-    return {"formula": formula.formula, "mass_percent": shares}
+def composition(formula: CompoundText) -> Answer:
+    shares = {
+        item.symbol: tidy(100 * item.fraction, 2) for item in formula.formula.composition().values()
+    }
+    return {"formula": formula.text, "mass_percent": shares}
 
 
 @tool.get("/moles")
-def grams_to_moles(formula: FormulaText, grams: Positive) -> Answer:
+def grams_to_moles(formula: CompoundText, grams: Positive) -> Answer:
     return {
-        "formula": formula.formula,
+        "formula": formula.text,
         "grams": tidy(grams),
-        "moles": significant(grams / formula.mass, 6),
+        "moles": significant(grams / formula.formula.mass, 6),
     }

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from toolsrv_catalogs.offline.endpoint import Answer, Tool
 from toolsrv_catalogs.offline.values.city import (
+    City,
     CityName,
     bearing,
     cities,
@@ -20,6 +21,7 @@ tool = Tool()
 Latitude = Annotated[float, between(-90, 90)]
 Longitude = Annotated[float, between(-180, 180)]
 _MILE_KM = 1.609344
+_CITY_RADIUS_KM = 8
 _WINDS = ["north", "northeast", "east", "southeast", "south", "southwest", "west", "northwest"]
 
 
@@ -53,20 +55,32 @@ def distance(from_city: CityName, to_city: CityName) -> Answer:
 
 @tool.get("/largest")
 def largest_cities(country: CountryName, limit: Annotated[int, whole(1, 15)] = 5) -> Answer:
-    found = [city for city in cities() if city.country == country["iso"]][:limit]
+    found: list[City] = []
+    for city in cities():
+        if city.country == country["iso"] and not any(_swallows(big, city) for big in found):
+            found.append(city)
+            if len(found) == limit:
+                break
     return {
         "country": country["name"],
         "cities": [f"{city.name} ({city.population:,})" for city in found],
     }
 
 
+def _swallows(big: City, small: City) -> bool:
+    """Whether ``small`` is a district of ``big`` rather than a city: close by and far smaller."""
+    km = distance_km((big.latitude, big.longitude), (small.latitude, small.longitude))
+    return km < 2 * _CITY_RADIUS_KM and small.population * 3 < big.population
+
+
 @tool.get("/nearest")
 def nearest_city(latitude: Latitude, longitude: Longitude) -> Answer:
     here = (latitude, longitude)
-    km, city = min(
-        ((distance_km(here, (c.latitude, c.longitude)), c) for c in cities()),
-        key=lambda pair: pair[0],
-    )
+    places = [(distance_km(here, (c.latitude, c.longitude)), c) for c in cities()]
+    nearest = min(places, key=lambda pair: pair[0])
+    # A district counts as a place of its own in the data: name the city around it instead.
+    around = [pair for pair in places if pair[0] <= nearest[0] + _CITY_RADIUS_KM]
+    km, city = max(around, key=lambda pair: pair[1].population) if nearest[0] < 25 else nearest
     return {
         "latitude": latitude,
         "longitude": longitude,

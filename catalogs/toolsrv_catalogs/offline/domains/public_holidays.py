@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date as Day
+import datetime as dt
 from datetime import timedelta
 from functools import cache, lru_cache
 from typing import Annotated
@@ -23,7 +23,7 @@ _SPAN_DAYS = 3660
 
 
 @lru_cache(maxsize=256)
-def _days(code: str, year: int) -> dict[Day, str]:
+def _days(code: str, year: int) -> dict[dt.date, str]:
     language = "en_US" if "en_US" in _languages().get(code, ()) else None
     try:
         found = holidays.country_holidays(code, years=year, language=language)
@@ -37,7 +37,7 @@ def _languages() -> dict[str, list[str]]:
     return list_localized_countries()
 
 
-def _in_range(parameter: str, day: Day) -> Day:
+def _in_range(parameter: str, day: dt.date) -> dt.date:
     if not 1900 <= day.year <= 2100:
         raise ParameterError(parameter, f"{day} is outside the years 1900 to 2100")
     return day
@@ -87,17 +87,27 @@ def next_holiday(country: CountryName, date: Date | None = None) -> Answer:
 @tool.get("/find")
 def find_holiday(country: CountryName, holiday: Line, year: Year | None = None) -> Answer:
     chosen = year or today().year
-    wanted = fold(holiday)
-    for day, name in _days(country["iso"], chosen).items():
-        if wanted in fold(name):
-            return {
-                "country": country["name"],
-                "holiday": name,
-                "date": str(day),
-                "weekday": f"{day:%A}",
-            }
-    where = f"{country['name']} in {chosen}"
-    raise NotFoundError(f"no public holiday named {quoted(holiday)} in {where}")
+    wanted = _plain(holiday)
+    found = [pair for pair in _days(country["iso"], chosen).items() if wanted in _plain(pair[1])]
+    if not found:
+        where = f"{country['name']} in {chosen}"
+        raise NotFoundError(f"no public holiday named {quoted(holiday)} in {where}")
+    day, name = min(found, key=lambda pair: _distance(wanted, _plain(pair[1])))
+    return {
+        "country": country["name"],
+        "holiday": name,
+        "date": str(day),
+        "weekday": f"{day:%A}",
+    }
+
+
+def _plain(name: str) -> str:
+    return fold(name).replace("labour", "labor")
+
+
+def _distance(wanted: str, name: str) -> tuple[bool, bool, int]:
+    # "Independence Day" must not find "Juneteenth National Independence Day".
+    return name != wanted, not name.startswith(wanted), len(name)
 
 
 @tool.get("/working_days")
@@ -118,7 +128,7 @@ def working_days(start: Date, end: Date, country: CountryName | None = None) -> 
     }
 
 
-def _off(day: Day, country: Country | None) -> bool:
+def _off(day: dt.date, country: Country | None) -> bool:
     return country is not None and day in _days(country["iso"], day.year)
 
 

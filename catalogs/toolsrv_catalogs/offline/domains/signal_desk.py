@@ -12,16 +12,102 @@ Short = Annotated[str, text_up_to(200)]
 _MORSE = dict(
     zip(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,?'!/()&:;=+-_\"@",
-        [".-", "-...", "-.-.", "-..", ".", "..-.", "--.", "....", "..", ".---", "-.-", ".-..", "--", "-.", "---", ".--.", "--.-", ".-.", "...", "-", "..-", "...-", ".--", "-..-", "-.--", "--..", "-----", ".----", "..---", "...--", "....-", ".....", "-....", "--...", "---..", "----.", ".-.-.-", "--..--", "..--..", ".----.", "-.-.--", "-..-.", "-.--.", "-.--.-", ".-...", "---...", "-.-.-.", "-...-", ".-.-.", "-....-", "..--.-", ".-..-.", ".--.-."],
+        [
+            ".-",
+            "-...",
+            "-.-.",
+            "-..",
+            ".",
+            "..-.",
+            "--.",
+            "....",
+            "..",
+            ".---",
+            "-.-",
+            ".-..",
+            "--",
+            "-.",
+            "---",
+            ".--.",
+            "--.-",
+            ".-.",
+            "...",
+            "-",
+            "..-",
+            "...-",
+            ".--",
+            "-..-",
+            "-.--",
+            "--..",
+            "-----",
+            ".----",
+            "..---",
+            "...--",
+            "....-",
+            ".....",
+            "-....",
+            "--...",
+            "---..",
+            "----.",
+            ".-.-.-",
+            "--..--",
+            "..--..",
+            ".----.",
+            "-.-.--",
+            "-..-.",
+            "-.--.",
+            "-.--.-",
+            ".-...",
+            "---...",
+            "-.-.-.",
+            "-...-",
+            ".-.-.",
+            "-....-",
+            "..--.-",
+            ".-..-.",
+            ".--.-.",
+        ],
         strict=True,
     )
 )
+_LOOKALIKES = str.maketrans("\u00b7\u2022\u2212\u2013|", "..--/")
 _LETTERS = {code: letter for letter, code in _MORSE.items()}
 _SPOKEN = {
     word[0].upper(): word
-    for word in ["Alfa", "Bravo", "Charlie", "Delta", "Echo", "Foxtrot", "Golf", "Hotel", "India", "Juliett", "Kilo", "Lima", "Mike", "November", "Oscar", "Papa", "Quebec", "Romeo", "Sierra", "Tango", "Uniform", "Victor", "Whiskey", "X-ray", "Yankee", "Zulu"]
+    for word in [
+        "Alfa",
+        "Bravo",
+        "Charlie",
+        "Delta",
+        "Echo",
+        "Foxtrot",
+        "Golf",
+        "Hotel",
+        "India",
+        "Juliett",
+        "Kilo",
+        "Lima",
+        "Mike",
+        "November",
+        "Oscar",
+        "Papa",
+        "Quebec",
+        "Romeo",
+        "Sierra",
+        "Tango",
+        "Uniform",
+        "Victor",
+        "Whiskey",
+        "X-ray",
+        "Yankee",
+        "Zulu",
+    ]
 } | dict(
-    zip("0123456789", ["Zero", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"], strict=True)
+    zip(
+        "0123456789",
+        ["Zero", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"],
+        strict=True,
+    )
 )
 
 
@@ -39,9 +125,9 @@ def to_morse(text: Short) -> Answer:
 
 @tool.get("/morse/decode")
 def from_morse(morse: Annotated[str, text_up_to(1000)]) -> Answer:
-    plain = morse.replace("·", ".").replace("•", ".").replace("−", "-").replace("–", "-")
+    plain = morse.translate(_LOOKALIKES)
     words = []
-    for word in plain.replace("|", "/").split("/"):
+    for word in plain.split("/"):
         signs = word.split()
         unknown = [sign for sign in signs if sign not in _LETTERS]
         if unknown:

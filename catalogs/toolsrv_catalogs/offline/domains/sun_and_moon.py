@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date as Day
+import datetime as dt
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -26,11 +26,11 @@ def _place(city: City) -> LocationInfo:
     return LocationInfo(city.name, "", city.zone, city.latitude, city.longitude)
 
 
-def _day(city: City, date: Day | None) -> Day:
+def _day(city: City, date: dt.date | None) -> dt.date:
     return date or now().astimezone(ZoneInfo(city.zone)).date()
 
 
-def _rise_and_set(city: City, day: Day) -> tuple[datetime, datetime] | str:
+def _rise_and_set(city: City, day: dt.date) -> tuple[datetime, datetime] | str:
     """Return both times, or in words why there are none (polar day and night)."""
     place = _place(city)
     zone = ZoneInfo(city.zone)

@@ -20,17 +20,26 @@ def _parts(text: str) -> list[str]:
 
 @tool.get("/case")
 def change_case(text: Short, case: Annotated[str, choice(*_CASES)]) -> Answer:
+    return {"text": text, "case": case, "result": _cased(text, case)}
+
+
+def _cased(text: str, case: str) -> str:
     parts = [part.lower() for part in _parts(text)]
-    changed = {
-        "upper": text.upper,
-        "lower": text.lower,
-        "title": lambda: re.sub(r"\S+", lambda m: m[0][:1].upper() + m[0][1:].lower(), text),
-        "sentence": lambda: text[:1].upper() + text[1:].lower(),
-        "camel": lambda: "".join(parts[:1] + [part.capitalize() for part in parts[1:]]),
-        "snake": lambda: "_".join(parts),
-        "kebab": lambda: "-".join(parts),
-    }[case]()
-    return {"text": text, "case": case, "result": changed}
+    match case:
+        case "upper":
+            return text.upper()
+        case "lower":
+            return text.lower()
+        case "title":
+            return re.sub(r"\S+", lambda word: word[0][:1].upper() + word[0][1:].lower(), text)
+        case "sentence":
+            return text[:1].upper() + text[1:].lower()
+        case "camel":
+            return "".join(parts[:1] + [part.capitalize() for part in parts[1:]])
+        case "snake":
+            return "_".join(parts)
+        case _:
+            return "-".join(parts)
 
 
 @tool.get("/slug")

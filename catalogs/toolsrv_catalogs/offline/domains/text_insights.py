@@ -19,7 +19,40 @@ tool = Tool()
 _WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
 _SENTENCE = re.compile(r"[.!?…]+(?:\s|$)")
 _STOP_WORDS = frozenset(
-    ["a", "an", "and", "are", "as", "at", "be", "by", "for", "from", "has", "he", "i", "in", "is", "it", "its", "of", "on", "or", "she", "that", "the", "they", "this", "to", "was", "we", "were", "will", "with", "you"]
+    [
+        "a",
+        "an",
+        "and",
+        "are",
+        "as",
+        "at",
+        "be",
+        "by",
+        "for",
+        "from",
+        "has",
+        "he",
+        "i",
+        "in",
+        "is",
+        "it",
+        "its",
+        "of",
+        "on",
+        "or",
+        "she",
+        "that",
+        "the",
+        "they",
+        "this",
+        "to",
+        "was",
+        "we",
+        "were",
+        "will",
+        "with",
+        "you",
+    ]
 )
 _GRADES = (
     (90, "very easy"), (80, "easy"), (70, "fairly easy"), (60, "plain English"),

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Annotated
 
 import pint
+from pint.facets.plain import PlainUnit
 
 from toolsrv_catalogs.offline.endpoint import (
     Answer,
@@ -42,11 +43,16 @@ _ALIASES = {
 
 
 @cache
-def _registry() -> pint.UnitRegistry:
+def _registry() -> pint.UnitRegistry[float]:
     return pint.UnitRegistry(cache_folder=None, autoconvert_offset_to_baseunit=True)
 
 
-def parse_unit(text: str) -> pint.Unit:
+def _unit(name: str) -> PlainUnit:
+    unit: PlainUnit = _registry().Unit(name)
+    return unit
+
+
+def parse_unit(text: str) -> PlainUnit:
     """Return the unit that ``text`` names: ``miles``, ``km/h``, ``square feet``, ``kg``.
 
     Raises:
@@ -56,9 +62,10 @@ def parse_unit(text: str) -> pint.Unit:
     plain = " ".join(text.split())[:60]
     alias = _ALIASES.get(plain.lower())
     if alias is not None:
-        return _registry().Unit(alias)
+        return _unit(alias)
     if match := _COMPOUND.fullmatch(plain):
-        return parse_unit(match[1]) / parse_unit(match[2])
+        ratio: PlainUnit = parse_unit(match[1]) / parse_unit(match[2])
+        return ratio
     power = re.fullmatch(r"(square|sq|cubic|cu)\.? (.+)|(.+?)(?:\^|\*\*)?([23²³])", plain)
     if power is not None:
         exponent = 2 if power[1] in ("square", "sq") or power[4] in ("2", "²") else 3
@@ -68,21 +75,21 @@ def parse_unit(text: str) -> pint.Unit:
     return _look_up(plain)
 
 
-def _look_up(plain: str) -> pint.Unit:
+def _look_up(plain: str) -> PlainUnit:
     name = plain.replace(" ", "_")
     for form in dict.fromkeys((name, name.lower(), name.lower().removesuffix("s"))):
         try:
-            return _registry().Unit(form)
+            return _unit(form)
         except (pint.PintError, ValueError, TypeError, AttributeError, KeyError):
             continue
     raise NotFoundError(f"no unit {quoted(plain)} is known here")
 
 
-Unit = Annotated[pint.Unit, Field(parse_unit)]
+Unit = Annotated[PlainUnit, Field(parse_unit)]
 
 
-def _label(unit: pint.Unit) -> str:
-    return f"{unit:~P}" or "dimensionless"
+def _label(unit: PlainUnit) -> str:
+    return f"{unit:P}" or "dimensionless"
 
 
 @tool.get("/convert")
@@ -125,8 +132,8 @@ def describe_unit(unit: Unit) -> Answer:
     one = _registry().Quantity(1.0, unit)
     base = one.to_base_units()
     return {
-        "unit": str(unit),
-        "symbol": _label(unit),
+        "unit": _label(unit),
+        "symbol": f"{unit:~P}",
         "measures": str(unit.dimensionality).strip("[]") or "dimensionless",
         "si_value": significant(float(base.magnitude)),
         "si_unit": _label(base.units),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from toolsrv_catalogs.offline.endpoint import Answer, Tool
 from toolsrv_catalogs.offline.values.city import City, CityName
 from toolsrv_catalogs.offline.values.day import Date, Moment, now, today
-from toolsrv_catalogs.offline.values.zone import Zone, ZoneInfo, zone_name
+from toolsrv_catalogs.offline.values.zone import Zone, zone_name
 
 tool = Tool()
 
@@ -68,7 +69,7 @@ def _local(noon: datetime, city: City) -> timedelta:
     return _offset(noon.replace(tzinfo=ZoneInfo(city.zone)))
 
 
-@tool.get("/zone/{zone}")
+@tool.get("/zone")
 def zone_details(zone: Zone, date: Date | None = None) -> Answer:
     noon = datetime.combine(date or today(), datetime.min.time().replace(hour=12), tzinfo=zone)
     return {

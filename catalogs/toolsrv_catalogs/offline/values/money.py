@@ -7,6 +7,7 @@ from functools import cache
 from typing import Annotated
 
 from babel import Locale
+from babel.numbers import get_currency_name
 
 from toolsrv_catalogs.offline.endpoint import Field, quoted
 from toolsrv_catalogs.offline.values.words import fold
@@ -34,7 +35,7 @@ def _codes() -> Mapping[str, str]:
     table: dict[str, str] = {}
     for code, name in currency_names().items():
         table.setdefault(fold(name), code)
-        table.setdefault(fold(name) + "s", code)
+        table.setdefault(fold(get_currency_name(code, count=2, locale="en")), code)
         table[code.lower()] = code
     return table | _ALIASES
 

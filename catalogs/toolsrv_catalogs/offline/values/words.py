@@ -9,7 +9,17 @@ from toolsrv_catalogs.offline.endpoint import Field
 from toolsrv_registry.errors import UsageError
 
 _ODD = str.maketrans(
-    {"ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D", "ı": "i", "æ": "ae", "Æ": "Ae"}
+    {
+        "ø": "o",
+        "Ø": "O",
+        "ł": "l",
+        "Ł": "L",
+        "đ": "d",
+        "Đ": "D",
+        "\u0131": "i",
+        "æ": "ae",
+        "Æ": "Ae",
+    }
 )
 
 
