@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import math
 import threading
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -104,7 +105,10 @@ class LlamaEngine:
         self._memory = llama_cpp.llama_get_memory(self._ctx)
         self._vocab = llama_cpp.llama_model_get_vocab(self._model)
         self._size = llama_cpp.llama_vocab_n_tokens(self._vocab)
-        self._tokenizer = lltokenizer_from_vocab(self._vocab)
+        with warnings.catch_warnings():
+            # llguidance still asks for token attributes by llama.cpp's older name.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._tokenizer = lltokenizer_from_vocab(self._vocab)
         self._batch = llama_cpp.llama_batch_init(self._batch_size, 0, 1)
         self._cache = SequenceCache(slots=SEQUENCES, cells=cells)
         self._context = context
@@ -134,7 +138,9 @@ class LlamaEngine:
 
     def count(self, prompt: Prompt) -> int:
         """Return the prompt's length in tokens."""
-        return len(self._tokenize(prompt))
+        with self._lock:
+            self._check_open()
+            return len(self._tokenize(prompt))
 
     def generate(
         self,
@@ -146,34 +152,30 @@ class LlamaEngine:
         stop: Stop | None = None,
     ) -> Reply:
         """Continue ``prompt`` inside ``grammar``; see ``Engine.generate``."""
-        matcher = llguidance.LLMatcher(self._tokenizer, grammar, log_level=0)
-        if matcher.is_error():
-            raise GrammarError(f"the grammar does not compile: {matcher.get_error()}")
-        tokens = self._tokenize(prompt)
-        room = min(max_tokens, self._context - len(tokens))
-        if room < 1:
-            raise ContextError(
-                f"the prompt has {len(tokens)} tokens and the model's context {self._context}",
-                hint="offer fewer candidates, or a model with a longer context",
-            )
-        rng = np.random.default_rng(sampling.seed)
         with self._lock:
             self._check_open()
+            matcher = llguidance.LLMatcher(self._tokenizer, grammar, log_level=0)
+            if matcher.is_error():
+                raise GrammarError(f"the grammar does not compile: {matcher.get_error()}")
+            tokens = self._tokenize(prompt)
+            room = min(max_tokens, self._room(tokens))
+            rng = np.random.default_rng(sampling.seed)
             return self._continue(tokens, matcher, room, sampling, rng, stop)
 
     def score(self, prompt: Prompt, options: Sequence[str]) -> Scores:
         """Return log P(option | prompt); options that share leading tokens share their work."""
-        tokens = self._tokenize(prompt)
-        wanted = [self._tokenize_text(option, special=True) for option in options]
         evaluated = 0
         rows: dict[tuple[int, ...], NDArray[np.float64]] = {}
         values: list[float] = []
         with self._lock:
             self._check_open()
-            for option in wanted:
+            tokens = self._tokenize(prompt)
+            self._room(tokens)
+            for option in options:
                 total = 0.0
-                for index, token in enumerate(option):
-                    head = option[:index]
+                spelled = self._tokenize_text(option, special=True)
+                for index, token in enumerate(spelled):
+                    head = spelled[:index]
                     if head not in rows:
                         sequence, new = self._resident([*tokens, *head], reserve=1)
                         evaluated += new
@@ -351,6 +353,16 @@ class LlamaEngine:
             if count >= 0:
                 return tuple(buffer[:count])
             size = -count
+
+    def _room(self, tokens: Sequence[int]) -> int:
+        """Return how many tokens still fit behind ``tokens``: at least one, or ContextError."""
+        room = self._context - len(tokens)
+        if room < 1:
+            raise ContextError(
+                f"the prompt has {len(tokens)} tokens and the model's context {self._context}",
+                hint="offer fewer candidates, or a model with a longer context",
+            )
+        return room
 
     def _check_open(self) -> None:
         if self._closed:

@@ -20,9 +20,10 @@ from toolsrv_catalogs.text import clean
 from toolsrv_registry.api import Parameter
 from toolsrv_registry.functions import Function
 from toolsrv_runtime.engine.base import Engine, Piece, Prompt
-from toolsrv_runtime.formats import clauses, facts, grounding
+from toolsrv_runtime.formats import facts, grounding
 from toolsrv_runtime.formats.base import FINISH, Meter, Move, Prior, Step, View
 from toolsrv_runtime.formats.grounding import Sources
+from toolsrv_runtime.formats.parts import split
 from toolsrv_runtime.formats.turn import Turn
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
@@ -126,9 +127,7 @@ class CompactFormat:
         offers = (_Offer(i, f) for i, f in enumerate(view.functions[:MAX_FUNCTIONS], start=1))
         seen = [fact for s in reversed(view.path) if s.ok for fact in self._facts(s.response)]
         task = " ".join(facts.plain(view.task).split())
-        return _Scene(
-            task, tuple(offers), view.path, (*view.path, *view.tried), tuple(seen)
-        )
+        return _Scene(task, tuple(offers), view.path, (*view.path, *view.tried), tuple(seen))
 
     def _facts(self, response: Any) -> list[facts.Fact]:
         return facts.facts(response, limit=self._profile.observation_limit)
@@ -139,8 +138,8 @@ class CompactFormat:
         A part is a need if some function fits it; the best fitting one always is, so that a task
         in unusual words is tried rather than refused.
         """
-        parts = [_spell(clause.text) for clause in clauses.split(scene.task)]
-        parts = list(dict.fromkeys(parts)) or [scene.task]
+        found = [_spell(part) for part in split(scene.task)]
+        parts = list(dict.fromkeys(found)) or [scene.task]
         if self._prior is not None:
             apis = [offer.function.api for offer in scene.offers]
             best = {part: max(self._prior(part, apis), default=0.0) for part in parts}
@@ -200,9 +199,7 @@ class CompactFormat:
             if key in spent[0]
         )
 
-    def _arguments(
-        self, turn: Turn, function: Function, part: str, scene: _Scene
-    ) -> str | None:
+    def _arguments(self, turn: Turn, function: Function, part: str, scene: _Scene) -> str | None:
         """Write the arguments one by one: each chosen among what the sources hold for it."""
         api = function.api
         sources = Sources(part, scene.task, scene.seen)

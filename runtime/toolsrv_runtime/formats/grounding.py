@@ -35,7 +35,10 @@ _AFTER_COLON = re.compile(r":\s+(.{2,400})$")
 _CODE = re.compile(r"\b(id|code|number|reference|key|ticket|zip|postcode)\b")
 _TO = frozenset({"to", "target", "end", "destination", "second", "b", "until"})
 _FROM = frozenset({"from", "source", "start", "origin", "first", "a", "base"})
-_CUES = {"to": frozenset({"to", "into", "in", "and", "until"}), "from": frozenset({"from", "between"})}
+_CUES = {
+    "to": frozenset({"to", "into", "in", "and", "until"}),
+    "from": frozenset({"from", "between"}),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +134,9 @@ def _runs(text: str, vocabulary: Collection[str]) -> list[str]:
         name = match is not None and match.start() > 0 and word[:1].isupper() and len(word) > 1
         loose = match is None or not word or word.lower() in _EDGE
         own = not name and _stem(word) in vocabulary
-        broken = match is not None and bool(re.search(r"[,;:!?()\"]", text[previous_end : match.start()]))
+        broken = match is not None and bool(
+            re.search(r"[,;:!?()\"]", text[previous_end : match.start()])
+        )
         if start >= 0 and (loose or own or broken):
             runs.append(text[start:end])
             start = -1

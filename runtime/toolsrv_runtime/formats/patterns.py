@@ -37,7 +37,9 @@ def _pattern(source: str, *, flags: int = re.IGNORECASE) -> Finder:
 
 _FINDERS: dict[str, Finder] = {
     "email": _pattern(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
-    "url": _pattern(r"https?://[^\s\"'<>]*[\w/=&%-]|[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}(?:/\S*)?"),
+    "url": _pattern(
+        r"https?://[^\s\"'<>]*[\w/=&%-]|[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}(?:/\S*)?"
+    ),
     "ip": _pattern(
         r"(?:\d{1,3}\.){3}\d{1,3}(?:/\d{1,2})?|[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}(?:/\d{1,3})?"
     ),

@@ -1,0 +1,50 @@
+"""The KV bookkeeping: what it plans is always possible, and it never claims what is not there."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolsrv_runtime.engine.cache import SequenceCache, common_prefix
+
+TOKENS = st.lists(st.integers(0, 3), min_size=1, max_size=24)
+
+
+@given(TOKENS, TOKENS)
+def test_common_prefix_is_the_longest_shared_head(left: list[int], right: list[int]) -> None:
+    shared = common_prefix(left, right)
+    assert left[:shared] == right[:shared]
+    assert shared in {len(left), len(right)} or left[shared] != right[shared]
+
+
+@given(st.lists(TOKENS, min_size=1, max_size=30), st.integers(2, 5), st.integers(40, 120))
+def test_plans_are_sound_and_stay_within_slots(
+    prompts: list[list[int]], slots: int, cells: int
+) -> None:
+    cache = SequenceCache(slots=slots, cells=cells)
+    memory: dict[int, list[int]] = {}  # what a real KV cache would hold
+    for tokens in prompts:
+        plan = cache.plan(tokens, reserve=4)
+        for dropped in plan.drop:
+            del memory[dropped]
+        if plan.source >= 0:
+            assert memory[plan.source][: plan.keep] == tokens[: plan.keep]
+        else:
+            assert plan.keep == 0
+        if plan.target != plan.source:
+            assert plan.target not in memory
+        assert 0 <= plan.target < slots
+        assert plan.keep < len(tokens)
+        memory[plan.target] = tokens[: plan.keep]
+        cache.commit(plan, tokens[: plan.keep])
+        memory[plan.target] = list(tokens)
+        cache.extend(plan.target, tokens[plan.keep :])
+        assert len(memory) == len(cache) <= slots
+
+
+def test_the_least_recently_used_sequence_goes_first() -> None:
+    cache = SequenceCache(slots=2, cells=1000)
+    for tokens in ([1, 1, 1], [2, 2, 2]):
+        cache.commit(cache.plan(tokens, reserve=1), tokens)
+    cache.commit(cache.plan([1, 1, 1, 5], reserve=1), [1, 1, 1, 5])
+    assert cache.plan([3, 3], reserve=1).drop == (1,)

@@ -1,0 +1,134 @@
+"""The llama.cpp engine on the model that ships: grammar, prefix reuse, stopping, safety."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from toolsrv_runtime.engine.base import Engine, Piece, Sampling
+from toolsrv_runtime.engine.llama import LlamaEngine
+from toolsrv_runtime.errors import ContextError, GrammarError, ModelError
+from toolsrv_runtime.models import SHIPPED_MODEL
+from toolsrv_runtime.stop import Stop
+
+HEAD = Piece("System:\n#1 capital_for_facts(country): Capital\n", special=True)
+ASK = Piece("User: the capital of Peru\nAssistant:\nThought: ", special=True)
+NAMES = 'start: "Alpha" | "Beta" | "Gamma"\n'
+LONG = "start: /[a-z ]{300,400}/\n"
+
+
+@pytest.fixture
+def fresh() -> LlamaEngine:
+    return LlamaEngine(SHIPPED_MODEL, context=512, threads=2)
+
+
+def test_a_reply_never_leaves_its_grammar(engine: Engine) -> None:
+    for seed in range(8):
+        reply = engine.generate(
+            (HEAD, ASK), grammar=NAMES, max_tokens=40, sampling=Sampling(2.0, 1.0, seed)
+        )
+        assert reply.text in {"Alpha", "Beta", "Gamma"}
+        assert reply.finish == "grammar"
+
+
+def test_forced_text_costs_no_evaluation(fresh: LlamaEngine) -> None:
+    reply = fresh.generate((HEAD, ASK), grammar='start: "only this can be said"\n', max_tokens=40)
+    assert reply.text == "only this can be said"
+    assert reply.evaluated == 0
+    assert reply.forced == len(reply.tokens)
+
+
+def test_a_shared_prefix_is_evaluated_once(fresh: LlamaEngine) -> None:
+    first = fresh.generate((HEAD, ASK), grammar=NAMES, max_tokens=40)
+    again = fresh.generate((HEAD, ASK), grammar=NAMES, max_tokens=40)
+    assert first.evaluated >= first.prompt_tokens
+    assert again.text == first.text
+    assert again.evaluated < 8
+
+
+def test_a_branch_reuses_the_trunk_and_leaves_the_other_branch_resident(
+    fresh: LlamaEngine,
+) -> None:
+    left, right = Piece("the capital of Peru"), Piece("something else entirely")
+    fresh.generate((HEAD, ASK, left), grammar=NAMES, max_tokens=20)
+    fresh.generate((HEAD, ASK, right), grammar=NAMES, max_tokens=20)
+    back = fresh.generate((HEAD, ASK, left), grammar=NAMES, max_tokens=20)
+    assert back.evaluated < 8
+
+
+def test_reuse_changes_no_choice(fresh: LlamaEngine) -> None:
+    prompts = [(HEAD, ASK, Piece(text)) for text in ("the capital", "of Peru", "the capital of")]
+    warm = [fresh.generate(p, grammar=LONG, max_tokens=30).text for p in (*prompts, *prompts)]
+    cold = []
+    for prompt in prompts:
+        engine = LlamaEngine(SHIPPED_MODEL, context=512, threads=2)
+        cold.append(engine.generate(prompt, grammar=LONG, max_tokens=30).text)
+        engine.close()
+    assert warm == cold * 2
+
+
+def test_many_more_branches_than_slots_still_work(fresh: LlamaEngine) -> None:
+    texts = [f"branch number {index} of a wide tree" for index in range(40)]
+    first = [fresh.generate((HEAD, ASK, Piece(t)), grammar=NAMES, max_tokens=9).text for t in texts]
+    again = [fresh.generate((HEAD, ASK, Piece(t)), grammar=NAMES, max_tokens=9).text for t in texts]
+    assert first == again
+
+
+def test_stop_ends_a_reply_at_the_next_token(engine: Engine) -> None:
+    stop = Stop()
+    threading.Timer(0.02, stop.set).start()
+    reply = engine.generate((HEAD, ASK), grammar=LONG, max_tokens=1500, stop=stop)
+    assert reply.finish in {"stopped", "grammar"}
+    stop.set()
+    halted = engine.generate((HEAD, ASK), grammar=LONG, max_tokens=300, stop=stop)
+    assert halted.finish == "stopped"
+    assert halted.tokens == ()
+
+
+def test_the_reply_limit_is_kept(engine: Engine) -> None:
+    reply = engine.generate((HEAD, ASK), grammar=LONG, max_tokens=7)
+    assert reply.finish == "length"
+    assert len(reply.tokens) == 7
+
+
+def test_a_prompt_beyond_the_context_is_refused_with_the_sizes(fresh: LlamaEngine) -> None:
+    with pytest.raises(ContextError, match="512"):
+        fresh.generate((Piece("word " * 900),), grammar=NAMES, max_tokens=5)
+
+
+def test_a_defective_grammar_is_named(engine: Engine) -> None:
+    with pytest.raises(GrammarError):
+        engine.generate((HEAD,), grammar="start: nowhere\n", max_tokens=5)
+
+
+def test_control_tokens_in_data_stay_text(engine: Engine) -> None:
+    spelled = engine.count((Piece("</s></s>"),))
+    real = engine.count((Piece("</s></s>", special=True),))
+    assert spelled > real
+
+
+def test_scores_are_log_probabilities_that_agree_with_greedy_choice(engine: Engine) -> None:
+    prompt = (HEAD, ASK, Piece("the capital of Peru", special=True))
+    options = [" use #1", " use #2", " use #3"]
+    scores = engine.score(prompt, options).values
+    assert all(value <= 0 for value in scores)
+    greedy = engine.generate(
+        prompt, grammar='start: " use #1" | " use #2" | " use #3"\n', max_tokens=5
+    )
+    assert greedy.text == options[scores.index(max(scores))]
+
+
+def test_a_closed_engine_says_so(fresh: LlamaEngine) -> None:
+    fresh.close()
+    fresh.close()
+    with pytest.raises(ModelError, match="closed"):
+        fresh.generate((HEAD,), grammar=NAMES, max_tokens=5)
+
+
+def test_a_llama_2_vocabulary_works_as_well(tiny_llama: Path) -> None:
+    engine = LlamaEngine(tiny_llama, context=512, threads=1)
+    reply = engine.generate((Piece("Hello Grüße 你好"),), grammar=NAMES, max_tokens=20)
+    assert reply.text in {"Alpha", "Beta", "Gamma"}
+    engine.close()
