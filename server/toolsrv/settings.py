@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -131,8 +131,8 @@ def load(flags: Mapping[str, Any] | None = None) -> Loaded:
     """
     given = {key: value for key, value in (flags or {}).items() if value is not None}
     path = config_path(given)
-    layers = (
-        (_from_file(path), lambda key: str(path)),  # noqa: ARG005 - one shape for all layers
+    layers: tuple[tuple[dict[str, Any], Callable[[str], str]], ...] = (
+        (_from_file(path), lambda _: str(path)),
         (_from_environment(), lambda key: f"{PREFIX}{key.upper()}"),
         (given, lambda key: f"--{key.replace('_', '-')}"),
     )

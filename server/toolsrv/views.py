@@ -70,7 +70,7 @@ class SearchView(BaseModel):
     hits: tuple[HitView, ...]
     nothing_fits: bool = Field(description="True: no API fits well; the hits are only the nearest.")
     nearest_categories: tuple[str, ...]
-    degraded: bool = Field(description="True: the vector index was not usable; words only.")
+    degraded: str = Field(description="Why the vectors were not used; empty when all is well.")
 
 
 class MissingView(BaseModel):
@@ -193,7 +193,7 @@ def why(hit: Hit) -> str:
     parts = []
     if hit.matched_words:
         parts.append("words: " + ", ".join(hit.matched_words))
-    if hit.similarity is not None:
+    if hit.similarity:
         parts.append(f"meaning: {hit.similarity:.2f}")
     if hit.clause:
         parts.append(f"for: {one_line(hit.clause, 80)}")
@@ -207,7 +207,7 @@ def search_view(result: SearchResult, detail: Detail) -> SearchView:
         hits=tuple(hit_view(hit, detail) for hit in result.hits),
         nothing_fits=result.nothing_fits,
         nearest_categories=tuple(result.nearest_categories),
-        degraded=bool(result.degraded),
+        degraded=plain(result.degraded),
     )
 
 

@@ -6,6 +6,7 @@ needed, once, whoever asks and from whichever thread; what nobody needs is never
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # downhill imports, kept out of start-up
     from toolsrv_runtime.solve import SolveOptions, Solver
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 Progress = Callable[[int, int], None]
 
 
@@ -76,9 +78,10 @@ class Workbench:
     def searchable(self) -> Registry:
         """Return the open registry with an index that fits the catalogs, built where needed.
 
+        Where no index can be built a search goes by words alone and says so.
+
         Raises:
             DataError: The data folder or what is in it cannot be used.
-            BusyError: Another process holds the index for too long.
         """
         return self._indexed.get()
 
@@ -145,8 +148,13 @@ class Workbench:
         self._check(category, None)
 
     def domains(self) -> tuple[str, ...]:
-        """Return the categories of the catalogs in use, without opening the store."""
-        return tuple(sorted({tool.category for one in load_catalogs() for tool in one.tools}))
+        """Return what the catalogs in use are about, without opening the store.
+
+        The tools' names while they are few, else the categories.
+        """
+        tools = [tool for one in load_catalogs() for tool in one.tools]
+        few = len(tools) <= NAMED_TOOLS
+        return tuple(sorted({tool.name if few else tool.category for tool in tools}))
 
     def _check(self, category: str | None, tool: str | None) -> None:
         """Look at the names first: they are known before an index is built or a model loaded."""
@@ -182,7 +190,10 @@ class Workbench:
 
     def _build_index(self) -> Registry:
         registry = self.registry()
-        registry.ensure_index(self._progress)
+        try:
+            registry.ensure_index(self._progress)
+        except DataError as error:
+            log.warning("no vector index: %s (%s)", error.message, error.hint)
         return registry
 
     def _load_engine(self) -> tuple[Engine, Profile]:
@@ -197,6 +208,7 @@ class Workbench:
         return load_engine(path, threads=self.settings.threads or None)
 
 
+NAMED_TOOLS = 60
 WARM_MODEL_BYTES = 64 * 1024 * 1024
 
 

@@ -197,9 +197,11 @@ async def over_http(url: str, token: str, era: str) -> AsyncIterator[Any]:
     from mcp.client.streamable_http import streamable_http_client
 
     headers = {"Authorization": f"Bearer {token}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
-        async with Client(streamable_http_client(url, http_client=http), mode=era) as one:
-            yield one
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=60) as http,
+        Client(streamable_http_client(url, http_client=http), mode=era) as one,
+    ):
+        yield one
 
 
 @pytest.fixture

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 @click.command(
     epilog=example(
-        "toolsrv call Time_Zones/time_zone_converter/convert "
-        '\'{"time": "12:00", "from": "Europe/Paris", "to": "Asia/Tokyo"}\''
+        "toolsrv call Location/world_clock/time_difference "
+        '\'{"from_city": "London", "to_city": "Sydney"}\''
     )
 )
 @click.argument("api_id", metavar="ID")

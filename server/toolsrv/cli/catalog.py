@@ -32,7 +32,7 @@ def list_(session: Session, as_json: bool) -> None:
     )
 
 
-@catalog.command(epilog=example("toolsrv catalog show offline --category Colors"))
+@catalog.command(epilog=example("toolsrv catalog show offline --category Science"))
 @click.argument("name", required=False)
 @category_option
 @click.option("--tool", metavar="NAME", help="Only this tool.")

@@ -38,7 +38,7 @@ def search(
         emit_json(view.model_dump(mode="json"))
         return
     if view.degraded:
-        note("note: the vector index is not usable; found by words only (see toolsrv index build)")
+        note(f"note: {view.degraded}")
     if view.nothing_fits:
         near = ", ".join(view.nearest_categories)
         note("note: nothing fits well" + (f"; nearest categories: {near}" if near else ""))
@@ -46,7 +46,7 @@ def search(
     table(("score#", "API", "description", "why"), rows)
 
 
-@click.command(epilog=example("toolsrv describe Time_Zones/time_zone_converter/convert"))
+@click.command(epilog=example("toolsrv describe Location/world_clock/convert_time"))
 @click.argument("api_id", metavar="ID")
 @json_option
 @pass_session

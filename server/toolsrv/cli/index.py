@@ -41,5 +41,5 @@ def _show(document: dict[str, object], as_json: bool) -> None:
         emit_json(document)
         return
     table(("index", "value"), [(key.replace("_", " "), value) for key, value in document.items()])
-    if not document.get("ready", True):
+    if document["state"] != "ready":
         note("note: build it with: toolsrv index build")

@@ -45,7 +45,12 @@ def info(session: Session, path: str | None, as_json: bool) -> None:
     table(
         ("profile", "value", "why"),
         [
-            (key, one if isinstance(one, str) else compact_json(one), reasons.get(key, ""))
+            (key, one if isinstance(one, str) else compact_json(one), _reason(key, reasons))
             for key, one in profile.items()
         ],
     )
+
+
+def _reason(key: str, reasons: dict[str, str]) -> str:
+    """Return the reason for a profile's field; a reason may stand for several (``rope``)."""
+    return next((why for name, why in reasons.items() if key.startswith(name)), "")

@@ -59,7 +59,7 @@ def table(
     from rich.table import Table
     from rich.text import Text
 
-    grid = Table(title=title, title_justify="left", header_style="bold", pad_edge=False)
+    grid = Table(title=title, title_justify="left", header_style="bold")
     for name in columns:
         right = name.endswith("#")
         grid.add_column(

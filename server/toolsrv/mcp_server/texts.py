@@ -28,7 +28,7 @@ def search_text(view: SearchView) -> str:
     if view.nothing_fits and view.nearest_categories:
         lines.append(f"Nearest categories: {', '.join(view.nearest_categories)}")
     if view.degraded:
-        lines.append("Note: found by words only, the vector index is not usable.")
+        lines.append(f"Note: {view.degraded}")
     lines.append("Next: describe_apis for parameters, then call_api.")
     return "\n".join(lines)
 

@@ -1,0 +1,236 @@
+"""The command line in this process, its rim included: help, errors, exit codes, JSON."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import Result
+
+from toolsrv.cli.main import COMMANDS, cli
+from toolsrv.workbench import Workbench
+
+Run = Callable[..., Result]
+ZONES = "Location/world_clock/time_difference"
+
+
+def commands(
+    group: click.Group = cli, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        yield (*path, name), command
+        if isinstance(command, click.Group) and name != "bench":
+            yield from commands(command, (*path, name))
+
+
+ALL = dict(commands())
+LEAVES = {path: one for path, one in ALL.items() if not isinstance(one, click.Group)}
+
+
+def example_of(command: click.Command) -> list[str]:
+    lines = (command.epilog or "").splitlines()
+    return [line.strip() for line in lines if line.strip().startswith(("toolsrv", "TOOLSRV_"))]
+
+
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_every_command_has_help_with_an_example(run: Run, path: tuple[str, ...]) -> None:
+    result = run(*path, "--help")
+    assert result.exit_code == 0
+    assert "Example:" in result.stdout
+    assert f"toolsrv {' '.join(path)}" in " ".join(example_of(ALL[path]))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_says_what_each_command_says(name: str) -> None:
+    command = ALL[(name,)]
+    own = command.get_short_help_str(200).rstrip(".")
+    assert own.split()[0] in COMMANDS[name][1]
+
+
+@pytest.mark.parametrize("path", [p for p in LEAVES if p != ("serve",)], ids=" ".join)
+def test_every_command_offers_json(path: tuple[str, ...]) -> None:
+    assert any("--json" in option.opts for option in LEAVES[path].params)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [p for p in LEAVES if p not in (("solve",), ("serve",), ("model", "info"))],
+    ids=" ".join,
+)
+def test_every_example_works_and_its_json_is_one_document(
+    run: Run, path: tuple[str, ...], ready_dir: Path
+) -> None:
+    assert ready_dir.is_dir()
+    words = shlex.split(example_of(LEAVES[path])[0])
+    words = words[words.index("toolsrv") + 1 :]
+    assert run(*words).exit_code == 0
+    result = run(*words, *([] if "--json" in words else ["--json"]))
+    assert result.exit_code == 0
+    json.loads(result.stdout)
+
+
+@pytest.mark.parametrize(
+    ("words", "must_say"),
+    [
+        (["nope"], "nope"),
+        (["solve"], "TASK"),
+        (["solve", "x", "--nope"], "--nope"),
+        (["solve", ""], "empty"),
+        (["solve", " \x1b[0m\x00 "], "empty"),
+        (["solve", "long " * 20_000], "20,000"),
+        (["solve", "x", "--width", "99"], "--width"),
+        (["solve", "x", "--width", "many"], "--width"),
+        (["solve", "x", "--strategy", "guess"], "--strategy"),
+        (["solve", "x", "--category", "Nonsense"], "Nonsense"),
+        (["solve", "x", "--model", "/no/such/model.gguf"], "/no/such/model.gguf"),
+        (["search", ""], "empty"),
+        (["search", "x", "--category", "Nonsense"], "Nonsense"),
+        (["search", "x", "--tool", "Nonsense"], "Nonsense"),
+        (["search", "x", "--limit", "0"], "--limit"),
+        (["describe", "no/such/api"], "no/such/api"),
+        (["describe", "Location/world_clock/curent_time"], "current_time"),
+        (["call", "no/such/api"], "no/such/api"),
+        (["call", ZONES, "{"], "JSON"),
+        (["call", ZONES, "[1]"], "a list"),
+        (["call", ZONES, '"x"'], "a string"),
+        (["call", ZONES, "{}"], "from_city"),
+        (["call", ZONES, '{"from_city": "London", "to_city": "Oslo", "nope": 1}'], "nope"),
+        (["call", "Events/public_holidays/easter_sunday", '{"year": [1]}'], "year"),
+        (["call", "Events/public_holidays/easter_sunday", '{"year": "soon"}'], "year"),
+        (["catalog", "show", "nope"], "nope"),
+        (["catalog", "show", "--category", "Nonsense"], "Nonsense"),
+        (["model", "info", "/no/such/model.gguf"], "/no/such/model.gguf"),
+        (["config", "set", "widht", "3"], "width"),
+        (["config", "set", "width", "99"], "1 to 8"),
+        (["serve", "--port", "70000", "--http"], "--http-port"),
+        (["serve", "--http", "--host", "0.0.0.0"], "loopback"),
+    ],
+)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_bad_usage_is_one_clear_line_and_code_2(
+    run: Run, ready_dir: Path, words: list[str], must_say: str, as_json: bool
+) -> None:
+    assert ready_dir.is_dir()
+    if as_json and words[0] in ("serve", "nope"):
+        return
+    result = run(*words, *(["--json"] if as_json else []))
+    lines = result.stderr.splitlines()
+    assert result.exit_code == 2
+    assert lines[0].startswith("error: ")
+    assert must_say in result.stderr
+    assert all(line.startswith("hint: ") for line in lines[1:])
+    assert "Traceback" not in result.stderr
+    if as_json:
+        assert json.loads(result.stdout)["exit_code"] == 2
+    else:
+        assert result.stdout == ""
+
+
+def test_a_damaged_model_is_a_fault_with_code_1(run: Run, tmp_path: Path) -> None:
+    for content in (b"", b"GGUF", b"not a model at all", b"GGUF\x03\x00\x00\x00" + b"\xff" * 64):
+        model = tmp_path / "broken.gguf"
+        model.write_bytes(content)
+        for words in (["model", "info", str(model)], ["solve", "x", "--model", str(model)]):
+            result = run(*words)
+            assert result.exit_code == 1
+            assert "broken.gguf" in result.stderr
+            assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("words", [["catalog", "list"], ["search", "x"], ["solve", "x"]])
+def test_a_data_folder_that_is_none_is_a_fault_that_says_so(
+    run: Run, tmp_path: Path, words: list[str]
+) -> None:
+    blocked = tmp_path / "blocked"
+    blocked.write_text("a file")
+    result = run("--data-dir", str(blocked), *words)
+    assert result.exit_code in (1, 2)
+    assert str(blocked) in result.stderr
+    assert "hint: " in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_an_unexpected_fault_is_logged_and_told_in_one_line(
+    run: Run, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: Workbench) -> None:
+        raise ZeroDivisionError("secret detail")
+
+    monkeypatch.setattr(Workbench, "registry", broken)
+    result = run("catalog", "list")
+    (log,) = (data_dir / "faults").iterdir()
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"error: unexpected ZeroDivisionError, a fault of toolsrv; details in {log}\n"
+    )
+    assert "secret detail" in log.read_text()
+    assert "Traceback" in run("--debug", "catalog", "list").stderr
+
+
+def test_fault_logs_do_not_pile_up(
+    run: Run, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Workbench, "registry", lambda _: 1 / 0)
+    for _ in range(25):
+        run("catalog", "list")
+    assert len(list((data_dir / "faults").iterdir())) == 20
+
+
+def test_config_shows_each_value_with_its_origin(
+    run: Run, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLSRV_SEED", "7")
+    monkeypatch.setenv("TOOLSRV_SEDE", "7")
+    assert run("config", "set", "width", "3").exit_code == 0
+    shown = run("config", "show", "--json")
+    settings = json.loads(shown.stdout)["settings"]
+    assert settings["width"] == {"value": 3, "origin": str(data_dir / "config.toml")}
+    assert settings["seed"] == {"value": 7, "origin": "TOOLSRV_SEED"}
+    assert settings["depth"]["origin"] == "default"
+    assert settings["data_dir"]["origin"] == "TOOLSRV_DATA_DIR"
+    assert "TOOLSRV_SEDE" in shown.stderr
+    path = run("config", "path")
+    assert path.stdout == f"{data_dir / 'config.toml'}\n"
+
+
+def test_setting_what_a_variable_overrides_is_told(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLSRV_WIDTH", "2")
+    result = run("config", "set", "width", "3", "--json")
+    assert json.loads(result.stdout)["value"] == 3
+    assert "TOOLSRV_WIDTH" in result.stderr
+
+
+def test_a_call_takes_its_arguments_from_stdin(run: Run, ready_dir: Path) -> None:
+    assert ready_dir.is_dir()
+    result = run("call", ZONES, "-", "--json", stdin='{"from_city": "London", "to_city": "Oslo"}')
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["status"] == 200
+
+
+def test_an_api_that_refuses_is_a_fault_whose_answer_is_shown(run: Run, ready_dir: Path) -> None:
+    assert ready_dir.is_dir()
+    result = run("call", ZONES, '{"from_city": "Nowhere at all", "to_city": "Oslo"}')
+    assert result.exit_code == 1
+    assert "status 4" in result.stderr
+    assert result.stdout
+
+
+def test_without_benchmarks_the_message_says_how_to_get_them(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from toolsrv.cli import bench
+
+    monkeypatch.setattr(bench, "MODULE", "toolsrv_lab.no_such_module")
+    assert run("bench", "--help").exit_code == 0
+    result = run("bench", "server")
+    assert result.exit_code == 2
+    assert "toolsrv[lab]" in result.stderr

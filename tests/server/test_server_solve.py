@@ -1,0 +1,88 @@
+"""``toolsrv solve`` with the model that ships, and with a scripted one for what needs control."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from toolsrv.cli.session import Session
+from toolsrv.workbench import Workbench
+from toolsrv_runtime.outcome import Outcome
+
+Run = Callable[..., Result]
+SCRIPTED = Path(__file__).parent / "scripted_server.py"
+
+
+@pytest.fixture
+def scripted(ready_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the command line work with the scripted model."""
+    bench = runpy.run_path(str(SCRIPTED))["scripted_bench"]
+
+    def workbench(session: Session, **flags: object) -> Workbench:
+        session.load(**flags)
+        made: Workbench = bench(ready_dir)
+        return made
+
+    monkeypatch.setattr(Session, "workbench", workbench)
+
+
+@pytest.mark.usefixtures("scripted")
+class TestScripted:
+    def test_an_answer_is_on_stdout_and_the_search_on_stderr(self, run: Run) -> None:
+        result = run("solve", "LOOKUP the time difference between London and Sydney")
+        assert result.exit_code == 0
+        assert result.stdout.startswith("It is 42.\n")
+        assert "Evidence" in result.stdout
+        assert "offline" in result.stdout
+        for word in ("candidates", "thought", "call", "calls", "tokens"):
+            assert word in result.stderr
+
+    def test_quiet_shows_only_the_end(self, run: Run) -> None:
+        result = run("solve", "LOOKUP it", "--quiet")
+        assert result.exit_code == 0
+        assert result.stderr == ""
+
+    def test_json_is_one_document_that_is_an_outcome(self, run: Run) -> None:
+        result = run("solve", "LOOKUP it", "--json")
+        outcome = Outcome.model_validate(json.loads(result.stdout))
+        assert (outcome.status, outcome.answer) == ("answered", "It is 42.")
+        assert outcome.evidence[0].used
+
+    def test_giving_up_is_code_3(self, run: Run) -> None:
+        result = run("solve", "HOPELESS case")
+        assert result.exit_code == 3
+        assert "No answer" in result.stderr
+
+    def test_a_partial_answer_is_code_3(self, run: Run) -> None:
+        result = run("solve", "SLOW case", "--max-seconds", "0.3", "--json")
+        assert result.exit_code == 3
+        assert json.loads(result.stdout)["status"] == "partial"
+
+    def test_a_task_comes_from_stdin_in_any_language_and_with_bad_bytes(self, run: Run) -> None:
+        task = "東京は何時ですか \udcff\x1b[31m مرحبا".encode("utf-8", "surrogateescape")
+        result = run("solve", "-", "--json", stdin=task)
+        assert result.exit_code == 0
+        assert json.loads(result.stdout)["task"] == "東京は何時ですか \ufffd مرحبا"
+
+    def test_empty_stdin_is_an_empty_task(self, run: Run) -> None:
+        assert run("solve", "-", stdin="").exit_code == 2
+
+    @pytest.mark.parametrize("task", ["x" * 20_000, "[bold]\\[/]", "--help me", "\u202eabc"])
+    def test_odd_tasks_are_just_tasks(self, run: Run, task: str) -> None:
+        assert run("solve", "--quiet", "--", task).exit_code == 0
+
+
+def test_the_model_that_ships_answers_from_what_the_apis_returned(
+    run: Run, ready_dir: Path
+) -> None:
+    assert ready_dir.is_dir()
+    result = run("solve", "What is the time difference between London and Sydney?", "--json")
+    outcome = Outcome.model_validate(json.loads(result.stdout))
+    assert result.exit_code == (0 if outcome.status == "answered" else 3)
+    assert outcome.evidence
+    assert outcome.usage.model_calls > 0

@@ -1,0 +1,180 @@
+"""``toolsrv serve`` on stdio as a process: its start, its streams, its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Wire = Callable[..., dict[str, Any]]
+HELLO = {
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+INITIALIZED = {"method": "notifications/initialized"}
+LIST = {"id": 2, "method": "tools/list"}
+SLOW = {
+    "id": 3,
+    "method": "tools/call",
+    "params": {"name": "solve_task", "arguments": {"task": "SLOW one"}},
+}
+SCRIPTED = str(Path(__file__).parent / "scripted_server.py")
+
+
+def start(*command: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, *command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.fixture
+def serving(ready_dir: Path, wire: Wire) -> Iterator[subprocess.Popen[str]]:
+    """A scripted server after its handshake."""
+    assert ready_dir.is_dir()
+    process = start(SCRIPTED, "stdio")
+    wire(process, HELLO)
+    wire(process, INITIALIZED)
+    yield process
+    process.kill()
+    process.wait(timeout=10)
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None and not pipe.closed:
+            try:
+                pipe.close()
+            except BrokenPipeError:
+                continue
+
+
+def test_nothing_heavy_is_loaded_and_nothing_written_before_the_tools_are_listed(
+    data_dir: Path, wire: Wire
+) -> None:
+    code = (
+        "import sys, threading\n"
+        "from toolsrv.mcp_server import stdio\n"
+        "stdio._end = lambda code: (print([m for m in ('chromadb', 'onnxruntime', 'llama_cpp',"
+        " 'numpy', 'uvicorn.server', 'httpx') if m in sys.modules], file=sys.stderr), sys.exit(0))\n"
+        "sys.argv = ['toolsrv', 'serve', '--no-warm']\n"
+        "from toolsrv.cli.main import main\n"
+        "main()\n"
+    )
+    process = start("-c", code)
+    wire(process, HELLO)
+    wire(process, INITIALIZED)
+    assert len(wire(process, LIST)["result"]["tools"]) == 6
+    assert not data_dir.exists()
+    out, err = process.communicate(timeout=20)
+    assert out == ""
+    assert "[]" in err.splitlines()
+
+
+def test_the_warm_up_loads_the_catalog_after_the_tools_are_listed(
+    ready_dir: Path, wire: Wire
+) -> None:
+    assert ready_dir.is_dir()
+    process = start("-m", "toolsrv", "serve")
+    wire(process, HELLO)
+    wire(process, INITIALIZED)
+    wire(process, LIST)
+    call = {"name": "search_apis", "arguments": {"query": "sunrise"}}
+    answer = wire(process, {"id": 4, "method": "tools/call", "params": call})
+    assert not answer["result"].get("isError", False)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (0, "")
+    assert "Traceback" not in err
+
+
+def test_a_closed_stdin_ends_the_process_and_its_run_at_once(
+    serving: subprocess.Popen[str], wire: Wire
+) -> None:
+    wire(serving, LIST)
+    assert serving.stdin is not None
+    serving.stdin.write(json.dumps({"jsonrpc": "2.0", **SLOW}) + "\n")
+    serving.stdin.flush()
+    time.sleep(0.5)
+    started = time.monotonic()
+    serving.stdin.close()
+    assert serving.wait(timeout=10) == 0
+    assert time.monotonic() - started < 2.0
+    assert serving.stderr is not None
+    assert "Traceback" not in serving.stderr.read()
+
+
+def test_a_client_that_no_longer_reads_ends_the_process(
+    serving: subprocess.Popen[str], wire: Wire
+) -> None:
+    wire(serving, LIST)
+    assert serving.stdin is not None
+    assert serving.stdout is not None
+    serving.stdout.close()
+    for number in range(10, 30):
+        try:
+            serving.stdin.write(json.dumps({"jsonrpc": "2.0", **LIST, "id": number}) + "\n")
+            serving.stdin.flush()
+        except BrokenPipeError:
+            break
+    assert serving.wait(timeout=10) == 0
+    assert serving.stderr is not None
+    assert "Traceback" not in serving.stderr.read()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_process_at_once(
+    serving: subprocess.Popen[str], wire: Wire, number: signal.Signals
+) -> None:
+    wire(serving, LIST)
+    started = time.monotonic()
+    serving.send_signal(number)
+    assert serving.wait(timeout=10) == 128 + number
+    assert time.monotonic() - started < 2.0
+
+
+def test_lines_that_are_no_messages_do_not_end_it(
+    serving: subprocess.Popen[str], wire: Wire
+) -> None:
+    assert serving.stdin is not None
+    serving.stdin.write('not json\n{"jsonrpc": "2.0"}\n[]\n\x00\x1b\n')
+    serving.stdin.flush()
+    assert wire(serving, LIST)["id"] == 2
+
+
+def test_what_libraries_print_does_not_reach_the_protocol(wire: Wire) -> None:
+    code = (
+        "import sys, os\n"
+        "from toolsrv.workbench import Workbench\n"
+        "def noisy(self, api_id):\n"
+        "    print('noise'); os.system('echo noise'); os.write(1, b'noise\\n')\n"
+        "    raise RuntimeError('boom')\n"
+        "Workbench.api = noisy\n"
+        "sys.argv = ['toolsrv', 'serve', '--no-warm']\n"
+        "from toolsrv.cli.main import main\n"
+        "main()\n"
+    )
+    process = start("-c", code)
+    wire(process, HELLO)
+    wire(process, INITIALIZED)
+    call = {"name": "call_api", "arguments": {"id": "x/y/z", "arguments": {}}}
+    answer = wire(process, {"id": 5, "method": "tools/call", "params": call})
+    said = answer["result"]["content"][0]["text"]
+    assert answer["result"]["isError"]
+    assert "RuntimeError" in said
+    assert "boom" not in said
+    assert (Path(os.environ["TOOLSRV_DATA_DIR"]) / "faults").is_dir()
+    out, _ = process.communicate(timeout=20)
+    assert out == ""
