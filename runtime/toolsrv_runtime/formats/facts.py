@@ -21,8 +21,8 @@ _UNSAFE = re.compile(r'["\\\x00-\x1f]+')
 
 
 def plain(text: str) -> str:
-    """Return text without the characters that JSON escapes (they become one blank)."""
-    return _UNSAFE.sub(" ", clean(text, 20_000)).strip()
+    """Return text on one line, without the characters that JSON escapes (they become blanks)."""
+    return " ".join(_UNSAFE.sub(" ", clean(text, 20_000)).split())
 
 
 def words(name: str) -> str:

@@ -1,0 +1,237 @@
+"""Calls: arguments bound to their types, the policy, and APIs that misbehave, over real servers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.calls import arguments as args
+from toolsrv_runtime.calls.caller import Caller, default_caller
+from toolsrv_runtime.calls.http import BODY_LIMIT
+from toolsrv_runtime.calls.policy import Policy
+from toolsrv_runtime.errors import ArgumentError, PolicyError
+
+HOST = "api.example.test"
+
+
+def api(path: str = "/x", *, method: str = "GET", host: str = HOST, **parts: Any) -> Api:
+    return Api(
+        id="C/t/a",
+        category="C",
+        tool="t",
+        name="a",
+        method=method,
+        url=f"https://{host}{path}",
+        **parts,
+    )
+
+
+TYPED = api(
+    required=(Parameter(name="n", type="NUMBER"), Parameter(name="id")),
+    optional=(
+        Parameter(name="deep", type="BOOLEAN"),
+        Parameter(name="style", type="ENUM", enum=("plain", "rich")),
+    ),
+)
+
+
+def test_values_take_the_declared_types() -> None:
+    bound = args.bind(TYPED, {"n": "1,250.5", "is_id": 7, "deep": "yes", "style": "RICH"})
+    assert bound == {"n": 1250.5, "id": "7", "deep": True, "style": "rich"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ({"n": 1}, "is_id"),
+        ({"is_id": "x"}, "n"),
+        ({"n": "many", "id": "x"}, "n"),
+        ({"n": True, "id": "x"}, "n"),
+        ({"n": float("nan"), "id": "x"}, "n"),
+        ({"n": 1, "id": "x", "deep": "perhaps"}, "deep"),
+        ({"n": 1, "id": "x", "style": "baroque"}, "style"),
+        ({"n": 1, "id": "x", "styel": "plain"}, "styel"),
+        ({"n": 1, "id": ["x"]}, "is_id"),
+        ({"n": 1, "id": "x" * 30_000}, "is_id"),
+    ],
+)
+def test_a_wrong_argument_is_named(arguments: dict[str, Any], named: str) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        args.bind(TYPED, arguments)
+    assert repr(named) in caught.value.message
+    assert "n, is_id" in caught.value.hint
+
+
+def test_a_misspelt_argument_gets_a_suggestion() -> None:
+    with pytest.raises(ArgumentError, match="did you mean 'style'"):
+        args.bind(TYPED, {"n": 1, "id": "x", "styel": "plain"})
+
+
+@pytest.mark.parametrize("text", ["[1]", "7", '"x"', "{", "{'a': 1}", "[" * 100_000])
+def test_arguments_that_are_no_json_object_are_refused(text: str) -> None:
+    with pytest.raises(ArgumentError):
+        args.parse(text)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.sampled_from(["n", "id", "is_id", "deep", "style", "x"]), JSON))
+def test_any_arguments_bind_or_are_refused(arguments: dict[str, Any]) -> None:
+    try:
+        bound = args.bind(TYPED, arguments)
+    except ArgumentError as error:
+        assert error.hint
+        return
+    assert set(bound) <= {"n", "id", "deep", "style"}
+    assert isinstance(bound["n"], (int, float))
+
+
+def call(api_: Api, app: Any, arguments: dict[str, Any] | None = None, **options: Any) -> Any:
+    async def run() -> Any:
+        transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+        async with Caller(transports={HOST: transport}, **options) as caller:
+            return await caller.call(api_, arguments or {})
+
+    return asyncio.run(run())
+
+
+def answering(status: int, body: bytes, kind: bytes = b"application/json") -> Any:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        del scope, receive
+        headers = [(b"content-type", kind)]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    return app
+
+
+async def echo(scope: Any, receive: Any, send: Any) -> None:
+    seen = {"path": scope["raw_path"].decode(), "query": scope["query_string"].decode()}
+    await answering(200, json.dumps(seen).encode())(scope, receive, send)
+
+
+def test_placeholders_are_filled_and_quoted_and_the_rest_is_query() -> None:
+    target = api(
+        "/v1/{city}/now",
+        required=(Parameter(name="city"), Parameter(name="days", type="NUMBER")),
+    )
+    seen = call(target, echo, {"city": "São Paulo/../x?y", "days": 3}).response
+    assert seen["path"].startswith("/v1/S%C3%A3o%20Paulo%2F..%2Fx%3Fy/now")
+    assert seen["query"] == "days=3"
+
+
+def test_an_api_that_answers_500_is_a_result_not_an_exception() -> None:
+    got = call(api(), answering(500, b'{"error": "boom"}'))
+    assert (got.status, got.ok, got.error) == (500, False, "HTTP status 500")
+    assert got.response == {"error": "boom"}
+
+
+def test_an_api_that_crashes_is_a_500() -> None:
+    async def crash(*_: Any) -> None:
+        raise RuntimeError("inside the API")
+
+    assert call(api(), crash).status == 500
+
+
+def test_an_api_that_never_answers_is_given_up_in_time() -> None:
+    async def sleep(*_: Any) -> None:
+        await asyncio.Event().wait()
+
+    got = call(api(), sleep, timeout=0.05)
+    assert (got.status, got.error) == (0, "no answer within 0.05 seconds")
+
+
+def test_html_bad_json_and_unknown_charsets_come_back_as_text() -> None:
+    html = call(api(), answering(200, b"<h1>Hi</h1>", b"text/html; charset=klingon"))
+    assert html.response == "<h1>Hi</h1>"
+    hidden = "a​b‮c".encode()
+    assert call(api(), answering(200, hidden, b"text/plain")).response == "abc"
+
+
+def test_a_body_is_read_only_up_to_the_cap() -> None:
+    got = call(api(), answering(200, b"a" * (BODY_LIMIT + 10), b"text/plain"))
+    assert len(got.response) == BODY_LIMIT
+
+
+def test_deeply_nested_json_is_text() -> None:
+    assert isinstance(call(api(), answering(200, b"[" * 200_000)).response, str)
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        api(method="POST"),
+        api(method="DELETE"),
+        api(host="elsewhere.test"),
+        api(host="user:secret@" + HOST),
+        Api(id="C/t/a", category="C", tool="t", name="a", url=f"http://{HOST}/x"),
+        Api(id="C/t/a", category="C", tool="t", name="a", url=""),
+        Api(id="C/t/a", category="C", tool="t", name="a", url="https://[broken"),
+    ],
+)
+def test_the_policy_lets_only_reading_calls_to_served_hosts_pass(refused: Api) -> None:
+    with pytest.raises(PolicyError) as caught:
+        call(refused, echo)
+    assert caught.value.hint
+
+
+def test_a_policy_may_allow_more_methods() -> None:
+    got = call(api(method="POST"), echo, policy=Policy(methods=("GET", "POST")))
+    assert got.ok
+
+
+@pytest.fixture
+def reset_server() -> Iterator[str]:
+    """A server that accepts and hangs up."""
+    server = socket.create_server(("127.0.0.1", 0))
+    done = threading.Event()
+
+    def serve() -> None:
+        while not done.is_set():
+            try:
+                server.accept()[0].close()
+            except OSError:
+                return
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    yield f"127.0.0.1:{server.getsockname()[1]}"
+    done.set()
+    server.shutdown(socket.SHUT_RDWR)
+    server.close()
+    thread.join()
+
+
+def test_a_broken_connection_is_a_result(reset_server: str) -> None:
+    async def run() -> Any:
+        async with Caller(transports={"127.0.0.1": httpx.AsyncHTTPTransport()}) as caller:
+            return await caller.call(api(host=reset_server), {})
+
+    got = asyncio.run(run())
+    assert got.status == 0
+    assert got.error
+
+
+def test_an_offline_api_is_called_like_a_remote_one(apis: dict[str, Api]) -> None:
+    async def run() -> Any:
+        async with default_caller() as caller:
+            return await caller.call(apis["Data/country_facts/capital_city"], {"country": "Peru"})
+
+    got = asyncio.run(run())
+    assert got.response == {"country": "Peru", "capital": "Lima"}
+    assert (got.status, got.source) == (200, "offline")
