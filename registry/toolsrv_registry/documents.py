@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from toolsrv_registry.api import Api
@@ -25,6 +26,7 @@ class Columns(NamedTuple):
     tool: str
     category: str
     description: str
+    about_tool: str
     parameters: str
 
 
@@ -48,14 +50,20 @@ def document_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
+def contents_hash(hashes: Iterable[str]) -> str:
+    """Return a hash over the document hashes of an index; their order and repeats do not count."""
+    return hashlib.sha256("\n".join(sorted(set(hashes))).encode()).hexdigest()
+
+
 def columns(api: Api) -> Columns:
     """Return the fields of the word index for an API."""
     parameters = " ".join(f"{p.name} {p.description}" for p in api.parameters)
     return Columns(
         name=_spoken(api.name),
-        tool=_spoken(f"{api.tool} {api.tool_description[:_TOOL_DESCRIPTION_LIMIT]}"),
+        tool=_spoken(api.tool),
         category=_spoken(api.category),
         description=_spoken(api.description[: 4 * _DESCRIPTION_LIMIT]),
+        about_tool=_spoken(api.tool_description[:_TOOL_DESCRIPTION_LIMIT]),
         parameters=_spoken(parameters[: 4 * _PARAMETERS_LIMIT]),
     )
 

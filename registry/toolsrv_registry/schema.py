@@ -2,8 +2,8 @@
 
 ``apis`` has one row per API and catalog; ``words`` is its FTS5 index (same rowid) over
 preprocessed words, stemmed by SQLite's porter tokenizer; ``visible`` is what a search may find:
-APIs of enabled catalogs, and of several with one id only that of the first catalog. ``indexes``
-points to the finished vector collection per place and encoder.
+APIs of enabled catalogs, and of several with one id only that of the first catalog. ``owner`` names this file, so
+that collections on a shared Chroma server can be told apart; ``indexes`` points to the finished vector collection per place and encoder.
 
 Add a migration, never change one that has shipped.
 """
@@ -15,6 +15,8 @@ import sqlite3
 from toolsrv_registry.database import Migration
 
 _FIRST = (
+    "CREATE TABLE owner (id TEXT NOT NULL) STRICT",
+    "INSERT INTO owner VALUES (lower(hex(randomblob(8))))",
     """
     CREATE TABLE catalogs (
         number INTEGER PRIMARY KEY,
@@ -57,7 +59,7 @@ _FIRST = (
     "CREATE INDEX apis_by_document ON apis (document_hash)",
     """
     CREATE VIRTUAL TABLE words USING fts5 (
-        name, tool, category, description, parameters,
+        name, tool, category, description, about_tool, parameters,
         tokenize = "porter unicode61 remove_diacritics 2"
     )
     """,

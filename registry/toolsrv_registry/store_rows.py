@@ -69,8 +69,8 @@ def put_api(db: sqlite3.Connection, number: int, position: int, api: Api, conten
     ).fetchall()[0]
     db.execute("DELETE FROM words WHERE rowid = ?", [row["number"]])
     db.execute(
-        "INSERT INTO words (rowid, name, tool, category, description, parameters)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT INTO words (rowid, name, tool, category, description, about_tool, parameters)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
         [row["number"], *documents.columns(api)],
     )
 

@@ -1,0 +1,136 @@
+"""How well each of a few APIs fits a short text: word overlap and cosine, in [0, 1].
+
+Word weights come from the store (a word in few APIs says more); an API's words and vector are
+computed once and kept. Thread-safe. Knows nothing about rankings or indexes.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from toolsrv_registry.api import Api
+from toolsrv_registry.documents import document_text
+from toolsrv_registry.encoder import Encoder, Vectors
+from toolsrv_registry.errors import DataError
+from toolsrv_registry.store import Store
+from toolsrv_registry.words import content_words, stem, words
+
+_KEPT = 4_096
+_TEXT_LIMIT = 1_000
+# What a word of the text counts when an API has it in this field.
+_NAME, _DESCRIPTION, _PARAMETERS = 1.0, 0.8, 0.6
+# A cosine of this model above which two texts mean the same for our purpose.
+_SAME = 0.8
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """The words of a text that an API has, and their share of the text's weight in [0, 1]."""
+
+    words: tuple[str, ...]
+    share: float
+
+
+class Affinity:
+    """Measures texts against APIs of one store with one encoder."""
+
+    def __init__(self, store: Store, encoder: Encoder) -> None:
+        self._store = store
+        self._encoder = encoder
+        self._fields: _Kept[str, tuple[Api, dict[str, float]]] = _Kept(_KEPT)
+        self._vectors: _Kept[str, Vectors] = _Kept(_KEPT)
+        self._weights: _Kept[tuple[str, str], float] = _Kept(16 * _KEPT)
+
+    def measure(self, text: str, apis: Sequence[Api]) -> list[float]:
+        """Return the affinity of each API; word overlap alone where the encoder fails."""
+        text = text[:_TEXT_LIMIT]
+        shares = [self.overlap(text, api).share for api in apis]
+        try:
+            cosines = self.cosines(text, apis)
+        except DataError:
+            return shares
+        close = [min(max(cosine / _SAME, 0.0), 1.0) for cosine in cosines]
+        return [(share + near) / 2 for share, near in zip(shares, close, strict=True)]
+
+    def overlap(self, text: str, api: Api) -> Overlap:
+        """Return which content words of the text the API has, and how much they weigh.
+
+        Words that no API has (names, numbers) say nothing about the choice and do not count.
+        """
+        fields = self._words_of(api)
+        total, met, found = 0.0, 0.0, []
+        for word in content_words(text):
+            weight = self._weight(word)
+            total += weight
+            part = fields.get(stem(word), 0.0)
+            if part:
+                met += part * weight
+                found.append(word)
+        return Overlap(tuple(found), met / total if total else 0.0)
+
+    def cosines(self, text: str, apis: Sequence[Api]) -> list[float]:
+        """Return the cosine of the text with each API's document. Raises DataError."""
+        texts = [text, *map(document_text, apis)]
+        missing = [t for t in dict.fromkeys(texts) if self._vectors.get(t) is None]
+        fresh = dict(zip(missing, self._encoder.encode(missing), strict=True)) if missing else {}
+        for key, vector in fresh.items():
+            self._vectors.put(key, vector)
+        rows = [fresh[t] if t in fresh else self._vector(t) for t in texts]
+        return [float(rows[0] @ row) for row in rows[1:]]
+
+    def _vector(self, text: str) -> Vectors:
+        kept = self._vectors.get(text)
+        if kept is None:
+            # Another thread's texts pushed it out meanwhile.
+            kept = self._encoder.encode([text])[0]
+        return kept
+
+    def _words_of(self, api: Api) -> dict[str, float]:
+        """Return stem -> weight of the best field of an API that has it."""
+        kept = self._fields.get(api.id)
+        if kept is not None and (kept[0] is api or kept[0] == api):
+            return kept[1]
+        parameters = " ".join(f"{p.name} {p.description[:200]}" for p in api.parameters)
+        about = f"{api.description[:1_000]} {api.tool_description[:300]}"
+        heads = f"{api.name} {api.tool} {api.category}"
+        fields: dict[str, float] = {}
+        for text, weight in ((parameters, _PARAMETERS), (about, _DESCRIPTION), (heads, _NAME)):
+            fields |= dict.fromkeys(map(stem, words(text)), weight)
+        self._fields.put(api.id, (api, fields))
+        return fields
+
+    def _weight(self, word: str) -> float:
+        """Return the inverse document frequency of a word, 0.0 for one that no API has."""
+        key = (self._store.content_hash(), word)
+        kept = self._weights.get(key)
+        if kept is None:
+            known, total = self._store.frequency(word), self._store.size()
+            kept = math.log(1 + (total + 0.5) / (known + 0.5)) if known else 0.0
+            self._weights.put(key, kept)
+        return kept
+
+
+class _Kept(Generic[Key, Value]):
+    """A bounded mapping that forgets what was put first."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._items: OrderedDict[Key, Value] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Key) -> Value | None:
+        return self._items.get(key)
+
+    def put(self, key: Key, value: Value) -> None:
+        with self._lock:
+            self._items[key] = value
+            if len(self._items) > self._limit:
+                self._items.popitem(last=False)

@@ -1,0 +1,192 @@
+"""From a task to the APIs that fit it, with the reason for each.
+
+Words (FTS5, BM25) and meaning (vectors, cosine) each rank the APIs for the whole text and for
+every clause of it. Per part the two rankings are fused by reciprocal rank; an API's score is its
+best over the parts, so every need of a task brings its API to the front. Without a usable vector
+index the words alone answer, and the result says why.
+
+Knows nothing about models, calls or conversation formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel, ConfigDict
+
+from toolsrv_registry.affinity import Affinity
+from toolsrv_registry.api import Api
+from toolsrv_registry.chroma import REBUILD
+from toolsrv_registry.clauses import TEXT_LIMIT, clauses
+from toolsrv_registry.encoder import Encoder
+from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_registry.fusion import Candidate, fuse
+from toolsrv_registry.store import Store
+from toolsrv_registry.vectors import Index
+from toolsrv_registry.words import content_words
+
+# How deep each ranking is read.
+_DEPTH = 100
+# A catalog up to this size is indexed by the first search (a few seconds); a larger one is not.
+_BUILD_AT_ONCE = 2_000
+_CATEGORIES = 5
+# A hit is related from this cosine, or from this share of the clause's word weight; the share
+# alone has to be a little clearer.
+_RELATED = 0.35
+_SHARED = 0.6
+_SHARED_ALONE = 0.4
+
+
+class Hit(BaseModel):
+    """One API that fits, best first in a result.
+
+    ``score`` orders the hits of one result (1.0 would be first in both rankings of a part) and
+    means nothing across results. ``lexical_rank`` and ``dense_rank`` count from 1 within
+    ``clause``, the part of the text this API fits best; None when it was not among the best
+    hundred. ``similarity`` is the cosine with that part (0.0 when unknown). ``matched_words`` are
+    the words of that part that occur in the API's texts.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    api: Api
+    score: float
+    lexical_rank: int | None
+    dense_rank: int | None
+    similarity: float
+    matched_words: tuple[str, ...]
+    clause: str
+
+
+class SearchResult(BaseModel):
+    """Hits for a text, best first.
+
+    ``nothing_fits``: even the best hit is likely unrelated. ``nearest_categories`` are where the
+    closest APIs lie, most of them first. ``degraded`` says why the vectors were not used, or not
+    up to date; empty when all is well. ``query`` is the text that was searched (cut at 4,000
+    characters).
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    query: str
+    hits: tuple[Hit, ...]
+    nothing_fits: bool
+    nearest_categories: tuple[str, ...]
+    degraded: str = ""
+
+
+class Retriever:
+    """Searches a store and its vector index. Thread-safe."""
+
+    def __init__(self, store: Store, index: Index, encoder: Encoder) -> None:
+        self._store = store
+        self._index = index
+        self._encoder = encoder
+        self._affinity = Affinity(store, encoder)
+
+    def search(
+        self,
+        text: str,
+        limit: int = 5,
+        *,
+        category: str | None = None,
+        tool: str | None = None,
+    ) -> SearchResult:
+        """Return the APIs that fit a task or a question, best first.
+
+        Any language and any characters are fine; the first 4,000 characters count. Names of a
+        category or tool are taken in any form.
+
+        Raises UsageError for an empty text or a limit below 1, NotFoundError (with near matches)
+        for an unknown category or tool.
+        """
+        query = text[:TEXT_LIMIT].encode("utf-8", "replace").decode("utf-8").strip()
+        if not query:
+            raise UsageError("there is no text to search for", hint="describe the task in words")
+        if limit < 1:
+            raise UsageError(f"a search for {limit} APIs finds nothing", hint="ask for 1 or more")
+        if category is not None:
+            category = self._store.resolve_category(category)
+        if tool is not None:
+            tool = self._store.resolve_tool(tool, category=category)
+        parts = _parts(query)
+        lexical = [self._lexical(part, category, tool) for part in parts]
+        dense, degraded = self._dense(parts, category, tool)
+        ranked = fuse(parts, lexical, dense)
+        apis = self._store.get_many([candidate.api_id for candidate in ranked[: 4 * limit]])
+        ranked = [candidate for candidate in ranked if candidate.api_id in apis]
+        hits = tuple(self._hit(candidate, apis[candidate.api_id]) for candidate in ranked[:limit])
+        return SearchResult(
+            query=query,
+            hits=hits,
+            nothing_fits=self._nothing_fits(hits, measured=bool(dense)),
+            nearest_categories=_categories([apis[candidate.api_id] for candidate in ranked]),
+            degraded=degraded,
+        )
+
+    def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
+        """Return for each API in [0, 1] how well it fits a short clause.
+
+        Cosine similarity and idf-weighted word overlap, half each; the overlap alone where the
+        encoder cannot be used. Cheap for APIs seen before: their vectors are kept.
+        """
+        return self._affinity.measure(text, apis)
+
+    def _lexical(self, part: str, category: str | None, tool: str | None) -> list[str]:
+        terms = content_words(part)
+        return [
+            match.api_id for match in self._store.match(terms, _DEPTH, category=category, tool=tool)
+        ]
+
+    def _dense(
+        self, parts: Sequence[str], category: str | None, tool: str | None
+    ) -> tuple[list[list[tuple[str, float]]], str]:
+        """Return per part the nearest (API id, cosine), and what is wrong with them if anything."""
+        degraded = ""
+        try:
+            state = self._index.state()
+            if state != "ready" and self._store.stats().apis <= _BUILD_AT_ONCE:
+                state = self._index.build().state
+            if state == "missing":
+                return [], f"there is no vector index yet: words only ({REBUILD})"
+            if state == "stale":
+                degraded = f"the vector index is out of date: new APIs by words only ({REBUILD})"
+            vectors = self._encoder.encode(parts)
+            nearest = self._index.query(vectors, _DEPTH, category=category, tool=tool)
+        except DataError as error:
+            return [], f"words only: {error.message} ({error.hint})"
+        ids = self._store.ids_of_documents([key for row in nearest for key, _ in row])
+        found = [[(i, cosine) for key, cosine in row for i in ids.get(key, ())] for row in nearest]
+        return found, degraded
+
+    def _hit(self, candidate: Candidate, api: Api) -> Hit:
+        return Hit(
+            api=api,
+            score=candidate.score,
+            lexical_rank=candidate.lexical_rank,
+            dense_rank=candidate.dense_rank,
+            similarity=candidate.similarity,
+            matched_words=self._affinity.overlap(candidate.part, api).words,
+            clause=candidate.part,
+        )
+
+    def _nothing_fits(self, hits: Sequence[Hit], *, measured: bool) -> bool:
+        """Judge whether even the best hits are unrelated to their parts of the text."""
+        if measured and any(hit.similarity >= _RELATED for hit in hits):
+            return False
+        least = _SHARED if measured else _SHARED_ALONE
+        return all(self._affinity.overlap(hit.clause, hit.api).share < least for hit in hits)
+
+
+def _parts(query: str) -> list[str]:
+    """Return the whole text, then its clauses when there are several."""
+    found = clauses(query)
+    return [query, *found] if len(found) > 1 else [query]
+
+
+def _categories(apis: Sequence[Api]) -> tuple[str, ...]:
+    counted: dict[str, int] = {}
+    for api in apis[:20]:
+        counted[api.category] = counted.get(api.category, 0) + 1
+    return tuple(sorted(counted, key=lambda name: -counted[name])[:_CATEGORIES])

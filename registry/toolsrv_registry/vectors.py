@@ -1,0 +1,267 @@
+"""The vector index over the store's documents: keyed by content and encoder, built safely.
+
+One Chroma collection per (texts of the visible APIs, encoder). A build copies the vectors of
+texts that were there before, encodes the others into a *new* collection, and moves the store's
+pointer to it in one transaction when it is complete. So a build that dies leaves the old index in
+use, and the next build deletes what it left. Builders on one data directory take turns by a file
+lock; who comes second finds the index ready.
+
+Knows nothing about ranking; ids here are document hashes, the store knows their APIs.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from toolsrv_registry.chroma import PREFIX, REBUILD, Chroma
+from toolsrv_registry.documents import contents_hash
+from toolsrv_registry.encoder import Encoder, Progress, Vectors
+from toolsrv_registry.entries import Document, IndexPointer
+from toolsrv_registry.errors import DataError
+from toolsrv_registry.store import Store
+
+_log = logging.getLogger(__name__)
+_ENCODE_BATCH = 512
+
+Result = TypeVar("Result")
+State = Literal["ready", "stale", "missing"]
+
+
+class IndexStatus(BaseModel):
+    """What a search would use.
+
+    ``stale`` means an older index is in use while the catalogs have changed. ``apis`` counts
+    the indexed texts (equal texts share one), ``bytes`` is the folder's size (0 for a server).
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    state: State
+    apis: int
+    encoder: str
+    built_at: str
+    collection: str
+    bytes: int
+    place: str
+
+
+class Index:
+    """The vector index of one store and one encoder.
+
+    Thread-safe; nothing heavy loads until the first build or query.
+    ``folder`` holds the embedded Chroma and the lock file; ``url`` names a Chroma server instead.
+    """
+
+    def __init__(
+        self, store: Store, encoder: Encoder, *, folder: Path, url: str | None = None
+    ) -> None:
+        self._store = store
+        self._encoder = encoder
+        self._folder = folder
+        self._chroma = Chroma(folder=folder / "chroma", url=url)
+
+    @property
+    def encoder(self) -> Encoder:
+        """The encoder of this index."""
+        return self._encoder
+
+    def state(self) -> State:
+        """Return whether the index fits the store's present contents; cheap."""
+        pointer = self._pointer()
+        if pointer is None:
+            return "missing"
+        return "ready" if pointer.content_hash == self._store.content_hash() else "stale"
+
+    def status(self) -> IndexStatus:
+        """Describe the index; imports nothing heavy."""
+        pointer = self._pointer()
+        return IndexStatus(
+            state=self.state(),
+            apis=pointer.documents if pointer else 0,
+            encoder=self._encoder.name,
+            built_at=pointer.built_at if pointer else "",
+            collection=pointer.collection if pointer else "",
+            bytes=self._chroma.size(),
+            place=self._chroma.place,
+        )
+
+    def load(self) -> None:
+        """Open Chroma now rather than with the first query."""
+        self._chroma.open()
+
+    def close(self) -> None:
+        """Let go of Chroma."""
+        self._chroma.close()
+
+    def build(self, progress: Progress | None = None) -> IndexStatus:
+        """Bring the index up to date and return its status.
+
+        Checks an index that claims to be ready, and builds a damaged one anew (with a warning in
+        the log). Waits while another process builds. Raises DataError when Chroma or the encoder
+        cannot be used at all.
+        """
+        with self._alone():
+            previous = self._usable()
+            if self.state() != "ready":
+                self._build(previous, progress)
+        return self.status()
+
+    def query(
+        self,
+        vectors: Vectors,
+        limit: int,
+        *,
+        category: str | None = None,
+        tool: str | None = None,
+    ) -> list[list[tuple[str, float]]]:
+        """Return per row of ``vectors`` (n, d) the nearest (document hash, cosine), best first.
+
+        Filters are stored names (``Store.resolve_category``). Raises DataError when there is no
+        index or it cannot be read.
+        """
+        where = {k: v for k, v in (("category", category), ("tool", tool)) if v is not None}
+        return self._reading(
+            lambda pointer: (
+                self._chroma.query(
+                    pointer.collection, vectors, min(limit, pointer.documents), where
+                )
+                if pointer.documents
+                else [[] for _ in vectors]
+            )
+        )
+
+    def vectors(self, hashes: Sequence[str]) -> dict[str, Vectors]:
+        """Return the stored vectors (d,) of documents, without those the index lacks."""
+        return self._reading(lambda pointer: self._chroma.vectors(pointer.collection, hashes))
+
+    def _reading(self, read: Callable[[IndexPointer], Result]) -> Result:
+        """Run a read on the current collection, once more if it was replaced meanwhile."""
+        pointer = self._pointer()
+        if pointer is None:
+            raise DataError("there is no vector index yet", hint=REBUILD)
+        try:
+            return read(pointer)
+        except DataError:
+            newer = self._pointer()
+            if newer is None or newer.collection == pointer.collection:
+                raise
+            return read(newer)
+
+    def _pointer(self) -> IndexPointer | None:
+        if not self._chroma.present:
+            return None
+        return self._store.pointer(self._chroma.place, self._encoder.digest)
+
+    def _usable(self) -> IndexPointer | None:
+        """Return the pointer if its collection can be read and is whole; else clear the way."""
+        pointer = self._pointer()
+        try:
+            names = self._chroma.names(self._store.owner())
+            if pointer is None:
+                return None
+            if pointer.collection in names and self._whole(pointer):
+                return pointer
+            _log.warning("the vector index is incomplete; building it anew")
+        except DataError as error:
+            if self._chroma.place != "embedded":
+                raise
+            _log.warning("the vector index is damaged (%s); building it anew", error.message)
+            self._chroma.wipe()
+            self._store.drop_pointers(self._chroma.place)
+            return None
+        self._store.drop_pointers(self._chroma.place, encoder_digest=self._encoder.digest)
+        return None
+
+    def _whole(self, pointer: IndexPointer) -> bool:
+        if self._chroma.count(pointer.collection) != pointer.documents:
+            return False
+        probe = np.zeros((1, self._encoder.dimensions), dtype=np.float32)
+        probe[0, 0] = 1.0
+        if pointer.documents:
+            self._chroma.query(pointer.collection, probe, 1, {})
+        return True
+
+    def _build(self, previous: IndexPointer | None, progress: Progress | None) -> None:
+        owner, place = self._store.owner(), self._chroma.place
+        kept = {pointer.collection for pointer in self._store.pointers(place)}
+        for name in self._chroma.names(owner):
+            if name not in kept:
+                self._chroma.drop(name)
+        documents = self._store.documents()
+        content = contents_hash(document.hash for document in documents)
+        # The random part keeps a build apart from the remains of one that died.
+        name = f"{PREFIX}{content[:12]}-{self._encoder.digest[:8]}-{secrets.token_hex(4)}"
+        self._chroma.create(name, owner)
+        self._fill(name, documents, previous, progress)
+        if self._chroma.count(name) != len(documents):
+            raise DataError("the new vector index is incomplete", hint=REBUILD)
+        self._store.set_pointer(
+            IndexPointer(
+                place=place,
+                encoder=self._encoder.name,
+                encoder_digest=self._encoder.digest,
+                collection=name,
+                content_hash=content,
+                documents=len(documents),
+                built_at=datetime.now(UTC).isoformat(timespec="seconds"),
+            )
+        )
+        if previous is not None:
+            self._chroma.drop(previous.collection)
+
+    def _fill(
+        self,
+        name: str,
+        documents: Sequence[Document],
+        previous: IndexPointer | None,
+        progress: Progress | None,
+    ) -> None:
+        known = self._known(previous, [document.hash for document in documents])
+        old = [document for document in documents if document.hash in known]
+        new = [document for document in documents if document.hash not in known]
+        if old:
+            self._add(name, old, np.stack([known[document.hash] for document in old]))
+        if progress is not None:
+            progress(len(old), len(documents))
+        for at in range(0, len(new), _ENCODE_BATCH):
+            part = new[at : at + _ENCODE_BATCH]
+            shifted = _shifted(progress, len(old) + at, len(documents))
+            vectors = self._encoder.encode([d.text for d in part], progress=shifted)
+            self._add(name, part, vectors)
+
+    def _known(self, pointer: IndexPointer | None, hashes: Sequence[str]) -> dict[str, Vectors]:
+        return {} if pointer is None else self._chroma.vectors(pointer.collection, hashes)
+
+    def _add(self, name: str, documents: Sequence[Document], vectors: Vectors) -> None:
+        places = [{"category": d.category, "tool": d.tool_key} for d in documents]
+        self._chroma.add(name, [document.hash for document in documents], vectors, places)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold the builders' lock; the system releases it when its holder dies."""
+        path = self._folder / "index.lock"
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            file = path.open("w")
+        except OSError as error:
+            raise DataError(
+                f"cannot write {path}: {error.strerror}", hint="set another data directory"
+            ) from error
+        with file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def _shifted(progress: Progress | None, done: int, total: int) -> Progress | None:
+    """Return a progress for a part of the work that counts on from ``done``."""
+    return None if progress is None else lambda n, _: progress(done + n, total)
