@@ -18,6 +18,7 @@ from toolsrv_registry.errors import UsageError
 LENGTH_LIMIT = 200
 DEPTH_LIMIT = 40
 MAGNITUDE_LIMIT = 1e100
+_REFUSAL = "not arithmetic; use numbers, + - * / ^ and brackets"
 
 _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
@@ -66,16 +67,18 @@ def evaluate(text: str) -> float:
     if len(text) > LENGTH_LIMIT:
         raise UsageError(f"longer than {LENGTH_LIMIT} characters")
     plain = text.strip().rstrip("=? ").lower()
+    if re.search(r"\b0x", plain):
+        raise UsageError(_REFUSAL)
     for form, replacement in _REWRITES:
         plain = form.sub(replacement, plain)
     # Python's own literals beyond plain decimals (0x10, 1_000, 1j) are not offered.
     if re.search(r"[^0-9a-z+\-*/%.() ]", plain) or re.search(r"[0-9][a-df-z]", plain):
-        raise UsageError("not arithmetic; use numbers, + - * / ^ and brackets")
+        raise UsageError(_REFUSAL)
     try:
         tree = ast.parse(plain, mode="eval")
         value = float(_value(tree.body, 0))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise UsageError("not arithmetic; use numbers, + - * / ^ and brackets") from None
+        raise UsageError(_REFUSAL) from None
     except ZeroDivisionError:
         raise UsageError("divides by zero") from None
     except (OverflowError, TypeError):
@@ -103,7 +106,7 @@ def _value(node: ast.expr, depth: int) -> float:
             return _capped(_OPERATORS[type(op)](_value(left, depth + 1), _value(right, depth + 1)))
         case ast.Call(func=ast.Name(id=name), args=[argument], keywords=[]) if name in _FUNCTIONS:
             return _capped(_FUNCTIONS[name](_value(argument, depth + 1)))
-    raise UsageError("not arithmetic; use numbers, + - * / ^ and brackets")
+    raise UsageError(_REFUSAL)
 
 
 def _capped(value: float) -> float:

@@ -23,7 +23,7 @@ def _network(text: str) -> IPv4Network | IPv6Network:
 
 def _address(text: str) -> IPv4Address | IPv6Address:
     try:
-        return ipaddress.ip_address(text[:100])
+        return ipaddress.ip_address(text[:100].partition("%")[0])  # no host's interface names
     except ValueError:
         raise UsageError(f"{quoted(text)} is not an IP address; write it like 8.8.8.8") from None
 

@@ -89,7 +89,7 @@ Unit = Annotated[PlainUnit, Field(parse_unit)]
 
 
 def _label(unit: PlainUnit) -> str:
-    return f"{unit:P}" or "dimensionless"
+    return f"{unit:P}".replace("_", " ") or "dimensionless"
 
 
 @tool.get("/convert")
@@ -129,8 +129,10 @@ def convert_temperature(temperature: Number, from_scale: Scale, to_scale: Scale)
 
 @tool.get("/describe")
 def describe_unit(unit: Unit) -> Answer:
-    one = _registry().Quantity(1.0, unit)
-    base = one.to_base_units()
+    try:
+        base = _registry().Quantity(1.0, unit).to_base_units()
+    except (pint.PintError, ArithmeticError, ValueError):
+        raise ParameterError("unit", f"{_label(unit)} has no value in SI units") from None
     return {
         "unit": _label(unit),
         "symbol": f"{unit:~P}",

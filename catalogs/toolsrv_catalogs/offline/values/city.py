@@ -99,11 +99,11 @@ def find_city(text: str, country: Country | None = None) -> City:
 
 
 def _places(key: str) -> Iterator[int]:
-    shorter = key.removesuffix(" city")
-    yield from _by_name().get(key, ())
+    for form in (key, f"{key} city"):
+        yield from _by_name().get(form, ())
     yield from _by_alternate().get(key, ())
-    if shorter != key:
-        yield from _by_name().get(shorter, ())
+    if key.endswith(" city"):
+        yield from _by_name().get(key.removesuffix(" city"), ())
 
 
 def _lies_in(city: City, place: str) -> bool:

@@ -52,7 +52,7 @@ def parse_country(text: str) -> Country:
     Raises:
         NotFoundError: no country has this name or code.
     """
-    name = fold(text[:100])
+    name = fold(text[:100].replace(".", ""))
     code = _names().get(name) or _names().get(name.removeprefix("the "))
     if code is None:
         raise NotFoundError(f"no country {quoted(text)}; give its English name or ISO code")

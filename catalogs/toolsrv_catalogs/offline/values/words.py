@@ -28,10 +28,14 @@ def fold(text: str) -> str:
 
     Two spellings of one name fold to the same text: ``São Paulo`` and ``sao paulo``.
     """
-    decomposed = unicodedata.normalize("NFKD", text.translate(_ODD))
-    bare = "".join(c for c in decomposed if not unicodedata.combining(c))
+    bare = text if text.isascii() else _without_accents(text)
     spaced = bare.casefold().replace("-", " ").replace(".", " ")
     return " ".join(spaced.replace("'", "").replace("\u2019", "").split())
+
+
+def _without_accents(text: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", text.translate(_ODD))
+    return "".join(c for c in decomposed if not unicodedata.combining(c))
 
 
 def text_up_to(limit: int) -> Field:
