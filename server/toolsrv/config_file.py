@@ -111,7 +111,7 @@ def _literal(value: Any) -> str:
 
 def _with_line(text: str, key: str, line: str) -> str:
     """Replace the key's line, or add one before the first table."""
-    lines = text.splitlines()
+    lines = text.removesuffix("\n").split("\n") if text else []
     table = next((i for i, old in enumerate(lines) if old.lstrip().startswith("[")), len(lines))
     pattern = re.compile(rf"""\s*(?:{re.escape(key)}|"{re.escape(key)}")\s*=""")
     for index, old in enumerate(lines[:table]):

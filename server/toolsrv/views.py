@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from toolsrv.plain import one_line, plain
+from toolsrv.plain import compact_json, one_line, plain
 from toolsrv.runs import Run, RunStatus
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import parameter_keys
@@ -170,7 +170,7 @@ def example_value(parameter: Parameter) -> Any:
     return {"NUMBER": 1, "INTEGER": 1, "BOOLEAN": True, "ARRAY": [], "OBJECT": {}}.get(kind, "…")
 
 
-def hit_view(hit: Hit, detail: Detail) -> HitView:
+def hit_view(hit: Hit, detail: Detail, query: str) -> HitView:
     """Return the view of a hit with as much as ``detail`` asks for."""
     if detail == "names":
         return HitView(id=hit.api.id, score=round(hit.score, 4))
@@ -183,19 +183,19 @@ def hit_view(hit: Hit, detail: Detail) -> HitView:
         required=tuple(
             name for name, one in parameter_keys(hit.api).items() if one in hit.api.required
         ),
-        why=why(hit),
+        why=why(hit, query),
         parameters=parameter_views(hit.api) if full else (),
     )
 
 
-def why(hit: Hit) -> str:
+def why(hit: Hit, query: str) -> str:
     """Say in a few words what a hit rests on."""
     parts = []
     if hit.matched_words:
         parts.append("words: " + ", ".join(hit.matched_words))
     if hit.similarity:
         parts.append(f"meaning: {hit.similarity:.2f}")
-    if hit.clause:
+    if hit.clause != query:
         parts.append(f"for: {one_line(hit.clause, 80)}")
     return "; ".join(parts)
 
@@ -204,7 +204,7 @@ def search_view(result: SearchResult, detail: Detail) -> SearchView:
     """Return the view of a search."""
     return SearchView(
         query=result.query,
-        hits=tuple(hit_view(hit, detail) for hit in result.hits),
+        hits=tuple(hit_view(hit, detail, result.query) for hit in result.hits),
         nothing_fits=result.nothing_fits,
         nearest_categories=tuple(result.nearest_categories),
         degraded=plain(result.degraded),
@@ -270,6 +270,14 @@ def phase(run: Run, position: int) -> str:
             case _:
                 continue
     return "loading the catalog and the model"
+
+
+def returned(evidence: Evidence) -> str:
+    """Return what a call brought as text: the error, the response, or both."""
+    response = evidence.response
+    if response not in (None, "") and not isinstance(response, str):
+        response = compact_json(response)
+    return ": ".join(part for part in (evidence.error, response) if part)
 
 
 def shorten(response: Any, limit: int) -> tuple[Any, bool]:

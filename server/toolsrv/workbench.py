@@ -43,10 +43,11 @@ class Once(Generic[T]):
                 self._part = self._build()
             return self._part
 
-    @property
-    def ready(self) -> bool:
-        """Whether the part is built."""
-        return self._part is not None
+    def take(self) -> T | None:
+        """Return the part if it is built, and forget it."""
+        with self._lock:
+            part, self._part = self._part, None
+            return part
 
 
 class Workbench:
@@ -165,15 +166,22 @@ class Workbench:
 
     def warm(self) -> None:
         """Build what the first request will need; a large model is left for when it is used."""
-        self.searchable()
+        self.searchable().warm().join()
         model = self.settings.model
         if model is None or (model.is_file() and model.stat().st_size <= WARM_MODEL_BYTES):
             self._engine.get()
 
+    def close(self) -> None:
+        """Let go of the registry; it opens again when it is needed."""
+        if (registry := self._registry.take()) is not None:
+            registry.close()
+        self._indexed.take()
+
     async def aclose(self) -> None:
-        """Let go of what is open."""
-        if self._caller.ready:
-            await self._caller.get().aclose()
+        """Let go of everything that is open."""
+        self.close()
+        if (caller := self._caller.take()) is not None:
+            await caller.aclose()
 
     def _open_registry(self) -> Registry:
         from toolsrv_registry.registry import Registry

@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from toolsrv.cli.main import cli
+from toolsrv.settings import load
 
 HERE = Path(__file__).parent
 SCRIPTED = HERE / "scripted_server.py"
@@ -181,7 +182,8 @@ async def _in_memory(folder: Path, era: str) -> AsyncIterator[Any]:
 
     from toolsrv.mcp_server.build import build_server
 
-    bench = runpy.run_path(str(SCRIPTED))["scripted_bench"](folder)
+    settings = load({"data_dir": str(folder)}).settings
+    bench = runpy.run_path(str(SCRIPTED))["scripted_bench"](settings)
     try:
         async with Client(build_server(bench, warm=False), mode=era) as one:
             yield one

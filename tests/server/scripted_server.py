@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-from toolsrv.settings import load
+from toolsrv.settings import Settings, load
 from toolsrv.workbench import Workbench
 from toolsrv_runtime.engine.base import Engine, Prompt, Reply, Sampling, Scores
 from toolsrv_runtime.engine.scripted import ScriptedEngine
@@ -76,19 +75,19 @@ def _first_call(prompt: str) -> str:
     return reply("look it up", json.loads(lines[0])["name"], {})
 
 
-def scripted_bench(folder: Path) -> Workbench:
-    """Return a workbench on ``folder`` with the scripted model."""
+def scripted_bench(settings: Settings) -> Workbench:
+    """Return a workbench with the scripted model."""
     profile = Profile(name="chat", format="chat", context=8192)
 
     def load_engine() -> tuple[Engine, Profile]:
         return TaskEngine(), profile
 
-    return Workbench(load({"data_dir": str(folder)}).settings, load_engine=load_engine)
+    return Workbench(settings, load_engine=load_engine)
 
 
 def main() -> None:
     """Serve."""
-    bench = scripted_bench(load().settings.data_dir)
+    bench = scripted_bench(load().settings)
     if sys.argv[1] == "http":
         from toolsrv.mcp_server.http import serve_http
 

@@ -18,7 +18,7 @@ import runpy, sys
 from toolsrv.cli.session import Session
 from toolsrv.cli.main import main
 bench = runpy.run_path({script!r})["scripted_bench"]
-Session.workbench = lambda self, **flags: bench(self.load(**flags).settings.data_dir)
+Session.workbench = lambda self, **flags: bench(self.load(**flags).settings)
 sys.argv[0] = "toolsrv"
 main()
 """

@@ -21,11 +21,11 @@ SCRIPTED = Path(__file__).parent / "scripted_server.py"
 @pytest.fixture
 def scripted(ready_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the command line work with the scripted model."""
+    assert ready_dir.is_dir()
     bench = runpy.run_path(str(SCRIPTED))["scripted_bench"]
 
     def workbench(session: Session, **flags: object) -> Workbench:
-        session.load(**flags)
-        made: Workbench = bench(ready_dir)
+        made: Workbench = bench(session.load(**flags).settings)
         return made
 
     monkeypatch.setattr(Session, "workbench", workbench)

@@ -69,7 +69,7 @@ def test_nothing_heavy_is_loaded_and_nothing_written_before_the_tools_are_listed
         "import sys, threading\n"
         "from toolsrv.mcp_server import stdio\n"
         "stdio._end = lambda code: (print([m for m in ('chromadb', 'onnxruntime', 'llama_cpp',"
-        " 'numpy', 'uvicorn.server', 'httpx') if m in sys.modules], file=sys.stderr), sys.exit(0))\n"
+        " 'numpy', 'httpx') if m in sys.modules], file=sys.stderr), sys.exit(0))\n"
         "sys.argv = ['toolsrv', 'serve', '--no-warm']\n"
         "from toolsrv.cli.main import main\n"
         "main()\n"

@@ -5,7 +5,6 @@ Importing this module imports click and nothing heavier.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -80,5 +79,4 @@ def cli(session: Session, data_dir: str | None, debug: bool) -> None:
 
 def main() -> None:
     """Run the program."""
-    os.environ.setdefault("ANONYMIZED_TELEMETRY", "False")  # Chroma must not phone home
     cli.main(prog_name="toolsrv")

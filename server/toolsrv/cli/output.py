@@ -37,8 +37,14 @@ def console(*, err: bool = False) -> Console:
     """Return a console on stdout or stderr that takes text literally."""
     from rich.console import Console
 
+    class OurConsole(Console):
+        """A console that leaves a reader who went away to the rim."""
+
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
     stream = sys.stderr if err else sys.stdout
-    return Console(
+    return OurConsole(
         file=stream,
         markup=False,
         emoji=False,

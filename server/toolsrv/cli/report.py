@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from toolsrv.cli.output import console, note, table
 from toolsrv.plain import compact_json, one_line, plain
+from toolsrv.views import returned
 from toolsrv_runtime.outcome import Evidence, Outcome
 
 RETURNED_LIMIT = 300
@@ -32,13 +33,11 @@ def show_outcome(outcome: Outcome) -> None:
 
 
 def _row(one: Evidence) -> tuple[str, ...]:
-    response = one.response if isinstance(one.response, str) else compact_json(one.response)
-    returned = one_line(one.error or response, RETURNED_LIMIT)
     return (
         "*" if one.used else "",
         one.api_id,
         compact_json(one.arguments),
-        returned,
+        one_line(returned(one), RETURNED_LIMIT),
         one.source,
         str(one.status) if one.status else "no response",
     )

@@ -39,7 +39,9 @@ class Session:
         from toolsrv.cli.output import index_progress
         from toolsrv.workbench import Workbench
 
-        return Workbench(self.load(**flags).settings, progress=index_progress())
+        bench = Workbench(self.load(**flags).settings, progress=index_progress())
+        click.get_current_context().call_on_close(bench.close)
+        return bench
 
     def fault_folder(self) -> Path:
         """Return the data folder as well as it can be known when things are broken."""

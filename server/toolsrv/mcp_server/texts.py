@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from toolsrv.plain import compact_json, one_line, plain
-from toolsrv.views import ApiView, CallView, DescribeView, RunView, SearchView, shorten
+from toolsrv.views import ApiView, CallView, DescribeView, RunView, SearchView, returned, shorten
 
 RESPONSE_LIMIT = 20_000
 EVIDENCE_LIMIT = 600
@@ -70,11 +70,10 @@ def run_text(view: RunView) -> str:
         lines.append("Evidence (* the answer rests on it):")
     for one in view.evidence:
         mark = "*" if one.used else "-"
-        response = one.response if isinstance(one.response, str) else compact_json(one.response)
         lines.append(
             f"{mark} {one.api_id} {compact_json(one.arguments)} -> "
             f"{one.status or 'no response'} ({one.source}): "
-            f"{one_line(one.error or response, EVIDENCE_LIMIT)}"
+            f"{one_line(returned(one), EVIDENCE_LIMIT)}"
         )
     usage = view.usage
     lines.append(f"Cost: {usage.seconds:.1f} s, {usage.calls} calls. Run: {view.run_id}")
