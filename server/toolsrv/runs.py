@@ -37,7 +37,7 @@ class Run:
     """One solve, from its start to its end.
 
     ``events`` holds the latest ``MAX_EVENTS``; ``event_count`` counts all. ``outcome`` is there
-    once the solve ended, ``error`` and ``hint`` when it failed.
+    once the solve ended, ``error`` and ``hint`` when it failed. ``version`` grows with every change.
     """
 
     def __init__(self, task: str, options: SolveOptions) -> None:
@@ -53,6 +53,7 @@ class Run:
         self.error = ""
         self.hint = ""
         self.finished_at: float | None = None
+        self.version = 0
         self._changed = asyncio.Event()
 
     @property
@@ -60,10 +61,15 @@ class Run:
         """Whether the solve has not ended yet."""
         return self.finished_at is None
 
-    async def changed(self, seconds: float) -> bool:
-        """Wait for the next event or change of status; False when the time ended first."""
+    async def changed(self, since: int, seconds: float) -> bool:
+        """Wait for an event or change of status after ``since``; False when time ended first.
+
+        ``since`` is the ``version`` that the caller looked at, so that nothing is missed between
+        looking and waiting.
+        """
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), seconds)
+            if self.version == since:
+                await asyncio.wait_for(self._changed.wait(), seconds)
             return True
         return False
 
@@ -74,7 +80,7 @@ class Run:
             left = end - time.monotonic()
             if left <= 0:
                 return False
-            await self.changed(left)
+            await self.changed(self.version, left)
         return True
 
     def tell(self, event: Event) -> None:
@@ -87,6 +93,7 @@ class Run:
 
     def touch(self) -> None:
         """Wake everyone who waits for a change."""
+        self.version += 1
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 

@@ -140,7 +140,7 @@ def transport(request: pytest.FixtureRequest) -> str:
     return name
 
 
-@pytest.fixture(params=["2026-07-28", "legacy"])
+@pytest.fixture(params=["auto", "legacy"], ids=["2026-07-28", "2025-11-25"])
 def era(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name

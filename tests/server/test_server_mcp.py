@@ -49,7 +49,7 @@ async def test_the_six_tools_are_listed_with_schemas_and_honest_hints(
             assert tool.annotations.open_world_hint is False
         assert tools["call_api"].annotations.read_only_hint is True
         assert tools["cancel_run"].annotations.read_only_hint is False
-        assert client.protocol_version == ("2025-11-25" if era == "legacy" else era)
+        assert client.protocol_version == ("2025-11-25" if era == "legacy" else "2026-07-28")
         assert 0 < len((client.instructions or "").encode()) <= 2048
 
 
@@ -172,3 +172,38 @@ async def test_taking_a_request_back_frees_the_model_at_the_next_token(connect: 
         result = await client.call_tool("solve_task", {"task": "quick", "wait_s": 30})
         assert result.structured_content["status"] == "answered"
         assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize("transport", ["memory"], indirect=True)
+async def test_a_long_wait_is_never_silent(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from toolsrv.mcp_server import progress
+
+    assert progress.HEARTBEAT_S <= 5
+    monkeypatch.setattr(progress, "HEARTBEAT_S", 0.1)
+    told: list[float] = []
+
+    async def on_progress(number: float, total: float | None, message: str | None) -> None:
+        del total
+        assert message
+        told.append(number)
+
+    async with connect() as client:
+        await client.call_tool("solve_task", {"task": "warm up"})
+        arguments = {"task": "SLOW one", "wait_s": 1.0}
+        await client.call_tool("solve_task", arguments, progress_callback=on_progress)
+    assert len(told) >= 6
+    assert told == sorted(set(told))
+
+
+@pytest.mark.parametrize("transport", ["memory"], indirect=True)
+async def test_no_more_runs_are_taken_than_the_limit(connect: Connect) -> None:
+    from toolsrv.runs import MAX_LIVE
+
+    async with connect() as client:
+        for _ in range(MAX_LIVE):
+            await client.call_tool("solve_task", {"task": "SLOW one", "wait_s": 0})
+        refused = await client.call_tool("solve_task", {"task": "SLOW one", "wait_s": 0})
+        assert refused.is_error
+        assert "cancel_run" in text_of(refused)

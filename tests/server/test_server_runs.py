@@ -70,7 +70,7 @@ class Work:
 
 async def until(run: Run, condition: Callable[[], bool]) -> None:
     while not condition():
-        assert await run.changed(5)
+        assert await run.changed(run.version, 5)
 
 
 async def test_runs_use_the_model_one_at_a_time_in_the_order_they_came() -> None:
@@ -159,6 +159,14 @@ async def test_live_runs_are_bounded_and_ended_ones_forgotten() -> None:
     with pytest.raises(NotFoundError):
         runs.get(first.id)
     await runs.close()
+
+
+async def test_a_change_between_looking_and_waiting_is_not_missed() -> None:
+    run = Run("a", OPTIONS)
+    seen = run.version
+    run.touch()
+    assert await run.changed(seen, 60)
+    assert not await run.changed(run.version, 0.01)
 
 
 async def test_events_are_bounded_and_all_counted() -> None:

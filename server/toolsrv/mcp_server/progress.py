@@ -44,10 +44,10 @@ class Progress:
         end = time.monotonic() + seconds
         told, told_at = "", 0.0
         while run.live and (left := end - time.monotonic()) > 0:
-            text = phase(run)
+            seen, text = run.version, phase(run)
             beat = told_at + HEARTBEAT_S - time.monotonic()
             if text != told or beat <= 0:
                 await self.tell(text)
                 told, told_at = text, time.monotonic()
                 beat = HEARTBEAT_S
-            await run.changed(min(left, beat))
+            await run.changed(seen, min(left, beat))
