@@ -90,7 +90,9 @@ def test_a_name_of_nothing_is_not_found_by_name(
     assert named in offline.error(404, path, **params)
 
 
-@pytest.mark.parametrize("path", ["/", "/nothing", "/math_desk", "/math_desk/", "/a%00b/%2e%2e"])
+@pytest.mark.parametrize(
+    "path", ["/", "/nothing", "/math_desk", "/math_desk/", "/math_desk/prime/7/", "/a%00b/%2e%2e"]
+)
 def test_an_unknown_path_is_not_found_in_json(offline: OfflineClient, path: str) -> None:
     offline.error(404, path)
 

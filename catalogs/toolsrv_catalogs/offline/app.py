@@ -34,7 +34,10 @@ def create_app() -> Starlette:
     for api in load_offline_catalog().apis:
         path = urlsplit(api.url).path
         routes.append(Route(path, _responder(path), methods=[api.method]))
-    return Starlette(routes=routes, exception_handlers={HTTPException: _http_error})
+    app = Starlette(routes=routes, exception_handlers={HTTPException: _http_error})
+    # A path with one slash too many is unknown, and said to be so in JSON.
+    app.router.redirect_slashes = False
+    return app
 
 
 def find_endpoint(path: str) -> Endpoint:
