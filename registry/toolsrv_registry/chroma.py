@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import shutil
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from toolsrv_registry.chroma_files import DATABASE, database_fault, graph_fault, graph_hashes
 from toolsrv_registry.encoder import Vectors
 from toolsrv_registry.errors import DataError, UsageError
 
@@ -38,6 +39,7 @@ class Chroma:
         self._url = url
         self._lock = threading.RLock()
         self._client: Any = None
+        self._inode = 0
         if url is not None:
             _address(url)
 
@@ -49,7 +51,7 @@ class Chroma:
     @property
     def present(self) -> bool:
         """Whether there may be collections; looks only at the folder."""
-        return self._url is not None or (self._folder / "chroma.sqlite3").is_file()
+        return self._url is not None or (self._folder / DATABASE).is_file()
 
     def open(self) -> None:
         """Open the place now rather than with the first operation."""
@@ -67,6 +69,16 @@ class Chroma:
         if self._url is None:
             self.close()
             shutil.rmtree(self._folder, ignore_errors=True)
+
+    def hashes(self) -> dict[str, str]:
+        """Return the hashes of an embedded place's graph files, nothing for a server."""
+        return {} if self._url is not None else graph_hashes(self._folder)
+
+    def check(self, hashes: Mapping[str, str]) -> None:
+        """Raise DataError when an embedded place no longer holds these graph files unchanged."""
+        fault = "" if self._url is not None else graph_fault(self._folder, hashes)
+        if fault:
+            raise DataError(f"the vector index in {self._folder} is damaged: {fault}", hint=REBUILD)
 
     def size(self) -> int:
         """Return the bytes of an embedded place, 0 for a server."""
@@ -147,16 +159,33 @@ class Chroma:
 
     def _opened(self) -> Any:
         with self._lock:
+            if self._client is not None and self._inode != self._present_inode():
+                # Another process made the folder anew; the open client reads deleted files.
+                self.close()
             if self._client is None:
                 with self._explained("open the vector index"):
                     self._client = self._connect()
+                self._inode = self._present_inode()
             return self._client
+
+    def _present_inode(self) -> int:
+        if self._url is not None:
+            return 0
+        try:
+            return (self._folder / DATABASE).stat().st_ino
+        except OSError:
+            return 0
 
     def _connect(self) -> Any:
         chromadb = importlib.import_module("chromadb")
         settings = chromadb.config.Settings(_env_file=None, anonymized_telemetry=False)
         if self._url is None:
             self._folder.mkdir(parents=True, exist_ok=True)
+            fault = database_fault(self._folder)
+            if fault:
+                raise DataError(
+                    f"the vector index in {self._folder} is damaged: {fault}", hint=REBUILD
+                )
             return chromadb.PersistentClient(path=str(self._folder), settings=settings)
         host, port, ssl = _address(self._url)
         return chromadb.HttpClient(host=host, port=port, ssl=ssl, settings=settings)

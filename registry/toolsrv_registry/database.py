@@ -58,7 +58,11 @@ class Database:
     def read(
         self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()
     ) -> list[sqlite3.Row]:
-        """Run one query and return all rows."""
+        """Run one query and return all rows. Text that SQLite cannot hold matches nothing."""
+        if isinstance(parameters, Mapping):
+            parameters = {key: _storable(value) for key, value in parameters.items()}
+        else:
+            parameters = [_storable(value) for value in parameters]
         with self._lock, _translated(self.path):
             return self._connection.execute(sql, parameters).fetchall()
 
@@ -86,6 +90,11 @@ class Database:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _storable(value: Any) -> Any:
+    """Return text without lone surrogates, which no UTF-8 database holds."""
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

@@ -79,7 +79,7 @@ class Document(BaseModel):
 
 
 class IndexPointer(BaseModel):
-    """The finished vector collection of an encoder at a place."""
+    """The finished vector collection of an encoder at a place, with its files' hashes."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -90,3 +90,4 @@ class IndexPointer(BaseModel):
     content_hash: str
     documents: int
     built_at: str
+    files: dict[str, str] = {}

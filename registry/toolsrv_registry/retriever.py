@@ -27,7 +27,8 @@ from toolsrv_registry.words import content_words
 
 # How deep each ranking is read.
 _DEPTH = 100
-# A catalog up to this size is indexed by the first search (a few seconds); a larger one is not.
+# Up to this many APIs a search builds or repairs the index itself (a few seconds); beyond it says
+# that words alone answered.
 _BUILD_AT_ONCE = 2_000
 _CATEGORIES = 5
 # A hit is related from this cosine, or from this share of the clause's word weight; the share
@@ -144,16 +145,23 @@ class Retriever:
     ) -> tuple[list[list[tuple[str, float]]], str]:
         """Return per part the nearest (API id, cosine), and what is wrong with them if anything."""
         degraded = ""
+        small = self._store.size() <= _BUILD_AT_ONCE
         try:
             state = self._index.state()
-            if state != "ready" and self._store.stats().apis <= _BUILD_AT_ONCE:
+            if state != "ready" and small:
                 state = self._index.build().state
             if state == "missing":
                 return [], f"there is no vector index yet: words only ({REBUILD})"
             if state == "stale":
                 degraded = f"the vector index is out of date: new APIs by words only ({REBUILD})"
             vectors = self._encoder.encode(parts)
-            nearest = self._index.query(vectors, _DEPTH, category=category, tool=tool)
+            try:
+                nearest = self._index.query(vectors, _DEPTH, category=category, tool=tool)
+            except DataError:
+                if not small:
+                    raise
+                self._index.build()
+                nearest = self._index.query(vectors, _DEPTH, category=category, tool=tool)
         except DataError as error:
             return [], f"words only: {error.message} ({error.hint})"
         ids = self._store.ids_of_documents([key for row in nearest for key, _ in row])

@@ -80,6 +80,7 @@ _FIRST = (
         content_hash TEXT NOT NULL,
         documents INTEGER NOT NULL,
         built_at TEXT NOT NULL,
+        files TEXT NOT NULL,
         PRIMARY KEY (place, encoder_digest)
     ) STRICT, WITHOUT ROWID
     """,

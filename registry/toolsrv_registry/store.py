@@ -14,11 +14,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Self
+
+from pydantic_core import PydanticSerializationError
 
 from toolsrv_registry import documents, names
 from toolsrv_registry.api import Api, Catalog
@@ -377,20 +380,20 @@ class Store:
         rows = self._database.read(
             "SELECT * FROM indexes WHERE place = ? AND encoder_digest = ?", [place, encoder_digest]
         )
-        return IndexPointer.model_validate(dict(rows[0])) if rows else None
+        return _pointer(rows[0]) if rows else None
 
     def pointers(self, place: str) -> list[IndexPointer]:
         """Return all finished collections at a place."""
         rows = self._database.read("SELECT * FROM indexes WHERE place = ?", [place])
-        return [IndexPointer.model_validate(dict(row)) for row in rows]
+        return [_pointer(row) for row in rows]
 
     def set_pointer(self, pointer: IndexPointer) -> None:
         """Point to a finished collection, in one transaction."""
         with self._database.write() as db:
             db.execute(
                 "INSERT OR REPLACE INTO indexes VALUES (:place, :encoder_digest, :encoder,"
-                " :collection, :content_hash, :documents, :built_at)",
-                pointer.model_dump(),
+                " :collection, :content_hash, :documents, :built_at, :files)",
+                pointer.model_dump() | {"files": json.dumps(pointer.files)},
             )
 
     def drop_pointers(self, place: str, *, encoder_digest: str | None = None) -> None:
@@ -433,8 +436,21 @@ class Store:
 
 
 def catalog_hash(catalog: Catalog) -> str:
-    """Return a hash over a whole catalog: the same hash, the same contents."""
-    return hashlib.sha256(catalog.model_dump_json().encode()).hexdigest()
+    """Return a hash over a whole catalog: the same hash, the same contents.
+
+    Raises DataError for text that is not valid Unicode: nothing could store it.
+    """
+    try:
+        return hashlib.sha256(catalog.model_dump_json().encode()).hexdigest()
+    except PydanticSerializationError as error:
+        raise DataError(
+            f"the catalog {catalog.name!r} holds text that is not valid Unicode: {error}",
+            hint="import it again with toolsrv, which cleans such text",
+        ) from error
+
+
+def _pointer(row: sqlite3.Row) -> IndexPointer:
+    return IndexPointer.model_validate(dict(row) | {"files": json.loads(row["files"])})
 
 
 def fts_query(terms: Iterable[str]) -> str:

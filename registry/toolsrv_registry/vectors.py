@@ -69,6 +69,7 @@ class Index:
         self._encoder = encoder
         self._folder = folder
         self._chroma = Chroma(folder=folder / "chroma", url=url)
+        self._checked = ""
 
     @property
     def encoder(self) -> Encoder:
@@ -150,12 +151,21 @@ class Index:
         if pointer is None:
             raise DataError("there is no vector index yet", hint=REBUILD)
         try:
+            self._check(pointer)
             return read(pointer)
         except DataError:
             newer = self._pointer()
             if newer is None or newer.collection == pointer.collection:
                 raise
+            # The folder may have been made anew under the open one.
+            self._chroma.close()
             return read(newer)
+
+    def _check(self, pointer: IndexPointer) -> None:
+        """Compare the collection's files with their hashes, once per collection and process."""
+        if self._checked != pointer.collection:
+            self._chroma.check(pointer.files)
+            self._checked = pointer.collection
 
     def _pointer(self) -> IndexPointer | None:
         if not self._chroma.present:
@@ -166,6 +176,8 @@ class Index:
         """Return the pointer if its collection can be read and is whole; else clear the way."""
         pointer = self._pointer()
         try:
+            if pointer is not None:
+                self._chroma.check(pointer.files)
             names = self._chroma.names(self._store.owner())
             if pointer is None:
                 return None
@@ -201,10 +213,12 @@ class Index:
         content = contents_hash(document.hash for document in documents)
         # The random part keeps a build apart from the remains of one that died.
         name = f"{PREFIX}{content[:12]}-{self._encoder.digest[:8]}-{secrets.token_hex(4)}"
+        before = self._chroma.hashes()
         self._chroma.create(name, owner)
         self._fill(name, documents, previous, progress)
-        if self._chroma.count(name) != len(documents):
+        if self._chroma.count(name) != len(documents) or not self._chroma.present:
             raise DataError("the new vector index is incomplete", hint=REBUILD)
+        files = {key: value for key, value in self._chroma.hashes().items() if key not in before}
         self._store.set_pointer(
             IndexPointer(
                 place=place,
@@ -214,6 +228,7 @@ class Index:
                 content_hash=content,
                 documents=len(documents),
                 built_at=datetime.now(UTC).isoformat(timespec="seconds"),
+                files=files,
             )
         )
         if previous is not None:

@@ -26,6 +26,7 @@ _STOP_TEXT = """
     theirs them then there these they thing things this those through to too under until up us use
     used using very want wanted wants was we well were what when where whether which while who whom
     why will with within would yes you your yours
+    d ll m re s t ve don doesn didn isn wasn won aren can couldn wouldn
 """
 STOP_WORDS = frozenset(_STOP_TEXT.split())
 

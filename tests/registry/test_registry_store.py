@@ -1,0 +1,234 @@
+"""The store: catalogs in and out, ids, filters, word search, and two catalogs with one id."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from toolsrv_registry.api import Api, Catalog
+from toolsrv_registry.errors import DataError, NotFoundError
+from toolsrv_registry.schema import MIGRATIONS
+from toolsrv_registry.store import Store, fts_query
+
+MakeApi = Callable[..., Api]
+MakeCatalog = Callable[..., Catalog]
+
+
+def test_a_catalog_comes_back_as_it_was_put(filled: Store, catalog: Catalog) -> None:
+    assert tuple(filled.apis()) == catalog.apis
+    assert [filled.get(api.id) for api in catalog.apis] == list(catalog.apis)
+    stats = filled.stats()
+    assert (stats.catalogs, stats.tools, stats.apis, stats.categories) == (1, 8, 12, 6)
+    assert stats.bytes > 0
+    assert filled.categories()["Weather"] == 3
+    assert [tool.apis for tool in filled.tools(category="Weather")] == [2, 1]
+
+
+def test_putting_a_catalog_again_changes_only_what_changed(
+    store: Store, make_api: MakeApi, make_catalog: MakeCatalog
+) -> None:
+    a, b, c = (make_api("Tools", "T", name, f"does {name}") for name in ("one", "two", "three"))
+    assert store.put_catalog(make_catalog(a, b)).added == (a.id, b.id)
+    assert store.put_catalog(make_catalog(a, b)).unchanged == 2
+    b2 = b.model_copy(update={"description": "does it differently"})
+    changes = store.put_catalog(make_catalog(c, b2))
+    assert (changes.added, changes.changed, changes.removed) == ((c.id,), (b.id,), (a.id,))
+    assert store.apis() == [c, b2]
+    assert [match.api_id for match in store.match(["differently"], 5)] == [b.id]
+    assert store.match(["one"], 5) == []
+
+
+def test_a_changed_text_shows_until_it_is_accepted(
+    store: Store, make_api: MakeApi, make_catalog: MakeCatalog
+) -> None:
+    api = make_api("Tools", "T", "one", "harmless")
+    store.put_catalog(make_catalog(api))
+    store.put_catalog(make_catalog(api.model_copy(update={"description": "other words"})))
+    assert store.changed("small") == [api.id]
+    assert store.catalogs()[0].changed == 1
+    assert store.accept("small") == 1
+    assert store.changed("small") == []
+
+
+def test_an_id_in_two_catalogs_means_the_first_enabled_one(
+    store: Store, make_api: MakeApi, make_catalog: MakeCatalog
+) -> None:
+    first = make_api("Tools", "T", "one", "from the first")
+    second = make_api("Tools", "T", "one", "from the second")
+    store.put_catalog(make_catalog(first, name="a"))
+    store.put_catalog(make_catalog(second, name="b"))
+    assert store.get(first.id) == first
+    assert store.get(first.id, catalog="b") == second
+    assert store.apis() == [first]
+    assert len(store.match(["first", "second"], 9)) == 1
+    store.set_enabled("a", enabled=False)
+    assert store.get(first.id) == second
+    assert store.get_many([first.id, "no/such/id"]) == {first.id: second}
+    store.set_enabled("a", enabled=True)
+    store.remove_catalog("a")
+    assert store.get(first.id) == second
+    assert [entry.name for entry in store.catalogs()] == ["b"]
+
+
+def test_a_catalog_with_an_id_twice_is_refused_whole(
+    store: Store, make_api: MakeApi, make_catalog: MakeCatalog
+) -> None:
+    with pytest.raises(DataError):
+        store.put_catalog(make_catalog(make_api("A", "T", "x"), make_api("A", "T", "x")))
+    assert store.catalogs() == []
+
+
+def test_text_that_is_not_unicode_is_refused_whole(
+    store: Store, make_api: MakeApi, make_catalog: MakeCatalog
+) -> None:
+    with pytest.raises(DataError):
+        store.put_catalog(make_catalog(make_api("A", "T", "x", "half a \ud83d")))
+    assert store.catalogs() == []
+
+
+def test_an_unknown_id_names_the_nearest_ones(filled: Store) -> None:
+    with pytest.raises(NotFoundError) as caught:
+        filled.get("Weather/sky_watch/forecasts")
+    assert "'Weather/sky_watch/forecast'" in caught.value.hint
+    with pytest.raises(NotFoundError):
+        filled.get("\0\ud800" * 1000)
+
+
+@pytest.mark.parametrize("form", ["News_Media", "news, media", " NEWS_MEDIA "])
+def test_a_category_is_known_in_any_form(filled: Store, form: str) -> None:
+    assert [api.name for api in filled.apis(category=form)] == ["Headlines"]
+
+
+def test_unknown_places_name_near_matches(filled: Store) -> None:
+    with pytest.raises(NotFoundError) as caught:
+        filled.apis(category="Wether")
+    assert "'Weather'" in caught.value.hint
+    with pytest.raises(NotFoundError) as caught:
+        filled.match(["x"], 5, tool="Sky Wach")
+    assert "'sky_watch'" in caught.value.hint
+    with pytest.raises(NotFoundError) as caught:
+        filled.apis(catalog="smal")
+    assert "'small'" in caught.value.hint
+
+
+def test_words_are_found_stemmed_split_and_filtered(filled: Store) -> None:
+    def ids(*terms: str, category: str | None = None) -> list[str]:
+        return [match.api_id for match in filled.match(terms, 9, category=category)]
+
+    assert ids("forecasting")[0] == "Weather/sky_watch/forecast"
+    assert "Tools/units/convertunit" in ids("unit")
+    assert ids("convert", category="Finance") == ["Finance/money/convert_currency"]
+    assert ids("city", category="Travel") == ["Travel/rooms/search_hotels"]
+    assert filled.frequency("city") == 4
+    assert filled.match(["city"], 0) == []
+
+
+@given(terms=st.lists(st.text(max_size=30), max_size=80))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+def test_no_text_is_ever_read_as_a_query(filled: Store, terms: list[str]) -> None:
+    filled.match(terms, 5)
+    filled.frequency(" ".join(terms))
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        '"',
+        "a OR b",
+        "name:x",
+        "NEAR(a b)",
+        "a*",
+        "^a",
+        "-a",
+        "(",
+        "\0",
+        "'; DROP TABLE apis",
+        'a"b',
+    ],
+)
+def test_query_syntax_and_sql_are_mere_words(filled: Store, term: str) -> None:
+    filled.match([term], 5)
+    assert fts_query([term]).startswith('"') or not fts_query([term])
+    assert filled.stats().apis == 12
+
+
+def test_the_content_hash_follows_what_a_search_can_find(
+    filled: Store, make_api: MakeApi, make_catalog: MakeCatalog
+) -> None:
+    before = filled.content_hash()
+    assert filled.content_hash() == before
+    filled.put_catalog(make_catalog(make_api("Tools", "T", "extra"), name="more"))
+    more = filled.content_hash()
+    assert more != before
+    filled.set_enabled("more", enabled=False)
+    assert filled.content_hash() == before
+
+
+def test_pages_of_apis_join_to_the_whole(filled: Store, catalog: Catalog) -> None:
+    pages = [filled.apis(limit=5, offset=at) for at in (0, 5, 10)]
+    assert tuple(api for page in pages for api in page) == catalog.apis
+
+
+def test_a_damaged_file_is_a_data_error_with_a_way_out(tmp_path: Path) -> None:
+    path = tmp_path / "registry.sqlite3"
+    path.write_bytes(b"this is no database at all, " * 200)
+    with pytest.raises(DataError) as caught:
+        Store.open(path)
+    assert str(path) in caught.value.message
+    assert caught.value.hint
+
+
+def test_a_file_damaged_in_the_middle_is_a_data_error(tmp_path: Path, catalog: Catalog) -> None:
+    path = tmp_path / "registry.sqlite3"
+    with Store.open(path) as store:
+        store.put_catalog(catalog)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
+    with pytest.raises(DataError), Store.open(path) as store:
+        store.apis()
+
+
+def test_a_file_by_a_newer_version_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "registry.sqlite3"
+    Store.open(path).close()
+    connection = sqlite3.connect(path)
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(DataError) as caught:
+        Store.open(path)
+    assert "newer" in caught.value.message
+    assert path.read_bytes() == before
+
+
+def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "registry.sqlite3"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE theirs (x)")
+    connection.close()
+    with pytest.raises(DataError):
+        Store.open(path)
+
+
+def test_a_data_directory_that_is_a_file_is_a_data_error(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("I am a file")
+    with pytest.raises(DataError):
+        Store.open(tmp_path / "data" / "registry.sqlite3")
+
+
+def test_a_full_disk_is_a_data_error_and_leaves_the_old_state(
+    filled: Store, make_api: MakeApi, make_catalog: MakeCatalog
+) -> None:
+    pages = filled._database.read("PRAGMA page_count")[0][0]
+    filled._database.read(f"PRAGMA max_page_count = {pages + 2}")
+    big = [make_api("Tools", "T", f"api {n}", "long words " * 300) for n in range(50)]
+    with pytest.raises(DataError) as caught:
+        filled.put_catalog(make_catalog(*big, name="big"))
+    assert "space" in caught.value.message
+    assert [entry.name for entry in filled.catalogs()] == ["small"]
+    assert filled.stats().apis == 12
