@@ -29,6 +29,8 @@ REBUILD = "run `toolsrv index build`"
 # over 16,463 vectors); one query takes 1.5 ms instead of 0.8.
 _HNSW = {"space": "cosine", "ef_construction": 100, "ef_search": 400}
 _BATCH = 1_000
+_ANSWER_SECONDS = 5.0
+_SERVER_SECONDS = 60.0
 
 
 class Chroma:
@@ -61,7 +63,10 @@ class Chroma:
         """Let go of the place; the next operation opens it again."""
         with self._lock:
             if self._client is not None:
+                session = _session(self._client)
                 self._client.close()
+                if session is not None:
+                    session.close()
                 self._client = None
 
     def wipe(self) -> None:
@@ -188,7 +193,14 @@ class Chroma:
                 )
             return chromadb.PersistentClient(path=str(self._folder), settings=settings)
         host, port, ssl = _address(self._url)
-        return chromadb.HttpClient(host=host, port=port, ssl=ssl, settings=settings)
+        # Chroma's client waits for ever; ask once ourselves whether anybody answers.
+        httpx = importlib.import_module("httpx")
+        httpx.get(f"{self._url.rstrip('/')}/api/v2/heartbeat", timeout=_ANSWER_SECONDS)
+        client = chromadb.HttpClient(host=host, port=port, ssl=ssl, settings=settings)
+        session = _session(client)
+        if session is not None:
+            session.timeout = _SERVER_SECONDS
+        return client
 
     @contextmanager
     def _explained(self, doing: str) -> Iterator[None]:
@@ -212,6 +224,11 @@ class Chroma:
         text = (str(error) or type(error).__name__).splitlines()[0][:300]
         hint = REBUILD if self._url is None else f"check that a Chroma server answers at {where}"
         return DataError(f"cannot {doing} in {where}: {text}", hint=hint)
+
+
+def _session(client: Any) -> Any:
+    """Return the HTTP session of a server's client, which its ``close`` leaves open."""
+    return getattr(getattr(client, "_server", None), "_session", None)
 
 
 def _address(url: str) -> tuple[str, int, bool]:

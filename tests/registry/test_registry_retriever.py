@@ -1,0 +1,219 @@
+"""Searching: the right API first, every need covered, reasons given, bad input refused."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from toolsrv_registry.api import Api, Catalog
+from toolsrv_registry.encoder import HashingEncoder, OnnxEncoder
+from toolsrv_registry.errors import NotFoundError, UsageError
+from toolsrv_registry.fusion import fuse
+from toolsrv_registry.registry import Registry
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        ("How will the weather in Bergen be over the next days?", "Weather/sky_watch/forecast"),
+        ("How many euros are 250 dollars?", "Finance/money/convert_currency"),
+        ("I need a place to sleep in Rome for three nights", "Travel/rooms/search_hotels"),
+        ("how far is 12 miles in km", "Tools/units/convertunit"),
+        ("spell this sentence from the end to the start", "Text_Analysis/letters/reverse_text"),
+    ],
+)
+def test_the_api_that_does_it_comes_first(real: Registry, task: str, expected: str) -> None:
+    assert real.retriever.search(task).hits[0].api.id == expected
+
+
+def test_each_need_of_a_task_brings_its_api_to_the_front(real: Registry) -> None:
+    task = (
+        "I am off to Rome. Tell me the weather forecast for the next days, find a hotel for four "
+        "nights, and then convert 900 pounds to euros; also show the latest headlines about Italy."
+    )
+    result = real.retriever.search(task, limit=6)
+    assert {
+        "Weather/sky_watch/forecast",
+        "Travel/rooms/search_hotels",
+        "Finance/money/convert_currency",
+        "News_Media/press/headlines",
+    } <= {hit.api.id for hit in result.hits}
+    by_id = {hit.api.id: hit for hit in result.hits}
+    assert "900 pounds" in by_id["Finance/money/convert_currency"].clause
+
+
+def test_a_hit_explains_itself(real: Registry) -> None:
+    hit = real.retriever.search("convert money to another currency").hits[0]
+    assert (hit.lexical_rank, hit.dense_rank) == (1, 1)
+    assert hit.score == pytest.approx(1.0)
+    assert hit.similarity > 0.5
+    assert set(hit.matched_words) == {"convert", "money", "another", "currency"}
+    assert hit.clause == "convert money to another currency"
+
+
+def test_hits_are_ordered_distinct_and_as_many_as_asked(real: Registry) -> None:
+    result = real.retriever.search("weather in a city", limit=4)
+    scores = [hit.score for hit in result.hits]
+    assert scores == sorted(scores, reverse=True)
+    assert len({hit.api.id for hit in result.hits}) == 4
+    assert len(real.retriever.search("weather in a city", limit=50).hits) == 12
+
+
+def test_the_same_search_gives_the_same_result(real: Registry) -> None:
+    assert real.retriever.search("city news") == real.retriever.search("city news")
+
+
+def test_it_says_when_nothing_fits_and_what_is_nearest(real: Registry) -> None:
+    result = real.retriever.search("Fold the laundry and feed my hamster Otto")
+    assert result.nothing_fits
+    assert result.nearest_categories
+    assert not real.retriever.search("weather forecast").nothing_fits
+    assert real.retriever.search("weather forecast").nearest_categories[0] == "Weather"
+
+
+def test_a_search_can_be_kept_to_a_category_or_tool(real: Registry) -> None:
+    inside = real.retriever.search("convert miles", category="news, media")
+    assert {hit.api.category for hit in inside.hits} == {"News_Media"}
+    tool = real.retriever.search("convert miles", tool="Sky Watch", limit=9)
+    assert {hit.api.tool for hit in tool.hits} == {"Sky Watch"}
+
+
+def test_an_unknown_place_is_not_found_with_near_matches(real: Registry) -> None:
+    with pytest.raises(NotFoundError) as caught:
+        real.retriever.search("x", category="Finances")
+    assert "'Finance'" in caught.value.hint
+    with pytest.raises(NotFoundError):
+        real.retriever.search("x", category="Finance", tool="sky_watch")
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\n\t\n"])
+def test_an_empty_text_is_a_usage_error(real: Registry, text: str) -> None:
+    with pytest.raises(UsageError):
+        real.retriever.search(text)
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_below_one_is_a_usage_error(real: Registry, limit: int) -> None:
+    with pytest.raises(UsageError):
+        real.retriever.search("weather", limit)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["x", "weather in Rome and then ", "天气", "\0", "\ud800", '" OR ', "; ", "a\u202eb ", "🌦 "],
+)
+def test_a_hundred_kilobytes_of_anything_are_searched_quickly(real: Registry, unit: str) -> None:
+    started = time.perf_counter()
+    result = real.retriever.search(unit * (100_000 // len(unit)))
+    assert time.perf_counter() - started < 2.0
+    assert len(result.query) <= 4_000
+
+
+@given(text=st.text(min_size=1, max_size=120))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_no_text_breaks_a_search(real: Registry, text: str) -> None:
+    if text.encode("utf-8", "replace").strip():
+        try:
+            result = real.retriever.search(text, limit=3)
+        except UsageError:
+            assert not text.strip()
+        else:
+            assert result.degraded == ""
+            assert len(result.hits) <= 3
+
+
+def test_without_a_usable_encoder_words_answer_and_the_result_says_why(
+    tmp_path: Path, catalog: Catalog
+) -> None:
+    encoder = OnnxEncoder(tmp_path / "no such encoder")
+    with Registry.open(tmp_path, [catalog], encoder=encoder) as registry:
+        result = registry.retriever.search("convert money to another currency")
+        assert result.hits[0].api.id == "Finance/money/convert_currency"
+        assert (result.hits[0].dense_rank, result.hits[0].similarity) == (None, 0.0)
+        assert "card" in result.degraded
+        assert registry.retriever.search("feed the hamster").nothing_fits
+        (share,) = registry.retriever.affinity("convert money", [result.hits[0].api])
+        assert share > 0.9
+
+
+def test_a_small_catalog_is_indexed_by_its_first_search(hashed: Registry) -> None:
+    assert hashed.index.state() == "missing"
+    assert hashed.retriever.search("weather").degraded == ""
+    assert hashed.index.state() == "ready"
+
+
+def test_a_large_catalog_waits_for_its_index_and_says_so(
+    tmp_path: Path, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolsrv_registry.retriever._BUILD_AT_ONCE", 5)
+    with Registry.open(tmp_path, [catalog], encoder=HashingEncoder()) as registry:
+        result = registry.retriever.search("weather forecast")
+        assert "index build" in result.degraded
+        assert result.hits[0].api.id == "Weather/sky_watch/forecast"
+        registry.ensure_index()
+        assert registry.retriever.search("weather forecast").degraded == ""
+        registry.store.put_catalog(Catalog(name="more", tools=catalog.tools[:1]))
+        registry.store.set_enabled("small", enabled=False)
+        assert "out of date" in registry.retriever.search("weather forecast").degraded
+
+
+def test_affinity_tells_the_fitting_api_from_the_others(real: Registry) -> None:
+    apis = real.store.apis()
+    for clause, expected in (
+        ("convert 900 pounds to euros", "Finance/money/convert_currency"),
+        ("when does the sun rise", "Weather/sun_and_moon/sunrise"),
+        ("SHA-256 of this text", "Tools/hash/sha_256"),
+        ("opening hours of the museum", "Travel/rooms/museum_hours"),
+    ):
+        values = real.retriever.affinity(clause, apis)
+        assert apis[values.index(max(values))].id == expected
+
+
+def test_affinity_of_strange_input_is_still_a_share(real: Registry, catalog: Catalog) -> None:
+    apis = [*catalog.apis[:3], Api(id="", category="", tool="", name="")]
+    for text in ("", "\0\ud800", "!!!", "x" * 100_000):
+        values = real.retriever.affinity(text, apis)
+        assert len(values) == 4
+        assert all(0.0 <= value <= 1.0 for value in values)
+    assert real.retriever.affinity("text", []) == []
+
+
+def test_affinity_follows_an_api_that_changed(real: Registry, catalog: Catalog) -> None:
+    api = catalog.apis[0]
+    other = api.model_copy(update={"description": "Sell bananas", "name": "Bananas"})
+    (before,) = real.retriever.affinity("sell bananas", [api])
+    (after,) = real.retriever.affinity("sell bananas", [other])
+    assert after > before + 0.3
+
+
+@given(
+    lexical=st.lists(st.lists(st.sampled_from("abcdef"), unique=True), min_size=1, max_size=3),
+    data=st.data(),
+)
+def test_fusion_keeps_every_api_once_with_its_best_part(
+    lexical: list[list[str]], data: st.DataObject
+) -> None:
+    dense = data.draw(
+        st.one_of(
+            st.just([]),
+            st.lists(
+                st.lists(st.sampled_from("cdefgh"), unique=True).map(
+                    lambda r: [(i, 0.5) for i in r]
+                ),
+                min_size=len(lexical),
+                max_size=len(lexical),
+            ),
+        )
+    )
+    parts = [f"part {n}" for n in range(len(lexical))]
+    fused = fuse(parts, lexical, dense)
+    everything = {i for row in lexical for i in row} | {i for row in dense for i, _ in row}
+    assert {candidate.api_id for candidate in fused} == everything
+    assert len(fused) == len(everything)
+    scores = [candidate.score for candidate in fused]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0.0 < score <= 1.0 for score in scores)
