@@ -144,6 +144,11 @@ _KNOWN: list[tuple[str, dict[str, str], dict[str, Any]]] = [
         {"temperature": "-40", "from_scale": "Celsius", "to_scale": "fahrenheit"},
         {"result": -40},
     ),
+    (
+        "/unit_converter/temperature",
+        {"temperature": "0", "from_scale": "\u00b0C", "to_scale": "K"},
+        {"result": 273.15},
+    ),
     ("/kitchen_helper/oven_temperature", {"temperature": "180", "scale": "celsius"}, {"gas_mark": 4}),
     (
         "/kitchen_helper/split_bill",

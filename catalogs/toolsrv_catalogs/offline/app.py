@@ -22,7 +22,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from toolsrv_catalogs.offline.descriptions import load_offline_catalog
-from toolsrv_catalogs.offline.endpoint import Endpoint, Tool
+from toolsrv_catalogs.offline.endpoint import Endpoint, Endpoints
 from toolsrv_registry.errors import NotFoundError, UsageError
 
 _log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ def find_endpoint(path: str) -> Endpoint:
     """
     module_name, _, below = path.lstrip("/").partition("/")
     module = importlib.import_module(f"toolsrv_catalogs.offline.domains.{module_name}")
-    tool: Tool = module.tool
+    tool: Endpoints = module.tool
     return tool.endpoints[f"/{below}"]
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
@@ -22,11 +23,11 @@ from toolsrv_registry.errors import NotFoundError, UsageError
 __all__ = [
     "Answer",
     "Endpoint",
+    "Endpoints",
     "Field",
     "NotFoundError",
     "Parameter",
     "ParameterError",
-    "Tool",
     "choice",
     "quoted",
 ]
@@ -120,7 +121,7 @@ def _parsed(parameter: Parameter, text: str) -> Any:
         raise NotFoundError(f"parameter {parameter.name!r}: {error.message}") from error
 
 
-class Tool:
+class Endpoints:
     """The endpoints of one domain module, by path below the tool's own."""
 
     def __init__(self) -> None:
@@ -156,20 +157,27 @@ def _field(hint: Any) -> Field:
 
 
 def choice(*choices: str) -> Field:
-    """Return the field of an enum; case, spaces and hyphens in the given text do not matter."""
+    """Return the field of an enum.
+
+    Case, spaces, hyphens and a trailing "case" do not matter, and a beginning that only one
+    choice has stands for it: ``F`` for ``fahrenheit``, ``day`` for ``days``.
+    """
     table = {_plain(option): option for option in choices}
 
     def parse(text: str) -> str:
-        found = table.get(_plain(text))
-        if found is None:
+        plain = _plain(text)
+        if plain in table:
+            return table[plain]
+        begun = [option for key, option in table.items() if plain and key.startswith(plain)]
+        if len(begun) != 1:
             raise UsageError(f"{quoted(text)} is not one of {', '.join(choices)}")
-        return found
+        return begun[0]
 
     return Field(parse, choices)
 
 
 def _plain(text: str) -> str:
-    return text.strip().casefold().replace(" ", "_").replace("-", "_")
+    return re.sub(r"[\s_\-\u00b0]", "", text.casefold()).removesuffix("case")
 
 
 def quoted(text: str) -> str:

@@ -19,7 +19,9 @@ class OfflineClient:
 
     def __init__(self) -> None:
         self._runner = asyncio.Runner()
-        self._transport = httpx.ASGITransport(create_app())
+        self._client = httpx.AsyncClient(
+            transport=httpx.ASGITransport(create_app()), base_url=f"https://{OFFLINE_HOST}"
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -30,22 +32,15 @@ class OfflineClient:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self._runner.run(self._client.aclose())
         self._runner.close()
 
     def request(
         self, method: str, path: str, params: list[tuple[str, str]] | None = None
     ) -> httpx.Response:
         """Send one request; ``path`` is taken as it is, percent-encoded where needed."""
-
-        async def send() -> httpx.Response:
-            async with httpx.AsyncClient(
-                transport=self._transport, base_url=f"https://{OFFLINE_HOST}"
-            ) as client:
-                return await client.request(
-                    method, path, params=httpx.QueryParams(tuple(params or ()))
-                )
-
-        return self._runner.run(send())
+        query = httpx.QueryParams(tuple(params or ()))
+        return self._runner.run(self._client.request(method, path, params=query))
 
     def get(self, path: str, **params: str) -> httpx.Response:
         """GET ``path`` with query parameters."""

@@ -9,14 +9,14 @@ from typing import Annotated, Any
 
 import airportsdata
 
-from toolsrv_catalogs.offline.endpoint import Answer, Field, NotFoundError, Tool, quoted
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, Field, NotFoundError, quoted
 from toolsrv_catalogs.offline.values.city import CityName, distance_km
 from toolsrv_catalogs.offline.values.country import countries
 from toolsrv_catalogs.offline.values.number import tidy
 from toolsrv_catalogs.offline.values.words import fold
 from toolsrv_registry.errors import UsageError
 
-tool = Tool()
+tool = Endpoints()
 Airport = Mapping[str, Any]
 _CRUISE_KMH = 850
 _GROUND_HOURS = 0.5

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import pyfiglet
 
-from toolsrv_catalogs.offline.endpoint import Answer, ParameterError, Tool, choice
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, ParameterError, choice
 from toolsrv_catalogs.offline.values.words import text_up_to
 
-tool = Tool()
+tool = Endpoints()
 _FONTS = ("standard", "slant", "small", "big", "banner", "block", "digital", "mini")
 
 

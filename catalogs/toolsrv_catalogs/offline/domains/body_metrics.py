@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from toolsrv_catalogs.offline.endpoint import Answer, Tool, choice
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, choice
 from toolsrv_catalogs.offline.values.measure import Height, Weight
 from toolsrv_catalogs.offline.values.number import between, tidy
 
-tool = Tool()
+tool = Endpoints()
 Age = Annotated[float, between(1, 120)]
 _ACTIVITY = {"sedentary": 1.2, "light": 1.375, "moderate": 1.55, "active": 1.725}
 

@@ -7,10 +7,10 @@ from typing import Annotated
 from stdnum import ean, isbn, issn
 from stdnum.exceptions import ValidationError
 
-from toolsrv_catalogs.offline.endpoint import Answer, ParameterError, Tool
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, ParameterError
 from toolsrv_catalogs.offline.values.words import text_up_to
 
-tool = Tool()
+tool = Endpoints()
 Code = Annotated[str, text_up_to(40)]
 
 

@@ -7,12 +7,12 @@ from typing import Annotated, NamedTuple
 
 from molmass import ELEMENTS, Element, Formula, FormulaError
 
-from toolsrv_catalogs.offline.endpoint import Answer, Field, NotFoundError, Tool, quoted
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, Field, NotFoundError, quoted
 from toolsrv_catalogs.offline.values.number import Positive, significant, tidy
 from toolsrv_catalogs.offline.values.words import fold
 from toolsrv_registry.errors import UsageError
 
-tool = Tool()
+tool = Endpoints()
 _FORMULA = re.compile(r"(?:[A-Z][a-z]?[0-9]{0,3}|\(|\)[0-9]{0,2}|[·.*][0-9]{0,2})+")
 _SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _COMMON = {

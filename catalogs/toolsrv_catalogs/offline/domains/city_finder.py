@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from toolsrv_catalogs.offline.endpoint import Answer, Tool
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints
 from toolsrv_catalogs.offline.values.city import (
     City,
     CityName,
@@ -17,7 +17,7 @@ from toolsrv_catalogs.offline.values.country import CountryName
 from toolsrv_catalogs.offline.values.number import between, tidy, whole
 from toolsrv_catalogs.offline.values.words import Line
 
-tool = Tool()
+tool = Endpoints()
 Latitude = Annotated[float, between(-90, 90)]
 Longitude = Annotated[float, between(-180, 180)]
 _MILE_KM = 1.609344

@@ -10,11 +10,11 @@ import zlib
 from typing import Annotated
 from urllib.parse import quote, unquote
 
-from toolsrv_catalogs.offline.endpoint import Answer, ParameterError, Tool, choice
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, ParameterError, choice
 from toolsrv_catalogs.offline.values.number import whole
 from toolsrv_catalogs.offline.values.words import Text, text_up_to
 
-tool = Tool()
+tool = Endpoints()
 Encoded = Annotated[str, text_up_to(3000)]
 _DIGESTS = ("md5", "sha1", "sha256", "sha512")
 

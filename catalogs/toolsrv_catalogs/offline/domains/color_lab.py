@@ -9,11 +9,11 @@ from typing import Annotated, NamedTuple
 
 import webcolors
 
-from toolsrv_catalogs.offline.endpoint import Answer, Field, NotFoundError, Tool, quoted
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, Field, NotFoundError, quoted
 from toolsrv_catalogs.offline.values.number import tidy
 from toolsrv_catalogs.offline.values.words import fold
 
-tool = Tool()
+tool = Endpoints()
 
 
 class Rgb(NamedTuple):

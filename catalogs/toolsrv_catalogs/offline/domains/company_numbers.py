@@ -7,11 +7,11 @@ from typing import Annotated
 from stdnum import lei
 from stdnum.eu import vat
 
-from toolsrv_catalogs.offline.endpoint import Answer, Tool
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints
 from toolsrv_catalogs.offline.values.country import CountryName, countries
 from toolsrv_catalogs.offline.values.words import text_up_to
 
-tool = Tool()
+tool = Endpoints()
 Code = Annotated[str, text_up_to(40)]
 
 

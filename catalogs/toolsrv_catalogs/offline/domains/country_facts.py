@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from babel import Locale
 
-from toolsrv_catalogs.offline.endpoint import Answer, Tool
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints
 from toolsrv_catalogs.offline.values.country import CountryName, countries
 from toolsrv_catalogs.offline.values.money import currency_names
 from toolsrv_catalogs.offline.values.number import tidy
 
-tool = Tool()
+tool = Endpoints()
 _CONTINENTS = {
     "AF": "Africa", "AN": "Antarctica", "AS": "Asia", "EU": "Europe", "NA": "North America",
     "OC": "Oceania", "SA": "South America",

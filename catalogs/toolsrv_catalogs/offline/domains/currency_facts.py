@@ -5,13 +5,13 @@ from __future__ import annotations
 from babel import Locale
 from babel.numbers import format_currency, get_currency_precision, get_currency_symbol
 
-from toolsrv_catalogs.offline.endpoint import Answer, Tool
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints
 from toolsrv_catalogs.offline.values.country import countries
 from toolsrv_catalogs.offline.values.language import Language
 from toolsrv_catalogs.offline.values.money import Currency, currency_names
 from toolsrv_catalogs.offline.values.number import Number, tidy
 
-tool = Tool()
+tool = Endpoints()
 _ENGLISH = Locale("en", "US")
 
 

@@ -8,11 +8,11 @@ from typing import Annotated
 
 from dateutil.relativedelta import relativedelta
 
-from toolsrv_catalogs.offline.endpoint import Answer, ParameterError, Tool, choice
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, ParameterError, choice
 from toolsrv_catalogs.offline.values.day import Date, today
 from toolsrv_catalogs.offline.values.number import whole
 
-tool = Tool()
+tool = Endpoints()
 
 
 @tool.get("/days_between")

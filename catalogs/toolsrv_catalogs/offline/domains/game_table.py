@@ -6,13 +6,13 @@ import random
 import re
 from typing import Annotated
 
-from toolsrv_catalogs.offline.endpoint import Answer, Field, ParameterError, Tool, quoted
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, Field, ParameterError, quoted
 from toolsrv_catalogs.offline.values.day import Date
 from toolsrv_catalogs.offline.values.number import Seed, whole
 from toolsrv_catalogs.offline.values.words import text_up_to
 from toolsrv_registry.errors import UsageError
 
-tool = Tool()
+tool = Endpoints()
 _SIGNS = (
     (1, 20, "Capricorn"), (2, 19, "Aquarius"), (3, 21, "Pisces"), (4, 20, "Aries"),
     (5, 21, "Taurus"), (6, 21, "Gemini"), (7, 23, "Cancer"), (8, 23, "Leo"), (9, 23, "Virgo"),

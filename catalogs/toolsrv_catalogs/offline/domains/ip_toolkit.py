@@ -7,11 +7,11 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from itertools import islice
 from typing import Annotated
 
-from toolsrv_catalogs.offline.endpoint import Answer, Field, ParameterError, Tool, quoted
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, Field, ParameterError, quoted
 from toolsrv_catalogs.offline.values.number import whole
 from toolsrv_registry.errors import UsageError
 
-tool = Tool()
+tool = Endpoints()
 
 
 def _network(text: str) -> IPv4Network | IPv6Network:

@@ -7,11 +7,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from toolsrv_catalogs.offline.endpoint import Answer, Field, NotFoundError, Tool, choice, quoted
+from toolsrv_catalogs.offline.endpoint import (
+    Answer,
+    Endpoints,
+    Field,
+    NotFoundError,
+    choice,
+    quoted,
+)
 from toolsrv_catalogs.offline.values.number import Positive, between, tidy
 from toolsrv_catalogs.offline.values.words import fold
 
-tool = Tool()
+tool = Endpoints()
 
 _CUP_GRAMS = {
     "flour": 120, "bread flour": 120, "whole wheat flour": 113, "almond flour": 96, "sugar": 200,

@@ -9,7 +9,7 @@ import math
 import statistics
 from typing import Annotated
 
-from toolsrv_catalogs.offline.endpoint import Answer, Field, ParameterError, Tool, quoted
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, Field, ParameterError, quoted
 from toolsrv_catalogs.offline.expression import evaluate
 from toolsrv_catalogs.offline.values.number import (
     Number,
@@ -22,7 +22,7 @@ from toolsrv_catalogs.offline.values.number import (
 from toolsrv_catalogs.offline.values.words import text_up_to
 from toolsrv_registry.errors import UsageError
 
-tool = Tool()
+tool = Endpoints()
 Natural = Annotated[int, whole(1, 10**12)]
 _ROMAN = (
     (1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L"),

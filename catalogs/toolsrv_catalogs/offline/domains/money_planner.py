@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import ceil, log
 from typing import Annotated
 
-from toolsrv_catalogs.offline.endpoint import Answer, Tool
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints
 from toolsrv_catalogs.offline.values.number import between, tidy
 
-tool = Tool()
+tool = Endpoints()
 Money = Annotated[float, between(0.01, 1e12)]
 Rate = Annotated[float, between(0, 100)]
 Years = Annotated[float, between(0.01, 100)]

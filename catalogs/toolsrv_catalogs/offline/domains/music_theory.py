@@ -5,11 +5,18 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from toolsrv_catalogs.offline.endpoint import Answer, Field, ParameterError, Tool, choice, quoted
+from toolsrv_catalogs.offline.endpoint import (
+    Answer,
+    Endpoints,
+    Field,
+    ParameterError,
+    choice,
+    quoted,
+)
 from toolsrv_catalogs.offline.values.number import between, tidy, whole
 from toolsrv_registry.errors import UsageError
 
-tool = Tool()
+tool = Endpoints()
 _SHARPS = ["C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B"]
 _FLATS = ["C", "Db", "D", "Eb", "E", "F", "Gb", "G", "Ab", "A", "Bb", "B"]
 _STEPS = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}

@@ -12,11 +12,11 @@ import uuid
 from math import log2
 from typing import Annotated
 
-from toolsrv_catalogs.offline.endpoint import Answer, Tool
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints
 from toolsrv_catalogs.offline.values.number import Seed, tidy, whole
 from toolsrv_catalogs.offline.values.words import Line
 
-tool = Tool()
+tool = Endpoints()
 _ALPHABETS = (string.ascii_lowercase, string.ascii_uppercase, string.digits, "!#$%&*+-=?@_")
 _COMMON = frozenset(
     [

@@ -7,11 +7,11 @@ from typing import Annotated
 
 from stdnum import bic, iban, luhn
 
-from toolsrv_catalogs.offline.endpoint import Answer, Tool
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints
 from toolsrv_catalogs.offline.values.country import countries
 from toolsrv_catalogs.offline.values.words import text_up_to
 
-tool = Tool()
+tool = Endpoints()
 Code = Annotated[str, text_up_to(60)]
 _BRANDS = (
     (re.compile(r"4(\d{12}|\d{15}|\d{18})"), "Visa"),

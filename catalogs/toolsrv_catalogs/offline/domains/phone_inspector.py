@@ -7,12 +7,18 @@ from typing import Annotated
 import phonenumbers
 from phonenumbers import PhoneNumber, PhoneNumberFormat, PhoneNumberType, geocoder
 
-from toolsrv_catalogs.offline.endpoint import Answer, NotFoundError, ParameterError, Tool, choice
+from toolsrv_catalogs.offline.endpoint import (
+    Answer,
+    Endpoints,
+    NotFoundError,
+    ParameterError,
+    choice,
+)
 from toolsrv_catalogs.offline.values.country import Country, CountryName, countries
 from toolsrv_catalogs.offline.values.number import whole
 from toolsrv_catalogs.offline.values.words import Line
 
-tool = Tool()
+tool = Endpoints()
 _FORMATS = {
     "international": PhoneNumberFormat.INTERNATIONAL,
     "national": PhoneNumberFormat.NATIONAL,

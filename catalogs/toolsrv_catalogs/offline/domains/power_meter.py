@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from toolsrv_catalogs.offline.endpoint import Answer, Tool
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints
 from toolsrv_catalogs.offline.values.number import Positive, between, tidy
 
-tool = Tool()
+tool = Endpoints()
 Watts = Annotated[float, between(0.001, 1e9)]
 Price = Annotated[float, between(0, 1000)]
 

@@ -11,13 +11,19 @@ import holidays
 from dateutil.easter import easter
 from holidays.utils import list_localized_countries
 
-from toolsrv_catalogs.offline.endpoint import Answer, NotFoundError, ParameterError, Tool, quoted
+from toolsrv_catalogs.offline.endpoint import (
+    Answer,
+    Endpoints,
+    NotFoundError,
+    ParameterError,
+    quoted,
+)
 from toolsrv_catalogs.offline.values.country import Country, CountryName
 from toolsrv_catalogs.offline.values.day import Date, today
 from toolsrv_catalogs.offline.values.number import whole
 from toolsrv_catalogs.offline.values.words import Line, fold
 
-tool = Tool()
+tool = Endpoints()
 Year = Annotated[int, whole(1900, 2100)]
 _SPAN_DAYS = 3660
 

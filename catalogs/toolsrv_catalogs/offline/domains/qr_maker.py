@@ -7,10 +7,10 @@ from typing import Annotated
 import segno
 from segno import helpers
 
-from toolsrv_catalogs.offline.endpoint import Answer, ParameterError, Tool, choice
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, ParameterError, choice
 from toolsrv_catalogs.offline.values.words import text_up_to
 
-tool = Tool()
+tool = Endpoints()
 Content = Annotated[str, text_up_to(300)]
 Name = Annotated[str, text_up_to(63)]
 Level = Annotated[str, choice("L", "M", "Q", "H")]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from toolsrv_catalogs.offline.endpoint import Answer, Tool, choice
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, choice
 from toolsrv_catalogs.offline.values.measure import Distance
 from toolsrv_catalogs.offline.values.number import between, tidy
 
-tool = Tool()
+tool = Endpoints()
 Consumption = Annotated[float, between(0.1, 200)]
 _MPG_FACTOR = {"mpg_us": 235.214583, "mpg_uk": 282.480936}
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from toolsrv_catalogs.offline.endpoint import Answer, Tool
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints
 from toolsrv_catalogs.offline.values.measure import Distance, Duration, Weight
 from toolsrv_catalogs.offline.values.number import tidy
 
-tool = Tool()
+tool = Endpoints()
 _MILE_KM = 1.609344
 
 

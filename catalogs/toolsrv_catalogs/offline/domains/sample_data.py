@@ -7,10 +7,10 @@ from typing import Annotated
 
 from faker import Faker
 
-from toolsrv_catalogs.offline.endpoint import Answer, Tool, choice
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, choice
 from toolsrv_catalogs.offline.values.number import Seed, whole
 
-tool = Tool()
+tool = Endpoints()
 _LOCALES = {
     "english": "en_US", "british": "en_GB", "german": "de_DE", "french": "fr_FR",
     "spanish": "es_ES", "italian": "it_IT", "dutch": "nl_NL", "norwegian": "no_NO",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from toolsrv_catalogs.offline.endpoint import Answer, ParameterError, Tool, quoted
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, ParameterError, quoted
 from toolsrv_catalogs.offline.values.words import fold, text_up_to
 
-tool = Tool()
+tool = Endpoints()
 Short = Annotated[str, text_up_to(200)]
 _MORSE = dict(
     zip(

@@ -9,12 +9,12 @@ from zoneinfo import ZoneInfo
 from astral import LocationInfo, SunDirection, moon
 from astral.sun import elevation, golden_hour, noon, sunrise, sunset
 
-from toolsrv_catalogs.offline.endpoint import Answer, Tool
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints
 from toolsrv_catalogs.offline.values.city import City, CityName
 from toolsrv_catalogs.offline.values.day import Date, now
 from toolsrv_catalogs.offline.values.number import tidy
 
-tool = Tool()
+tool = Endpoints()
 _PHASES = (
     "new moon", "waxing crescent", "first quarter", "waxing gibbous",
     "full moon", "waning gibbous", "last quarter", "waning crescent",

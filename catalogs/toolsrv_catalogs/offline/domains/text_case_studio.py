@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from toolsrv_catalogs.offline.endpoint import Answer, ParameterError, Tool, choice
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, ParameterError, choice
 from toolsrv_catalogs.offline.values.words import Text, fold, text_up_to
 
-tool = Tool()
+tool = Endpoints()
 Short = Annotated[str, text_up_to(500)]
 _CASES = ("upper", "lower", "title", "sentence", "camel", "snake", "kebab")
 

@@ -11,11 +11,11 @@ import unicodedata
 from collections import Counter
 from typing import Annotated
 
-from toolsrv_catalogs.offline.endpoint import Answer, ParameterError, Tool
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, ParameterError
 from toolsrv_catalogs.offline.values.number import tidy, whole
 from toolsrv_catalogs.offline.values.words import Line, Text, fold, text_up_to
 
-tool = Tool()
+tool = Endpoints()
 _WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
 _SENTENCE = re.compile(r"[.!?…]+(?:\s|$)")
 _STOP_WORDS = frozenset(

@@ -14,17 +14,17 @@ from pint.facets.plain import PlainUnit
 
 from toolsrv_catalogs.offline.endpoint import (
     Answer,
+    Endpoints,
     Field,
     NotFoundError,
     ParameterError,
-    Tool,
     choice,
     quoted,
 )
 from toolsrv_catalogs.offline.values.number import Number, significant, tidy
 from toolsrv_registry.errors import UsageError
 
-tool = Tool()
+tool = Endpoints()
 _NAME = re.compile(r"[a-zA-Zµμ°Ωå_ ]{1,40}")
 _COMPOUND = re.compile(r"(.+?)(?: per |/)(.+)")
 _ALIASES = {

@@ -8,10 +8,10 @@ from __future__ import annotations
 from math import log, sqrt
 from typing import Annotated
 
-from toolsrv_catalogs.offline.endpoint import Answer, Tool
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints
 from toolsrv_catalogs.offline.values.number import between, tidy
 
-tool = Tool()
+tool = Endpoints()
 Celsius = Annotated[float, between(-100, 70)]
 Kmh = Annotated[float, between(0, 500)]
 Humidity = Annotated[float, between(0, 100)]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from toolsrv_catalogs.offline.endpoint import Answer, Tool
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints
 from toolsrv_catalogs.offline.values.city import City, CityName
 from toolsrv_catalogs.offline.values.day import Date, Moment, now, today
 from toolsrv_catalogs.offline.values.zone import Zone, zone_name
 
-tool = Tool()
+tool = Endpoints()
 
 
 def _offset(moment: datetime) -> timedelta:

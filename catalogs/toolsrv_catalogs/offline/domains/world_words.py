@@ -8,13 +8,13 @@ from babel import Locale
 from babel.dates import format_date
 from num2words import num2words
 
-from toolsrv_catalogs.offline.endpoint import Answer, NotFoundError, Tool, choice
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, NotFoundError, choice
 from toolsrv_catalogs.offline.values.country import CountryName
 from toolsrv_catalogs.offline.values.day import Date
 from toolsrv_catalogs.offline.values.language import Language
 from toolsrv_catalogs.offline.values.number import whole
 
-tool = Tool()
+tool = Endpoints()
 _ENGLISH = Locale("en")
 _NUM2WORDS = {"nb": "no", "nn": "no"}
 
