@@ -60,9 +60,12 @@ class Workbench:
         load_engine: Callable[[], tuple[Engine, Profile]] | None = None,
         progress: Progress | None = None,
     ) -> None:
-        """Take the settings; ``load_engine`` stands in for the model that they name."""
+        """Take the settings; ``load_engine`` stands in for the model that they name.
+
+        ``progress`` hears (done, total) while the index is built; from the building thread.
+        """
         self.settings = settings
-        self._progress = progress
+        self.progress = progress
         self._registry: Once[Registry] = Once(self._open_registry)
         self._indexed: Once[Registry] = Once(self._build_index)
         self._engine: Once[tuple[Engine, Profile]] = Once(load_engine or self._load_engine)
@@ -199,7 +202,7 @@ class Workbench:
     def _build_index(self) -> Registry:
         registry = self.registry()
         try:
-            registry.ensure_index(self._progress)
+            registry.ensure_index(self.progress)
         except DataError as error:
             log.warning("no vector index: %s (%s)", error.message, error.hint)
         return registry

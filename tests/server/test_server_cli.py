@@ -61,7 +61,7 @@ def test_every_command_offers_json(path: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [p for p in LEAVES if p not in (("solve",), ("serve",), ("model", "info"))],
+    [p for p in LEAVES if p not in (("solve",), ("serve",))],
     ids=" ".join,
 )
 def test_every_example_works_and_its_json_is_one_document(

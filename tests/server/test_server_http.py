@@ -112,7 +112,7 @@ def test_an_interrupt_ends_it_with_an_open_stream(serving: Serving) -> None:
         assert stream.status_code == 200
         started = time.monotonic()
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=15) in (0, 130)
+        assert process.wait(timeout=15) == 0
         assert time.monotonic() - started < 5
     assert process.stderr is not None
     assert "Traceback" not in process.stderr.read()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from click.testing import Result
 
 from toolsrv.cli.session import Session
+from toolsrv.cli.solve import solve
 from toolsrv.workbench import Workbench
 from toolsrv_runtime.outcome import Outcome
 
@@ -75,6 +77,18 @@ class TestScripted:
     @pytest.mark.parametrize("task", ["x" * 20_000, "[bold]\\[/]", "--help me", "\u202eabc"])
     def test_odd_tasks_are_just_tasks(self, run: Run, task: str) -> None:
         assert run("solve", "--quiet", "--", task).exit_code == 0
+
+
+def test_the_example_of_the_help_is_answered_by_two_apis(run: Run, ready_dir: Path) -> None:
+    assert ready_dir.is_dir()
+    words = shlex.split((solve.epilog or "").splitlines()[-1])[1:]
+    result = run(*words, "--json")
+    outcome = Outcome.model_validate(json.loads(result.stdout))
+    assert result.exit_code == 0
+    used = {one.api_id for one in outcome.evidence if one.used and one.ok}
+    assert len(used) >= 2
+    assert "11" in outcome.answer
+    assert "maroon" in outcome.answer
 
 
 def test_the_model_that_ships_answers_from_what_the_apis_returned(

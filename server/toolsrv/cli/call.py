@@ -37,7 +37,8 @@ def call(
 ) -> None:
     """Call the API with this ID.
 
-    ARGUMENTS is one JSON object; "-" reads it from stdin.
+    ARGUMENTS is one JSON object; "-" reads it from stdin. Exit code 1 when the API does not
+    answer with success.
     """
     from toolsrv.views import call_view
 

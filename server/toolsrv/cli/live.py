@@ -97,6 +97,12 @@ class LiveView:
         """Say what is done before the first event."""
         self._phase = text
 
+    def building(self, done: int, total: int) -> None:
+        """Say how far the build of the index is; called from any thread."""
+        if not self._phase.startswith("building") and self._live is None:
+            self.say(f"building the index of {total} APIs, once")
+        self._phase = f"building the index: {done} of {total} APIs"
+
     def begin(self) -> None:
         """Start the clock of the budget."""
         self._phase = ""
@@ -105,7 +111,9 @@ class LiveView:
     def say(self, text: str, style: str = "") -> None:
         """Log one line."""
         if not self._quiet:
-            self._console.print(text, style=style or None, soft_wrap=self._live is None)
+            from rich.text import Text
+
+            self._console.print(Text(text, style=style), soft_wrap=self._live is None)
 
     def on_event(self, event: Event) -> None:
         """Show an event."""

@@ -60,7 +60,7 @@ class Root(LazyGroup):
     cls=Root,
     table=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog=example('toolsrv solve "What time is it in Tokyo when it is noon in Paris?"'),
+    epilog=example('toolsrv solve "What is the complementary color of teal?"'),
 )
 @click.option(
     "--data-dir",

@@ -18,7 +18,7 @@ def model() -> None:
     """Inspect models."""
 
 
-@model.command(epilog=example("toolsrv model info ~/models/toolllama-2-7b.Q4_K_M.gguf"))
+@model.command(epilog=example("toolsrv model info"))
 @click.argument("path", required=False)
 @json_option
 @pass_session

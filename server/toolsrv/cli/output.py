@@ -79,15 +79,17 @@ def table(
 def index_progress() -> Callable[[int, int], None]:
     """Return a callback that tells on stderr, in one line, how far the index build is."""
     terminal = sys.stderr is not None and sys.stderr.isatty()
-    started = False
+    told = 0
 
     def show(done: int, total: int) -> None:
-        nonlocal started
-        if terminal:
+        nonlocal told
+        if not terminal and not told:
+            note(f"building the index of {total} APIs, once")
+        elif terminal and (done >= total or done >= told + max(1, total // 50)):
             end = "\n" if done >= total else ""
             click.echo(f"\rbuilding the index: {done} of {total} APIs{end}", err=True, nl=False)
-        elif not started:
-            note(f"building the index of {total} APIs, once")
-        started = True
+        else:
+            return
+        told = max(done, 1)
 
     return show

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
 import sys
@@ -9,6 +10,7 @@ import sys
 import click
 
 from toolsrv.cli.options import example, model_option
+from toolsrv.cli.output import note
 from toolsrv.cli.session import Session, pass_session
 
 
@@ -43,9 +45,12 @@ def serve(
         from toolsrv.mcp_server.http import serve_http
 
         gc.enable()
-        serve_http(bench, host=host, port=settings.http_port, warm=not no_warm)
+        with contextlib.suppress(KeyboardInterrupt):  # the ordinary way to end it
+            serve_http(bench, host=host, port=settings.http_port, warm=not no_warm)
         return
     from toolsrv.mcp_server.stdio import serve_stdio
 
     gc.enable()
+    if sys.stdin is not None and sys.stdin.isatty():
+        note("an MCP server on stdin and stdout: register it in a client; Ctrl-D ends it")
     serve_stdio(bench, warm=not no_warm)

@@ -23,7 +23,12 @@ if TYPE_CHECKING:
     from toolsrv_runtime.stop import Stop
 
 
-@click.command(epilog=example('toolsrv solve "What time is it in Tokyo when it is noon in Paris?"'))
+@click.command(
+    epilog=example(
+        'toolsrv solve "What is the time difference between London and Sydney, '
+        'and what is the complementary color of teal?"'
+    )
+)
 @click.argument("task")
 @solve_options
 @click.option("--quiet", "-q", is_flag=True, help="Show only the end, not the search.")
@@ -63,6 +68,7 @@ class _Solve:
         self._options = options
         self._stop: Stop = Stop()
         self._view: LiveView = LiveView(options.limits, quiet=quiet)
+        bench.progress = self._view.building
 
     async def run(self, *, as_json: bool) -> Outcome:
         """Solve and report; an interrupted solve ends the process, with what there is."""

@@ -1,0 +1,102 @@
+"""What is told about APIs, calls and runs, and the words the MCP server says about itself."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolsrv import views
+from toolsrv.mcp_server import texts, words
+from toolsrv.runs import Run
+from toolsrv.settings import load
+from toolsrv.workbench import Workbench, load_catalogs
+from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime import outcome as out
+from toolsrv_runtime.calls.arguments import bind
+from toolsrv_runtime.calls.caller import CallResult
+from toolsrv_runtime.solve import SolveOptions
+
+APIS = [api for catalog in load_catalogs() for api in catalog.apis]
+README = Path(__file__).parents[2] / "server" / "README.md"
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.id)
+def test_the_example_of_an_api_is_a_call_it_takes(api: Api) -> None:
+    view = views.api_view(api)
+    assert len(bind(api, view.example)) == len(view.example)
+    assert {one.name for one in view.parameters if one.required} == set(view.example)
+
+
+def test_a_stand_in_has_the_parameters_type() -> None:
+    def value(**fields: object) -> object:
+        return views.example_value(Parameter.model_validate({"name": "p", **fields}))
+
+    assert value(default="Oslo") == "Oslo"
+    assert value(enum=("a", "b")) == "a"
+    assert value(type="NUMBER") == 1
+    assert value(type="BOOLEAN") is True
+
+
+def test_a_long_response_is_cut_and_says_so() -> None:
+    result = CallResult(
+        api_id="C/t/a",
+        arguments={},
+        status=200,
+        response=["x" * 1000] * 1000,
+        error="",
+        source="offline",
+        seconds=0.1,
+        url="",
+    )
+    view = views.call_view(result)
+    assert view.truncated
+    assert len(view.response) < views.RESPONSE_LIMIT + 100
+    assert "was cut" in texts.call_text(view)
+
+
+def test_what_steers_a_terminal_is_in_no_text() -> None:
+    evil = "\x1b[2Jx\u202e"
+    api = Api(id="C/t/a", category="C", tool=evil, name=evil, description=evil)
+    shown = texts.describe_text(views.DescribeView(apis=(views.api_view(api),), not_found=()))
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+
+
+@pytest.mark.anyio
+async def test_the_phase_of_a_run_follows_its_events() -> None:
+    run = Run("t", SolveOptions())
+    assert "2 runs first" in views.phase(run, 2)
+    run.status = "working"
+    assert "loading" in views.phase(run, 0)
+    run.tell(out.CallEvent(seconds=0, node=1, depth=1, api_id="C/t/a", function="f", arguments={}))
+    run.tell(out.BudgetEvent(seconds=0, usage=out.Usage(calls=2), limits=out.Limits()))
+    assert views.phase(run, 0) == "calling C/t/a"
+    assert views.run_view(run, 0).usage.calls == 2
+    assert run.id in texts.run_text(views.run_view(run, 0))
+
+
+@given(st.lists(st.text(max_size=40), max_size=400))
+def test_instructions_never_grow_beyond_their_limit(domains: list[str]) -> None:
+    assert len(words.instructions(domains).encode()) <= words.INSTRUCTIONS_LIMIT
+
+
+def test_the_instructions_state_the_workflow_first_and_name_the_domains() -> None:
+    domains = Workbench(load().settings).domains()
+    said = words.instructions(domains)
+    assert said.index("search_apis") < said.index("describe_apis") < said.index("call_api")
+    assert all(domain in said for domain in domains)
+
+
+def test_the_readme_lists_the_tools_with_their_parameters() -> None:
+    from toolsrv.mcp_server.build import build_server
+
+    server = build_server(Workbench(load().settings), warm=False)
+    documented = dict(re.findall(r"^\| `(\w+)\((.*?)\)` \|", README.read_text(), re.MULTILINE))
+    tools = {tool.name: tool for tool in server._tool_manager.list_tools()}
+    assert set(documented) == set(tools)
+    for name, tool in tools.items():
+        assert set(documented[name].split(", ")) == set(tool.parameters["properties"])
