@@ -24,6 +24,7 @@ from toolsrv_registry.api import Api, Catalog, Parameter, Tool
 from toolsrv_registry.errors import DataError, NotFoundError
 
 URL_LIMIT = 2048
+ENUM_LIMIT = 256
 _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
 
 
@@ -170,7 +171,7 @@ def _parameters(value: Any) -> tuple[Parameter, ...]:
             type=_text(entry.get("type"), NAME_LIMIT) or "STRING",
             description=_text(entry.get("description"), PARAMETER_DESCRIPTION_LIMIT),
             default=_default(entry.get("default")),
-            enum=tuple(_text(item, NAME_LIMIT) for item in _list(entry.get("enum"))),
+            enum=tuple(_text(item, NAME_LIMIT) for item in _list(entry.get("enum"))[:ENUM_LIMIT]),
         )
         for entry in _objects(value)
         if _text(entry.get("name"), NAME_LIMIT).strip()
@@ -178,9 +179,23 @@ def _parameters(value: Any) -> tuple[Parameter, ...]:
 
 
 def _default(value: Any) -> Any:
-    if value is None:
+    """Return a default with its JSON type kept, but clean, finite and of bounded size."""
+    try:
+        if len(json.dumps(value, ensure_ascii=False, allow_nan=False)) > DESCRIPTION_LIMIT:
+            return clean(str(value), PARAMETER_DESCRIPTION_LIMIT)
+        return "" if value is None else _cleaned(value)
+    except (ValueError, RecursionError):  # NaN and infinity; nesting beyond reason
         return ""
-    return clean(value, PARAMETER_DESCRIPTION_LIMIT) if isinstance(value, str) else value
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean(value, PARAMETER_DESCRIPTION_LIMIT)
+    if isinstance(value, list):
+        return [_cleaned(item) for item in value]
+    if isinstance(value, dict):
+        return {clean(str(key), NAME_LIMIT): _cleaned(item) for key, item in value.items()}
+    return value
 
 
 def _objects(value: Any) -> list[Mapping[str, Any]]:

@@ -118,6 +118,33 @@ def test_texts_are_cleaned_and_capped() -> None:
     assert len(api.required[0].description) == 2048
 
 
+@pytest.mark.parametrize(
+    ("default", "expected"),
+    [
+        (0, 0),
+        (False, False),
+        ([], []),
+        (1.5, 1.5),
+        (None, ""),
+        ("a\u200bb", "ab"),
+        ({"k\x00": ["v\u202e", None]}, {"k": ["v", None]}),
+        (float("nan"), ""),
+        ([float("inf")], ""),
+        ("x" * 9000, "x" * 2048),
+    ],
+)
+def test_defaults_keep_their_type_but_no_hidden_text(default: Any, expected: Any) -> None:
+    parameter = {"name": "p", "default": default}
+    (api,) = _tool(api_list=[{"name": "a", "optional_parameters": [parameter]}]).apis
+    assert api.optional[0].default == expected
+
+
+def test_a_huge_default_becomes_a_cut_text() -> None:
+    parameter = {"name": "p", "default": list(range(5000))}
+    (api,) = _tool(api_list=[{"name": "a", "optional_parameters": [parameter]}]).apis
+    assert len(api.optional[0].default) == 2048
+
+
 @pytest.mark.parametrize("content", ["", "  \n", "not json", "[1, 2]", '"text"', "[" * 100_000])
 def test_an_unreadable_file_is_named_in_the_error(tmp_path: Path, content: str) -> None:
     path = _write(tmp_path, "Data", "broken.json", content)
