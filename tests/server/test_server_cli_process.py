@@ -132,13 +132,14 @@ def interrupted(task: str, *, times: int) -> tuple[int, float, str, str]:
         text=True,
     )
     assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("candidates"):
-            break
+    while not process.stderr.readline().startswith("candidates"):
+        assert process.poll() is None
     started = time.monotonic()
-    for _ in range(times):
+    process.send_signal(signal.SIGINT)
+    if times == 2:
+        while not process.stderr.readline().startswith("stopping"):
+            assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        time.sleep(0.05)
     out, err = process.communicate(timeout=30)
     return process.returncode, time.monotonic() - started, out, err
 
@@ -149,6 +150,34 @@ def test_ctrl_c_brings_what_there_is_within_a_second(ready_dir: Path) -> None:
     assert code == 130
     assert seconds < 1.5
     assert json.loads(out)["status"] == "cancelled"
+    assert "Traceback" not in err
+
+
+def test_ctrl_c_while_the_model_is_loaded_ends_it_too(ready_dir: Path) -> None:
+    assert ready_dir.is_dir()
+    code = (
+        "import sys, time\n"
+        "from toolsrv.workbench import Workbench\n"
+        "def slow(self): print('loading', file=sys.stderr, flush=True); time.sleep(60)\n"
+        "Workbench.solver = slow\n"
+        "from toolsrv.cli.main import main\n"
+        "main()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "solve", "x", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    while "loading" not in process.stderr.readline():
+        assert process.poll() is None
+    started = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert time.monotonic() - started < 1.5
+    assert process.returncode == 130
+    assert json.loads(out)["exit_code"] == 130
     assert "Traceback" not in err
 
 

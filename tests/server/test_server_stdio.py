@@ -29,7 +29,11 @@ LIST = {"id": 2, "method": "tools/list"}
 SLOW = {
     "id": 3,
     "method": "tools/call",
-    "params": {"name": "solve_task", "arguments": {"task": "SLOW one"}},
+    "params": {
+        "name": "solve_task",
+        "arguments": {"task": "SLOW one"},
+        "_meta": {"progressToken": 3},
+    },
 }
 SCRIPTED = str(Path(__file__).parent / "scripted_server.py")
 
@@ -107,7 +111,8 @@ def test_a_closed_stdin_ends_the_process_and_its_run_at_once(
     assert serving.stdin is not None
     serving.stdin.write(json.dumps({"jsonrpc": "2.0", **SLOW}) + "\n")
     serving.stdin.flush()
-    time.sleep(0.5)
+    assert serving.stdout is not None
+    assert json.loads(serving.stdout.readline())["method"] == "notifications/progress"
     started = time.monotonic()
     serving.stdin.close()
     assert serving.wait(timeout=10) == 0

@@ -43,7 +43,7 @@ def guard(run: Callable[[], object], session: Session, arguments: Sequence[str])
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the rim
         if session.debug:
             sys.excepthook(type(error), error, error.__traceback__)
-        code = _tell(_ending(error, session), "--json" in arguments)
+        code = tell(_ending(error, session), "--json" in arguments)
     return code
 
 
@@ -90,7 +90,8 @@ _PLAIN_ERRNOS = {
 }
 
 
-def _tell(ending: Ending, as_json: bool) -> int:
+def tell(ending: Ending, as_json: bool) -> int:
+    """Tell an ending on stderr, with ``--json`` on stdout too, and return its exit code."""
     if ending.code == READER_GONE:
         _discard_stdout()
         return ending.code

@@ -11,7 +11,7 @@ import click
 
 from toolsrv.cli import rim
 from toolsrv.cli.options import example, json_option, solve_options
-from toolsrv.cli.output import emit_json, note, read_stdin
+from toolsrv.cli.output import emit_json, read_stdin
 from toolsrv.cli.session import Session, pass_session
 from toolsrv.plain import clean_task
 
@@ -80,10 +80,12 @@ class _Solve:
             )
             if outcome is not None:
                 self._view.finish(outcome.usage)
-        if outcome is not None:
-            _report(outcome, as_json)
-        if outcome is None or interrupted:
-            _leave(nothing=outcome is None)
+        if outcome is None:
+            rim.tell(rim.Ending(rim.INTERRUPTED, "interrupted before there was anything"), as_json)
+            _leave()
+        _report(outcome, as_json)
+        if interrupted:
+            _leave()
         return outcome
 
     async def _work(self) -> Outcome:
@@ -117,10 +119,8 @@ def _report(outcome: Outcome, as_json: bool) -> None:
     show_outcome(outcome)
 
 
-def _leave(*, nothing: bool) -> NoReturn:
+def _leave() -> NoReturn:
     """End an interrupted process now, whatever threads still do."""
-    if nothing:
-        note("interrupted before there was anything to show")
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(rim.INTERRUPTED)
