@@ -33,10 +33,25 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """The words of a text that an API has, and their share of the text's weight in [0, 1]."""
+    """The words of a text that an API has, and their share of its weight, in [0, 1].
+
+    ``share`` is taken of the words that any API has (names and numbers of a task say nothing
+    about the choice among APIs); ``coverage`` of all words (what no API speaks of, none can do).
+    """
 
     words: tuple[str, ...]
     share: float
+    coverage: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Weighed:
+    """A word with its inverse document frequency; ``known`` is 0.0 when no API has it."""
+
+    word: str
+    stem: str
+    weight: float
+    known: float
 
 
 class Affinity:
@@ -47,7 +62,7 @@ class Affinity:
         self._encoder = encoder
         self._fields: _Kept[str, tuple[Api, dict[str, float]]] = _Kept(_KEPT)
         self._vectors: _Kept[str, Vectors] = _Kept(_KEPT)
-        self._weights: _Kept[tuple[str, str], float] = _Kept(16 * _KEPT)
+        self._weights: _Kept[tuple[str, str], tuple[_Weighed, ...]] = _Kept(_KEPT)
 
     def measure(self, text: str, apis: Sequence[Api]) -> list[float]:
         """Return the affinity of each API; word overlap alone where the encoder fails."""
@@ -61,20 +76,17 @@ class Affinity:
         return [(share + near) / 2 for share, near in zip(shares, close, strict=True)]
 
     def overlap(self, text: str, api: Api) -> Overlap:
-        """Return which content words of the text the API has, and how much they weigh.
-
-        Words that no API has (names, numbers) say nothing about the choice and do not count.
-        """
+        """Return which content words of the text the API has, and how much they weigh."""
+        weighed = self._weighed(text)
         fields = self._words_of(api)
-        total, met, found = 0.0, 0.0, []
-        for word in content_words(text):
-            weight = self._weight(word)
-            total += weight
-            part = fields.get(stem(word), 0.0)
-            if part:
-                met += part * weight
-                found.append(word)
-        return Overlap(tuple(found), met / total if total else 0.0)
+        found = tuple(w.word for w in weighed if w.stem in fields)
+        met = sum(w.known * fields.get(w.stem, 0.0) for w in weighed)
+        known, everything = sum(w.known for w in weighed), sum(w.weight for w in weighed)
+        return Overlap(
+            words=found,
+            share=met / known if known else 0.0,
+            coverage=met / everything if everything else 0.0,
+        )
 
     def cosines(self, text: str, apis: Sequence[Api]) -> list[float]:
         """Return the cosine of the text with each API's document. Raises DataError."""
@@ -107,13 +119,17 @@ class Affinity:
         self._fields.put(api.id, (api, fields))
         return fields
 
-    def _weight(self, word: str) -> float:
-        """Return the inverse document frequency of a word, 0.0 for one that no API has."""
-        key = (self._store.content_hash(), word)
+    def _weighed(self, text: str) -> tuple[_Weighed, ...]:
+        """Return the content words of a text with their weights in the present catalogs."""
+        key = (self._store.content_hash(), text)
         kept = self._weights.get(key)
         if kept is None:
-            known, total = self._store.frequency(word), self._store.size()
-            kept = math.log(1 + (total + 0.5) / (known + 0.5)) if known else 0.0
+            total, weighed = self._store.size(), []
+            for word in content_words(text):
+                having = self._store.frequency(word)
+                weight = math.log(1 + (total + 0.5) / (having + 0.5))
+                weighed.append(_Weighed(word, stem(word), weight, weight if having else 0.0))
+            kept = tuple(weighed)
             self._weights.put(key, kept)
         return kept
 
