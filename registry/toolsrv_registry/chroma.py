@@ -63,9 +63,9 @@ class Chroma:
         """Let go of the place; the next operation opens it again."""
         with self._lock:
             if self._client is not None:
-                session = _session(self._client)
+                sessions = _sessions(self._client)
                 self._client.close()
-                if session is not None:
+                for session in sessions:
                     session.close()
                 self._client = None
 
@@ -197,8 +197,7 @@ class Chroma:
         httpx = importlib.import_module("httpx")
         httpx.get(f"{self._url.rstrip('/')}/api/v2/heartbeat", timeout=_ANSWER_SECONDS)
         client = chromadb.HttpClient(host=host, port=port, ssl=ssl, settings=settings)
-        session = _session(client)
-        if session is not None:
+        for session in _sessions(client):
             session.timeout = _SERVER_SECONDS
         return client
 
@@ -226,9 +225,11 @@ class Chroma:
         return DataError(f"cannot {doing} in {where}: {text}", hint=hint)
 
 
-def _session(client: Any) -> Any:
-    """Return the HTTP session of a server's client, which its ``close`` leaves open."""
-    return getattr(getattr(client, "_server", None), "_session", None)
+def _sessions(client: Any) -> list[Any]:
+    """Return the HTTP sessions of a server's client, which its ``close`` leaves open."""
+    clients = (client, getattr(client, "_admin_client", None))
+    found = [getattr(getattr(c, "_server", None), "_session", None) for c in clients]
+    return [session for session in found if session is not None]
 
 
 def _address(url: str) -> tuple[str, int, bool]:

@@ -232,3 +232,14 @@ def test_a_full_disk_is_a_data_error_and_leaves_the_old_state(
     assert "space" in caught.value.message
     assert [entry.name for entry in filled.catalogs()] == ["small"]
     assert filled.stats().apis == 12
+
+
+def test_hidden_apis_take_no_place_among_the_best(
+    store: Store, make_api: MakeApi, make_catalog: MakeCatalog
+) -> None:
+    hidden = [make_api("Tools", "T", f"word {n}") for n in range(30)]
+    shown = [make_api("Tools", "U", f"other {n}", "a word among many others") for n in range(3)]
+    store.put_catalog(make_catalog(*hidden, name="hidden"))
+    store.put_catalog(make_catalog(*shown, name="shown"))
+    store.set_enabled("hidden", enabled=False)
+    assert {match.api_id for match in store.match(["word"], 3)} == {api.id for api in shown}
