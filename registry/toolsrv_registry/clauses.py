@@ -30,10 +30,11 @@ _JOINTS = re.compile(
     | ,?[ ]as[ ]well[ ]as[ ]
     | ,?[ ]plus[ ]
     | ,[ ](?:and|but)[ ]
-    | [ ]and[ ](?=(?:
+    | (?:,|[ ]and)[ ](?=(?:
         are|calculate|check|compute|convert|could|fetch|find|get|give|how|is|list|provide|recommend|
-        retrieve|search|send|show|suggest|tell|translate|what|when|where|which|who
+        retrieve|search|send|show|suggest|tell|translate|what|when
       )\b)
+    | [ ]and[ ](?=(?:where|which|who)\b)
     """,
     re.VERBOSE | re.IGNORECASE,
 )

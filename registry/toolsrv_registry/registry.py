@@ -30,6 +30,7 @@ class Registry:
         self.store = store
         self.index = index
         self.retriever = retriever
+        self._warming: threading.Thread | None = None
 
     @classmethod
     def open(
@@ -76,10 +77,13 @@ class Registry:
         """
         thread = threading.Thread(target=self._load, name="toolsrv-registry-warm", daemon=True)
         thread.start()
+        self._warming = thread
         return thread
 
     def close(self) -> None:
-        """Close the store and let go of Chroma."""
+        """Close the store and let go of Chroma, once a ``warm`` under way has ended."""
+        if self._warming is not None:
+            self._warming.join()
         self.index.close()
         self.store.close()
 

@@ -1,8 +1,8 @@
 """From a task to the APIs that fit it, with the reason for each.
 
 Words (FTS5, BM25) and meaning (vectors, cosine) each rank the APIs for the whole text and for
-every clause of it. Per part the two rankings are fused by reciprocal rank; an API's score is its
-best over the parts, so every need of a task brings its API to the front. Without a usable vector
+every clause of it. Per part the two rankings are fused (``fusion``); an API's score is its best
+over the parts, so every need of a task brings its API to the front. Without a usable vector
 index the words alone answer, and the result says why.
 
 Knows nothing about models, calls or conversation formats.
@@ -42,8 +42,7 @@ _COVERED_ALONE = 0.15
 class Hit(BaseModel):
     """One API that fits, best first in a result.
 
-    ``score`` orders the hits of one result (1.0 would be first in both rankings of a part) and
-    means nothing across results. ``lexical_rank`` and ``dense_rank`` count from 1 within
+    ``score`` in [0, 1] orders the hits of one result and means little across results. ``lexical_rank`` and ``dense_rank`` count from 1 within
     ``clause``, the part of the text this API fits best; None when it was not among the best
     hundred. ``similarity`` is the cosine with that part (0.0 when unknown). ``matched_words`` are
     the words of that part that occur in the API's texts.

@@ -33,6 +33,10 @@ JOINING = frozenset(
         ),
         ("hash this text after that count it twice", ["hash this text", "count it twice"]),
         ("show rain and tell me the time", ["show rain", "tell me the time"]),
+        (
+            "what is the capital, how many live there, and where is it",
+            ["what is the capital", "how many live there", "where is it"],
+        ),
         ("salt and pepper shops", ["salt and pepper shops"]),
         ("the price in U.S. dollars", ["the price in U.S. dollars"]),
         ("- first thing\n- second thing", ["first thing", "second thing"]),

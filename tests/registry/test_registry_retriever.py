@@ -49,7 +49,7 @@ def test_each_need_of_a_task_brings_its_api_to_the_front(real: Registry) -> None
 def test_a_hit_explains_itself(real: Registry) -> None:
     hit = real.retriever.search("convert money to another currency").hits[0]
     assert (hit.lexical_rank, hit.dense_rank) == (1, 1)
-    assert hit.score == pytest.approx(1.0)
+    assert 0.7 < hit.score <= 1.0
     assert hit.similarity > 0.5
     assert set(hit.matched_words) == {"convert", "money", "another", "currency"}
     assert hit.clause == "convert money to another currency"
