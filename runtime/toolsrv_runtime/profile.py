@@ -21,8 +21,8 @@ class Profile(BaseModel):
     """How to run one model. ``rope_freq_scale`` None leaves what the file says.
 
     ``grounded`` limits arguments and answers to what the task and the observations contain;
-    ``observation_limit`` is how many characters of a response enter the prompt; ``chat_template``
-    is the Jinja source that the file carries.
+    ``observation_limit`` is how many characters of a response enter the prompt; ``candidates``
+    how many APIs a task is offered by default (the paper's five); ``chat_template`` is the Jinja source that the file carries.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -35,6 +35,7 @@ class Profile(BaseModel):
     top_p: float = 1.0
     max_reply_tokens: int = 512
     observation_limit: int = 1024
+    candidates: int = 5
     grounded: bool = False
     chat_template: str | None = None
 
@@ -56,6 +57,7 @@ def choose(
             context=trained_context,
             max_reply_tokens=220,
             observation_limit=320,
+            candidates=8,
             grounded=True,
         )
         return profile, {

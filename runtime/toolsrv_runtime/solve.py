@@ -10,6 +10,7 @@ import asyncio
 import importlib.metadata
 import json
 import platform
+import re
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Literal, Protocol, TypeVar
@@ -56,18 +57,24 @@ from toolsrv_runtime.stop import Stop
 TASK_LIMIT = 20_000
 """Characters of a task; a longer one is refused with a clear line rather than cut."""
 
+_QUOTATION = re.compile(r"[\"“][^\"“”]{20,}[\"”]|(?<!\w)'[^']{20,}'(?!\w)")
+
 _T = TypeVar("_T")
 
 
 class SolveOptions(BaseModel):
-    """How to solve. ``depth`` counts tree nodes, three per round (the paper uses 12)."""
+    """How to solve.
+
+    ``depth`` counts tree nodes, three per round (the paper uses 12); ``candidates`` None leaves
+    their number to the model's profile.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     strategy: Literal["dfsdt", "react"] = "dfsdt"
     width: int = Field(default=2, ge=1, le=8)
     depth: int = Field(default=24, ge=3, le=96)
-    candidates: int = Field(default=5, ge=1, le=9)
+    candidates: int | None = Field(default=None, ge=1, le=9)
     limits: out.Limits = out.Limits()
     seed: int = 0
     category: str | None = None
@@ -144,7 +151,8 @@ class Solver:
         next token.
 
         Raises:
-            UsageError: the task is empty or too long, or the category is unknown.
+            UsageError: the task is empty or too long.
+            NotFoundError: the category is unknown.
         """
         text = clean(task, TASK_LIMIT + 1).strip()
         if not text:
@@ -163,6 +171,7 @@ class Solver:
             self._caller,
             on_event,
             stop or Stop(),
+            offered=options.candidates or self._profile.candidates,
         )
         return await run.run()
 
@@ -180,9 +189,12 @@ class _Run:
         caller: Caller,
         on_event: Callable[[out.Event], None],
         stop: Stop,
+        *,
+        offered: int,
     ) -> None:
         self._task = task
         self._options = options
+        self._offered = offered
         self._retriever = retriever
         self._engine = engine
         self._format = form
@@ -202,7 +214,9 @@ class _Run:
         hits = (
             await self._off_loop(
                 lambda: self._retriever.search(
-                    self._task, self._options.candidates, category=self._options.category
+                    query(self._task),
+                    self._offered,
+                    category=self._options.category,
                 )
             )
         ).hits
@@ -451,9 +465,8 @@ class _Run:
 
     def _partial(self, node: Node | None) -> str:
         steps = [self._steps[n.id] for n in node.calls()] if node else []
-        texts = [facts.facts(step.response, limit=600) for step in steps if step.ok]
         return "; ".join(
-            ", ".join(f"{facts.words(name)} is {value}" for name, value in group) for group in texts
+            facts.sentence(facts.whole(step.response).items()) for step in steps if step.ok
         )
 
     def _outcome(
@@ -526,6 +539,12 @@ class _Run:
 
 class _CallsOverError(Exception):
     """The budget of calls is used up."""
+
+
+def query(task: str) -> str:
+    """Return a task as a query: a long quotation is data to work on and says nothing of needs."""
+    bare = _QUOTATION.sub(" ", task)
+    return bare if re.search(r"\w", bare) else task
 
 
 def finish(arguments: str) -> Observed:

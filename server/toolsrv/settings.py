@@ -54,7 +54,12 @@ class Settings(BaseSettings):
     depth: int = Field(
         default=24, ge=3, le=96, description="Most nodes on one path; a call takes three."
     )
-    candidates: int = Field(default=5, ge=1, le=9, description="APIs offered to the model.")
+    candidates: int | None = Field(
+        default=None,
+        ge=1,
+        le=9,
+        description="APIs offered to the model; unset: its profile's number.",
+    )
     max_seconds: float = Field(
         default=120.0, gt=0, le=86_400, allow_inf_nan=False, description="Time for one solve."
     )

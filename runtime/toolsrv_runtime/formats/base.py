@@ -23,12 +23,16 @@ Prior = Callable[[str, Sequence[Api]], Sequence[float]]
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A model's reply. ``arguments`` is the JSON text; ``pieces`` is how it stands in a prompt."""
+    """A model's reply. ``arguments`` is the JSON text; ``pieces`` is how it stands in a prompt.
+
+    ``about`` is the part of the task that the reply serves, where the format knows it.
+    """
 
     thought: str | None
     function: str
     arguments: str
     pieces: Prompt = ()
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from toolsrv_catalogs.text import clean
@@ -23,7 +23,7 @@ from toolsrv_runtime.engine.base import Engine, Piece, Prompt
 from toolsrv_runtime.formats import facts, grounding
 from toolsrv_runtime.formats.base import FINISH, Meter, Move, Prior, Step, View
 from toolsrv_runtime.formats.grounding import Sources
-from toolsrv_runtime.formats.parts import split
+from toolsrv_runtime.formats.parts import Part, split
 from toolsrv_runtime.formats.turn import Turn
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
@@ -35,7 +35,22 @@ PRIOR_WEIGHT = 12.0
 """Nats of the model's preference that a full difference of the prior (0 to 1) outweighs."""
 
 NEED = 0.30
-"""Prior from which on a part of the task is a need that some function serves."""
+"""Prior from which on a part that asks for nothing in words is a need all the same."""
+
+ASKED = 0.10
+"""Prior from which on a part that asks for something is a need that some function serves."""
+
+OWN = 0.5
+"""Share of the prior that comes from the need itself; the rest from what leads up to it."""
+
+UNFILLED = 0.15
+"""Share of its prior that a function keeps when a required argument finds no value."""
+
+TIE = 0.06
+"""What a function's prior gains for each parameter that the task speaks of."""
+
+MOST_TIES = 3
+"""Parameters that count for that."""
 
 NEAR = 0.6
 """A failed part is tried with another function only if its prior is this share of the best."""
@@ -49,8 +64,6 @@ _DONE = "all done. answer"
 _GIVE_UP = " failed, no other function. give up"
 _ANSWER = '{"return_type": "give_answer", "final_answer": "'
 _QUIT = '{"return_type": "give_up_and_restart"}'
-_USE = re.compile(r" use #\d$")
-_FAILED = re.compile(r"^#\d failed\. ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +82,12 @@ class _Scene:
     offers: tuple[_Offer, ...]
     path: tuple[Step, ...]
     attempts: tuple[Step, ...]
-    seen: tuple[facts.Fact, ...] = field(default=())
+    parts: Mapping[str, Part]
+    seen: tuple[facts.Fact, ...]
+
+    def sources(self, part: str) -> Sources:
+        """Return what the arguments for a part may be taken from."""
+        return Sources(part, self.parts[part].context, self.task, self.seen)
 
     def spent(self, part: str, function: str) -> list[dict[str, Any]]:
         """Return the arguments that ``function`` was already called with for ``part``."""
@@ -126,8 +144,9 @@ class CompactFormat:
     def _scene(self, view: View) -> _Scene:
         offers = (_Offer(i, f) for i, f in enumerate(view.functions[:MAX_FUNCTIONS], start=1))
         seen = [fact for s in reversed(view.path) if s.ok for fact in self._facts(s.response)]
-        task = " ".join(facts.plain(view.task).split())
-        return _Scene(task, tuple(offers), view.path, (*view.path, *view.tried), tuple(seen))
+        task = " ".join(clean(view.task, 20_000).split())
+        parts = {part.text: part for part in split(task)} or {task: Part(task, task, asks=True)}
+        return _Scene(task, tuple(offers), view.path, (*view.path, *view.tried), parts, tuple(seen))
 
     def _facts(self, response: Any) -> list[facts.Fact]:
         return facts.facts(response, limit=self._profile.observation_limit)
@@ -135,25 +154,47 @@ class CompactFormat:
     def _needs(self, scene: _Scene) -> list[str]:
         """Return the parts of the task that are still to be served, in order.
 
-        A part is a need if some function fits it; the best fitting one always is, so that a task
-        in unusual words is tried rather than refused.
+        What is asked for in words is a need, and so is what continues such a wish and fits
+        another function; the best fitting part always is, so that a task in unusual words is
+        tried rather than refused.
         """
-        found = [_spell(part) for part in split(scene.task)]
-        parts = list(dict.fromkeys(found)) or [scene.task]
-        if self._prior is not None:
-            apis = [offer.function.api for offer in scene.offers]
-            best = {part: max(self._prior(part, apis), default=0.0) for part in parts}
-            least = min(NEED, max(best.values()))
-            parts = [part for part in parts if best[part] >= least]
+        parts = list(scene.parts.values())
+        fits = [self._fit(part, scene) for part in parts]
+        asked = any(part.asks for part in parts)
+        needs: list[str] = []
+        before = -1
+        for part, fit in zip(parts, fits, strict=True):
+            best = max(range(len(fit)), key=fit.__getitem__)
+            if part.asks or not asked:
+                wanted = fit[best] >= (ASKED if part.asks else NEED)
+            else:
+                wanted = bool(needs) and fit[best] >= NEED and best != before
+            if wanted:
+                needs.append(part.text)
+                before = best
+        if not needs and parts:
+            top = max(range(len(parts)), key=lambda index: max(fits[index]))
+            needs = [parts[top].text]
         done = {_part(step) for step in scene.path if step.ok}
-        return [part for part in parts if part not in done]
+        return [need for need in needs if need not in done]
+
+    def _fit(self, part: Part, scene: _Scene) -> list[float]:
+        """Return how well each offered function fits a part, in [0, 1]."""
+        apis = [offer.function.api for offer in scene.offers]
+        if self._prior is None:
+            return [1.0] * len(apis)
+        own = self._prior(part.text, apis)
+        if part.context == part.text:
+            return list(own)
+        around = self._prior(part.context, apis)
+        return [OWN * o + (1 - OWN) * a for o, a in zip(own, around, strict=True)]
 
     def _serve(self, turn: Turn, part: str, scene: _Scene) -> Move | None:
         """Return the call that serves ``part``, or None when nothing is left to try for it."""
         last = scene.path[-1] if scene.path else None
         again = last is not None and not last.ok and _part(last) == part
         prefix = f"#{_number(last, scene.offers)} failed. " if last and again else ""
-        turn.force(f"{prefix}{part}")
+        turn.force(f"{prefix}{part[:1].lower()}{part[1:]}")
         offer = self._choose(turn, part, scene)
         if offer is None:
             return None
@@ -162,16 +203,17 @@ class CompactFormat:
         if arguments is None:
             return None
         thought = turn.text().partition("\nAction: ")[0]
-        return Move(thought, offer.function.name, arguments, turn.pieces())
+        return Move(thought, offer.function.name, arguments, turn.pieces(), part)
 
     def _choose(self, turn: Turn, part: str, scene: _Scene) -> _Offer | None:
         """Return the function for a part: the model's log-probability plus the prior's."""
         offers = scene.offers
-        fit = (
-            list(self._prior(part, [offer.function.api for offer in offers]))
-            if self._prior is not None
-            else [1.0] * len(offers)
-        )
+        sources = scene.sources(part)
+        fit = [
+            own * (1.0 if grounding.fills(offer.function.api, sources) else UNFILLED)
+            + TIE * min(grounding.ties(offer.function.api, sources), MOST_TIES)
+            for own, offer in zip(self._fit(scene.parts[part], scene), offers, strict=True)
+        ]
         least = NEAR * max(fit) if any(_part(s) == part for s in scene.attempts) else 0.0
         open_ = [
             (offer, prior)
@@ -192,7 +234,7 @@ class CompactFormat:
         spent = scene.spent(part, function.name)
         if not spent:
             return True
-        sources = Sources(part, scene.task, scene.seen)
+        sources = scene.sources(part)
         return any(
             set(grounding.candidates(parameter, function.api, sources)) - _used(spent, key)
             for key, parameter in function.parameters.items()
@@ -202,7 +244,7 @@ class CompactFormat:
     def _arguments(self, turn: Turn, function: Function, part: str, scene: _Scene) -> str | None:
         """Write the arguments one by one: each chosen among what the sources hold for it."""
         api = function.api
-        sources = Sources(part, scene.task, scene.seen)
+        sources = scene.sources(part)
         required = {parameter.name for parameter in api.required}
         spent = scene.spent(part, function.name)
         written: dict[str, str] = {}
@@ -213,6 +255,8 @@ class CompactFormat:
             if optional and not grounding.has_own(parameter, api, sources, taken):
                 continue
             options = grounding.candidates(parameter, api, sources, taken=taken)
+            if optional and not options:
+                continue
             if spent:  # another try differs in the first argument that can
                 fresh = [value for value in options if value not in _used(spent, key)]
                 options, spent = (fresh, []) if fresh else (options, spent)
@@ -222,10 +266,22 @@ class CompactFormat:
         return None if spent else json.dumps(written, ensure_ascii=False)
 
     def _finish(self, turn: Turn, view: View) -> Move:
+        """Let the model choose what the answer says of each response; tell it in full."""
         turn.force(f"{_DONE}\nAction: {FINISH}\nAction Input: ")
-        groups = [self._facts(step.response) for step in view.path if step.ok]
-        arguments = turn.write(_answer_grammar([group for group in groups if group]))
-        return Move(_DONE, FINISH, arguments, turn.pieces())
+        steps = [step for step in view.path if step.ok and self._facts(step.response)]
+        groups = [self._facts(step.response) for step in steps]
+        told = {
+            str(value).lower()
+            for step in steps
+            for value in json.loads(step.move.arguments).values()
+        }
+        said = turn.write(_answer_grammar(groups, told)).removeprefix(_ANSWER)
+        sentences = []
+        for step, chosen in zip(steps, _chosen(said, groups), strict=True):
+            full = facts.whole(step.response)
+            sentences.append(facts.sentence((name, full[name]) for name in chosen))
+        answer = {"return_type": "give_answer", "final_answer": "; ".join(sentences)}
+        return Move(_DONE, FINISH, json.dumps(answer, ensure_ascii=False), turn.pieces())
 
 
 def _head(scene: _Scene) -> Prompt:
@@ -261,8 +317,8 @@ def _quit(scene: _Scene) -> Move:
 
 
 def _part(step: Step) -> str:
-    """The part of the task a step was about: its thought without choice and failure."""
-    return _FAILED.sub("", _USE.sub("", step.move.thought or ""))
+    """The part of the task a step was about."""
+    return step.move.about
 
 
 def _number(step: Step, offers: Sequence[_Offer]) -> int:
@@ -285,10 +341,6 @@ def _used(spent: Sequence[Mapping[str, Any]], key: str) -> Collection[str]:
     return {str(arguments[key]) for arguments in spent if key in arguments}
 
 
-def _spell(part: str) -> str:
-    return part[:1].lower() + part[1:]
-
-
 def _value_grammar(parameter: Parameter, options: Sequence[str], task: str) -> str:
     """Return the grammar of one value and its closing quote.
 
@@ -306,17 +358,47 @@ def _value_grammar(parameter: Parameter, options: Sequence[str], task: str) -> s
     return f'start: value "\\""\nvalue: {value}\n'
 
 
-def _answer_grammar(groups: Sequence[Sequence[facts.Fact]]) -> str:
-    """Return the grammar of an answer: from each response some facts, in order, at least one."""
+def _chosen(said: str, groups: Sequence[Sequence[facts.Fact]]) -> list[list[str]]:
+    """Return the names of the facts that an answer of ``_answer_grammar`` mentions, per group."""
+    found = []
+    position = 0
+    for group in groups:
+        names = []
+        for name, value in group:
+            item = facts.sentence([(name, value)])
+            if said.startswith(item, position):
+                names.append(name)
+                position += len(item)
+                position += 2 * said.startswith((", ", "; "), position)
+        found.append(names)
+    return found
+
+
+def _answer_grammar(groups: Sequence[Sequence[facts.Fact]], told: Collection[str]) -> str:
+    """Return the grammar of an answer: of each response everything that is news, in order.
+
+    A fact that repeats what the task or an argument already said is the model's choice.
+    """
     rules = []
-    comma = grounding.literal(", ")
     for index, group in enumerate(groups):
-        items = [grounding.literal(f"{facts.words(name)} is {value}") for name, value in group]
-        starts = [
-            items[i] + "".join(f" ({comma} {text})?" for text in items[i + 1 :])
-            for i in range(len(items))
+        pairs = [
+            (grounding.literal(facts.sentence([fact])), fact[1].lower() not in told)
+            for fact in group
         ]
-        rules.append(f"g{index}: {' | '.join(starts)}")
+        if not any(news for _, news in pairs):
+            pairs = [(text, True) for text, _ in pairs]
+        rules.append(f"g{index}: {_sequence(pairs)}")
     body = f" {grounding.literal('; ')} ".join(f"g{index}" for index in range(len(groups)))
     closing = grounding.literal('"}')
     return f"start: {grounding.literal(_ANSWER)} {body} {closing}\n" + "\n".join(rules) + "\n"
+
+
+def _sequence(pairs: Sequence[tuple[str, bool]]) -> str:
+    """Return items in order with commas between, where some may be left out."""
+    comma = grounding.literal(", ")
+    first = next(index for index, (_, must) in enumerate(pairs) if must)
+    head = "".join(f"({text} {comma})? " for text, _ in pairs[:first])
+    tail = "".join(
+        f" {comma} {text}" if must else f" ({comma} {text})?" for text, must in pairs[first + 1 :]
+    )
+    return f"{head}{pairs[first][0]}{tail}"

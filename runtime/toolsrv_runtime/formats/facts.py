@@ -6,12 +6,19 @@ Pure. Nested objects are flattened to their leaves, lists of objects to one fact
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from toolsrv_catalogs.text import clean
 
 VALUE_LIMIT = 64
+"""Characters of one value as a small model reads it."""
+
 LIST_LIMIT = 4
+"""Items of a list as a small model reads it."""
+
+FULL_LIMIT = 2_000
+"""Characters of one value, and items of a list, as a person reads it."""
 
 Fact = tuple[str, str]
 
@@ -31,13 +38,11 @@ def words(name: str) -> str:
 
 
 def facts(response: Any, *, limit: int) -> list[Fact]:
-    """Return the response's leaves in order while their text stays within ``limit`` characters."""
+    """Return the response's leaves, shortened, while they stay within ``limit`` characters."""
     found: list[Fact] = []
     room = limit
-    for name, value in _leaves("", response, 0):
-        shown = plain(value)[:VALUE_LIMIT].strip()
-        if not shown or any(name == other for other, _ in found):
-            continue
+    for name, value in _distinct(response, items=LIST_LIMIT):
+        shown = value[:VALUE_LIMIT].strip()
         room -= len(name) + len(shown) + 8
         if room < 0 and found:
             break
@@ -45,20 +50,43 @@ def facts(response: Any, *, limit: int) -> list[Fact]:
     return found
 
 
-def _leaves(name: str, value: Any, depth: int) -> list[Fact]:
-    if depth > 4:
+def whole(response: Any) -> dict[str, str]:
+    """Return the response's leaves by name with their values as a person wants them."""
+    return {name: value[:FULL_LIMIT] for name, value in _distinct(response, items=FULL_LIMIT)}
+
+
+def sentence(group: Iterable[Fact]) -> str:
+    """Return facts as words: ``capital is Lima, population is 10``."""
+    return ", ".join(f"{words(name)} is {value}" for name, value in group)
+
+
+def _distinct(response: Any, *, items: int) -> list[Fact]:
+    found: dict[str, str] = {}
+    for name, value in _leaves("", response, 0, items):
+        shown = plain(value)
+        if shown:
+            found.setdefault(name, shown)
+    return list(found.items())
+
+
+def _leaves(name: str, value: Any, depth: int, items: int) -> list[Fact]:
+    if depth > 4:  # deeper than any response worth reading out
         return []
     if isinstance(value, dict):
-        return [leaf for key, item in value.items() for leaf in _leaves(str(key), item, depth + 1)]
+        return [
+            leaf
+            for key, item in value.items()
+            for leaf in _leaves(str(key), item, depth + 1, items)
+        ]
     if isinstance(value, list):
-        return _columns(name, value[:LIST_LIMIT], depth)
+        return _columns(name, value[:items], depth, items)
     return [(name or "result", _spell(value))]
 
 
-def _columns(name: str, rows: list[Any], depth: int) -> list[Fact]:
+def _columns(name: str, rows: list[Any], depth: int, items: int) -> list[Fact]:
     columns: dict[str, list[str]] = {}
     for row in rows:
-        for key, text in _leaves(name, row, depth + 1):
+        for key, text in _leaves(name, row, depth + 1, items):
             columns.setdefault(key, []).append(text)
     return [(key, ", ".join(texts)) for key, texts in columns.items()]
 

@@ -1,8 +1,8 @@
 """Which values an argument may take: what the task or an observation says, never an invention.
 
-Candidates come in tiers, nearest first: the part of the task at hand, an observed fact of the
-same name, the whole task, any observed fact. The first tier that has any decides, and the model
-chooses within it. Pure; candidate lists are bounded.
+Candidates are gathered from the need at hand, the text that leads up to it, the whole task and
+the observed facts. Those beside the parameter's own words ("65 percent humidity") come before
+others, then the nearest; the model chooses within the best group. Pure; lists are bounded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.formats import patterns
+from toolsrv_runtime.formats import cues, patterns
 from toolsrv_runtime.formats.facts import Fact, plain, words
 
 CANDIDATE_LIMIT = 24
@@ -24,28 +24,27 @@ _EDGE = frozenset(
     "a an the of for in on at to from by with and or then is are was were be as into about please "
     "what what's which who whose how when where why does do did it its it's that this these those "
     "there here my your our me i i'm you we us he she they if can could would will should shall "
-    "also any some all many much more most than so just now right currently next last per "
+    "also any some all many much more most than so just now right currently next last per his her "
     "between within using use found result resulting same tell show give get find list look "
     "need want like know let check calculate compute convert translate make create generate have "
-    "has had long far old big e.g into out up down off over under good looks".split()
+    "has had long far old big e.g into out up down off over under good looks called mean means "
+    "today's am not no yes say says said go goes put back fall come take takes long because".split()
 )
-_QUOTED = re.compile(r"[\"“”«»]([^\"“”«»]{1,400})[\"“”«»]|(?<!\w)['‘’]([^'‘’]{1,400})['‘’](?!\w)")
+_QUOTED = re.compile(
+    r"[\"“”«»]([^\"“”«»]{1,400})[\"“”«»]|(?<!\w)['‘’]([^'‘’]{1,400})['‘’](?!\w)"  # noqa: RUF001
+)
 _WORD = re.compile(r"[^\s,;:!?()\"“”]+")
 _AFTER_COLON = re.compile(r":\s+(.{2,400})$")
+_NOTHING = frozenset({"unknown", "none", "null", "n/a", "true", "false"})
 _CODE = re.compile(r"\b(id|code|number|reference|key|ticket|zip|postcode)\b")
-_TO = frozenset({"to", "target", "end", "destination", "second", "b", "until"})
-_FROM = frozenset({"from", "source", "start", "origin", "first", "a", "base"})
-_CUES = {
-    "to": frozenset({"to", "into", "in", "and", "until"}),
-    "from": frozenset({"from", "between"}),
-}
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What a model was given: the part of the task it is at, the task, observed facts."""
+    """What a model was given: the need at hand, what leads up to it, the task, observed facts."""
 
     part: str
+    context: str
     task: str
     facts: tuple[Fact, ...] = ()
 
@@ -63,141 +62,201 @@ def choice(options: Sequence[str]) -> str:
 def candidates(
     parameter: Parameter, api: Api, sources: Sources, *, taken: Collection[str] = ()
 ) -> list[str]:
-    """Return the values ``parameter`` may take, nearest first; empty when nothing is given.
+    """Return the values ``parameter`` may take, best first; empty when nothing is given.
 
     ``taken`` are values of earlier parameters of the same call, used again only if there is no
     other.
     """
     if parameter.enum:
-        said = [v for v in parameter.enum if _mentions(sources.part, v)]
-        return said or list(parameter.enum)
+        said = _mentioned(parameter, sources) or list(parameter.enum)
+        return [value for value in said if value not in taken] or said
     if parameter.type.upper() == "BOOLEAN":
         return ["true", "false"]
     kind = patterns.kind(parameter, api)
-    vocabulary = _vocabulary(api)
     same = [value for name, value in sources.facts if _same_name(parameter, name)]
-    tiers = (
-        _spans(sources.part, kind, vocabulary),
-        same,
-        _spans(sources.task, kind, vocabulary),
-        [value for _, value in sources.facts] if not kind else [],
-    )
-    if same and _refers(sources.part):
-        tiers = (same, *tiers)
+    if kind not in patterns.LOOSE:
+        same = [found for value in same for found in patterns.find(kind, value)]
+    need, context, task = _tiers(parameter, api, sources)
+    tied = [v for v in need if cues.strength(parameter, plain(v), sources.task) > 0]
+    if _refers(sources.part):
+        tiers = [tied, same, context, need, task]
+    else:
+        tiers = [need, same, context, task]
+    if not kind:
+        tiers.append([value for _, value in sources.facts])
+    others = [other for other in api.parameters if other is not parameter]
     for tier in tiers:
         fresh = [v for v in dict.fromkeys(map(plain, tier)) if v and v not in taken]
-        if not kind and not _CODE.search(words(parameter.name)):
-            fresh = [v for v in fresh if re.search(r"[^\W\d]", v)]
-        if fresh:
-            text = sources.part if tier is tiers[0] else sources.task
-            return _cued(parameter, fresh, text)[:CANDIDATE_LIMIT]
+        fresh = [v for v in fresh if v.lower() not in _NOTHING]
+        mine = [v for v in fresh if not _anothers(parameter, others, v, sources.task)]
+        if mine:
+            ties = {v: cues.strength(parameter, v, sources.task) for v in mine}
+            best = max(ties.values())
+            return [v for v in mine if ties[v] == best][:CANDIDATE_LIMIT]
     return []
 
 
-def has_own(parameter: Parameter, api: Api, sources: Sources, taken: Collection[str]) -> bool:
-    """Whether the part at hand itself holds a value for an optional parameter."""
-    kind = patterns.kind(parameter, api)
-    if parameter.enum:
-        return any(_mentions(sources.part, value) for value in parameter.enum)
-    found = [v for v in map(plain, _spans(sources.part, kind, _vocabulary(api))) if v not in taken]
-    if kind and kind != "number":
-        return bool(found)
-    return any(_is_cued(parameter, value, sources.part) for value in found)
+def fills(api: Api, sources: Sources) -> bool:
+    """Whether every required parameter finds a value of its own."""
+    taken: set[str] = set()
+    for parameter in api.required:
+        found = candidates(parameter, api, sources, taken=taken)
+        if not found or (parameter.enum and not _mentioned(parameter, sources)):
+            return False
+        if len(found) == 1 and not parameter.enum:
+            taken.add(found[0])
+    return True
 
 
-def _spans(text: str, kind: str, vocabulary: Collection[str]) -> list[str]:
-    text = text[:TEXT_LIMIT]
-    if kind and kind != "text":
-        found = patterns.find(kind, text)
-        if found or kind in {"number", "email", "year", "coordinate"}:
-            return found
-    quoted = [a or b for a, b in _QUOTED.findall(text)]
-    if quoted:
-        return quoted
-    if kind == "text":
-        after = _AFTER_COLON.search(text)
-        if after:
-            return [after[1]]
-    return _runs(text, vocabulary)
+def ties(api: Api, sources: Sources) -> int:
+    """Return how many parameters the need, or what leads up to it, speaks of.
 
-
-def _runs(text: str, vocabulary: Collection[str]) -> list[str]:
-    """Return maximal runs of words that are neither loose words nor the API's own vocabulary.
-
-    A capitalised word in the middle of a sentence is a name, whatever the vocabulary says.
+    It names an allowed value, holds a value that looks right, or has the parameter's own words.
     """
-    runs: list[str] = []
-    start = end = -1
-    previous_end = 0
-    for match in [*_WORD.finditer(text), None]:
-        word = match[0].strip(".'’") if match else ""
-        name = match is not None and match.start() > 0 and word[:1].isupper() and len(word) > 1
-        loose = match is None or not word or word.lower() in _EDGE
-        own = not name and _stem(word) in vocabulary
-        broken = match is not None and bool(
-            re.search(r"[,;:!?()\"]", text[previous_end : match.start()])
+    count = 0
+    for parameter in api.parameters:
+        kind = patterns.kind(parameter, api)
+        if parameter.enum:
+            texts = (sources.part, sources.context)
+            count += any(cues.mentions(t, v) for v in parameter.enum for t in texts)
+            continue
+        near = [v for tier in _tiers(parameter, api, sources)[:2] for v in map(plain, tier)]
+        typed = kind not in patterns.LOOSE and kind != "number"
+        count += bool(near) and (
+            typed or any(cues.strength(parameter, v, sources.task) > 0 for v in near)
         )
-        if start >= 0 and (loose or own or broken):
-            runs.append(text[start:end])
-            start = -1
-        if match is not None and not loose and not own:
-            start = match.start() if start < 0 else start
-            end = match.end() - (len(match[0]) - len(match[0].rstrip(".'’")))
-        previous_end = match.end() if match else previous_end
-    named = [run for run in runs if run[:1].isupper()]
-    return named + [run for run in runs if run not in named]
+    return count
+
+
+def _anothers(parameter: Parameter, others: Sequence[Parameter], value: str, text: str) -> bool:
+    """Whether the words around a value tie it to another parameter of the same call."""
+    mine = cues.strength(parameter, value, text)
+    least = max(mine + 1, cues.BESIDE)
+    return any(cues.strength(other, value, text) >= least for other in others)
+
+
+def has_own(parameter: Parameter, api: Api, sources: Sources, taken: Collection[str]) -> bool:
+    """Whether the need itself, or what leads up to it, holds a value for an optional parameter."""
+    if parameter.enum:
+        return bool(_mentioned(parameter, sources))
+    kind = patterns.kind(parameter, api)
+    near = [v for tier in _tiers(parameter, api, sources)[:2] for v in map(plain, tier)]
+    near = [value for value in near if value not in taken]
+    if kind not in {"", "number", "text", "numbers", "measure", "name"}:
+        return bool(near)
+    return any(cues.strength(parameter, value, sources.task) > 0 for value in near)
+
+
+def _mentioned(parameter: Parameter, sources: Sources) -> list[str]:
+    for text in (sources.part, sources.context, sources.task):
+        said = [value for value in parameter.enum if cues.mentions(text, value)]
+        if said:
+            return said
+    return []
+
+
+def _tiers(parameter: Parameter, api: Api, sources: Sources) -> list[list[str]]:
+    """Return the values in the need, in what leads up to it, and in the whole task."""
+    kind = patterns.kind(parameter, api)
+    texts = [text[:TEXT_LIMIT] for text in (sources.part, sources.context, sources.task)]
+    if kind == "text":
+        quoted = [[a or b for a, b in _QUOTED.findall(text)] for text in texts]
+        colon = _AFTER_COLON.search(sources.part)
+        if colon and not quoted[0]:
+            quoted[0] = [colon[1]]
+        if any(quoted):
+            return quoted
+    elif kind:
+        found = [patterns.find(kind, text) for text in texts]
+        if any(found) or kind not in patterns.LOOSE:
+            return found
+    vocabulary = _vocabulary(api)
+    if _CODE.search(words(parameter.name)):
+        coded = [_codes(text) for text in texts]
+        if any(coded):
+            return coded
+    texts = [patterns.without_typed(text) for text in texts]
+    runs = [_runs(text, vocabulary) for text in texts]
+    if kind == "name":
+        named = [[run for run, name in group if name] for group in runs]
+        if any(named):
+            return named
+    return [[run for run, _ in group] for group in runs]
+
+
+def _codes(text: str) -> list[str]:
+    """Return the words with digits in them, and words all in capitals."""
+    found = (match[0].strip(".'’") for match in _WORD.finditer(text))  # noqa: RUF001
+    return [w for w in found if re.search(r"\d", w) or (w.isupper() and len(w) > 1)]
+
+
+def _runs(text: str, vocabulary: Collection[str]) -> list[tuple[str, bool]]:
+    """Return what is quoted, then maximal runs of words that mean something of their own.
+
+    Loose words and the API's own vocabulary break a run; but a capitalised word in the middle of
+    a sentence is a name, whatever the vocabulary says. Names, marked True, come first.
+    """
+    runs: list[tuple[str, bool]] = []
+    start = end = previous = 0
+    inside = named = False
+    for match in [*_WORD.finditer(text), None]:
+        word = match[0].strip(".'’") if match else ""  # noqa: RUF001
+        broken = match is not None and re.search(r"[,;:!?()\"]", text[previous : match.start()])
+        means = match is not None and _means(text, match, word, vocabulary)
+        if inside and (broken or not means):
+            runs.append((text[start:end], named))
+            inside = False
+        if match is not None and means:
+            named = named if inside else _is_name(text, match, word)
+            start = start if inside else match.start()
+            end = match.start() + len(match[0].rstrip(".'’"))  # noqa: RUF001
+            inside = True
+        previous = match.end() if match else previous
+    quoted = [(a or b, True) for a, b in _QUOTED.findall(text)]
+    return sorted([*quoted, *runs], key=lambda run: not run[1])
+
+
+def _means(text: str, match: re.Match[str], word: str, vocabulary: Collection[str]) -> bool:
+    if not word or word.lower() in _EDGE or word[:1].isdigit():
+        return False
+    return _is_name(text, match, word) or cues.stem(word) not in vocabulary
+
+
+def _is_name(text: str, match: re.Match[str], word: str) -> bool:
+    """Whether a word is capitalised for its own sake, not because a sentence begins."""
+    before = text[: match.start()].rstrip().rstrip("\"'(“‘")  # noqa: RUF001
+    opens = not before or before.endswith((".", "?", "!", ":"))
+    return not opens and word[:1].isupper() and len(word) > 1
 
 
 def _vocabulary(api: Api) -> set[str]:
     text = f"{words(api.name)} {words(api.tool)} {api.description[:300].lower()}"
     text += " " + " ".join(words(parameter.name) for parameter in api.parameters)
-    return {_stem(word) for word in re.findall(r"[a-z]+", text)}
-
-
-def _stem(word: str) -> str:
-    lower = word.lower().removesuffix("'s").removesuffix("’s")
-    for ending in ("ies", "es", "s"):
-        if lower.endswith(ending) and len(lower) > len(ending) + 2:
-            return lower.removesuffix(ending)
-    return lower
+    return {cues.stem(word) for word in re.findall(r"[a-z]+", text)}
 
 
 def _same_name(parameter: Parameter, fact: str) -> bool:
     mine, theirs = words(parameter.name).split(), words(fact).split()
-    return mine == theirs or (bool(mine) and bool(theirs) and mine[-1] == theirs[-1])
+    if not mine or not theirs:
+        return False
+    if set(mine) <= set(theirs) or mine[-1] == theirs[-1]:
+        return True
+    return mine[-1] in _ALSO.get(theirs[-1], ())
+
+
+_ALSO = {
+    "capital": ("city",), "result": ("date", "number"), "text": ("name",), "name": ("text",),
+    "airport": ("code",), "language": ("main",), "currency": ("code",), "sum": ("number", "amount"),
+}  # fmt: skip
+"""Names under which a response's fact is asked for again: the capital of a country is a city."""
 
 
 def _refers(text: str) -> bool:
     """Whether the text points back to a result."""
     return bool(
         re.search(
-            r"\b(its?|that|those|the (?:result\w*|same|found|returned)|their|there|this|you found)\b",
+            r"\b(its?|that|those|the (?:result\w*|same|found|returned)|their|there|this|you found|"
+            r"then)\b",
             text.lower(),
         )
     )
-
-
-def _mentions(text: str, value: str) -> bool:
-    return bool(value) and re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.I) is not None
-
-
-def _cued(parameter: Parameter, found: list[str], text: str) -> list[str]:
-    """Return the candidates that stand right behind the parameter's own words, if any do."""
-    cued = [value for value in found if _is_cued(parameter, value, text)]
-    return cued or found
-
-
-def _is_cued(parameter: Parameter, value: str, text: str) -> bool:
-    position = text.lower().find(value.lower())
-    if position < 0:
-        return False
-    before = re.findall(r"[a-z]+", text[:position].lower())[-3:]
-    after = re.findall(r"[a-z]+", text[position + len(value) :].lower())[:1]
-    name = words(parameter.name).split()
-    cues = {word for word in name if word not in _TO | _FROM}
-    if name and name[0] in _TO:
-        return bool(before) and before[-1] in _CUES["to"]
-    if name and name[0] in _FROM:
-        return bool(before) and before[-1] in _CUES["from"]
-    stems = {_stem(cue) for cue in cues}
-    return any(_stem(word) in stems for word in before) or any(_stem(w) in stems for w in after)

@@ -1,51 +1,126 @@
-"""The parts of a task that a thought may name: its clauses, without politeness and joining words.
+"""The parts of a task that ask for something, each with the text that leads up to it.
 
-Finer than the retriever's clauses, because a thought is about one call. Pure, linear in the text.
+"Ran 10 km in 47:15. What could I hope for in a marathon, and how much would I burn?" has two
+needs; the first has a statement before it that holds its values. Finer than the retriever's
+clauses, because a need is served by one call. Pure, linear in the text.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 PART_LIMIT = 24
-"""Parts of a task that are looked at."""
+"""Fragments of a task that are looked at."""
 
+_SENTENCE = re.compile(r"(?<=[.?!;:])\s+|\n+|\s+[-–—]\s+")
 _BREAK = re.compile(
-    r"(?:\s*[.;?!:]+\s+|\s*,\s+|\s+-\s+|\s+(?=(?:and|then|plus)\b))"
-    r"(?:(?:and|then|also|plus|additionally|finally|next|after that|afterwards|as well as|"
-    r"besides|lastly|secondly|first|second)\b[\s,]*)*"
-    r"|\n+",
+    r"(?:\s*,\s+|\s+(?=(?:and|then|plus|but|as well as)\b))"
+    r"(?:(?:and|then|also|plus|but|so|additionally|finally|next|after that|afterwards|as well as|"
+    r"besides|lastly|secondly|first|second)\b[\s,]*)*",
+    re.IGNORECASE,
+)
+_LEAD = re.compile(
+    r"(?:(?:and|then|also|plus|but|so|now|oh|ok|okay|well|finally|lastly|next|after that)\b[\s,]*)*"
+    r"(?:(?:hi|hello|hey)(?: there)?\b[,.! ]*)?",
     re.IGNORECASE,
 )
 _POLITE = re.compile(
-    r"(?:(?:hi|hello|hey)\b[,.! ]*)?"
-    r"(?:(?:please|kindly|also|then|and)\s+)*"
-    r"(?:(?:can|could|would|will) you (?:please |also )?|"
-    r"i(?:'d| would)? (?:need|want|like) (?:you )?(?:to (?:know )?)?|"
-    r"i(?:'m| am) (?:curious|wondering)(?: about)? |help me (?:to )?|let me know |tell me )?"
-    r"(?:please )?",
+    r"(?:please|kindly|just|quickly)\s+"
+    r"|(?:can|could|would|will) you (?:please |kindly |also |just )*"
+    r"|i(?:'d| would)?(?: also)? (?:need|want|like|love)(?: you)? (?:to (?:know )?)?"
+    r"|i(?:'m| am) (?:curious|wondering)(?: about)?\s+|help me (?:to )?|let me know\s+|tell me\s+"
+    r"|(?:do|does) (?:you|anyone) know\s+",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(
+    r"(?:(?:on|in|at|from|to|by|for|of|with|under|since|until)\s+)?"
+    r"(?:what|what's|whats|which|who|who's|whose|whom|when|when's|where|where's|how|how's|why)\b",
+    re.IGNORECASE,
+)
+_YES_NO = re.compile(
+    r"(?:is|are|am|was|were|do|does|did|can|could|will|would|should|has|have|had|isn't|aren't|"
+    r"doesn't|any)\b",
+    re.IGNORECASE,
+)
+_ORDERS = re.compile(
+    r"(?:add|average|break|build|calculate|change|check|choose|compare|compute|convert|count|"
+    r"create|decipher|decode|decrypt|describe|draw|draft|encode|encrypt|estimate|explain|extract|"
+    r"factor\w*|fetch|figure|find|flip|format|generate|get|give|grab|hash|identify|invent|"
+    r"list|look|lower|make|mix|name|order|pick|predict|print|provide|pull|put|read|remind|"
+    r"render|return|reverse|roll|round|say|scale|search|see|show|simplify|slugify|solve|sort|"
+    r"spell|split|subtract|suggest|tell|throw|track|translate|transpose|turn|uppercase|validate|"
+    r"verify|work|write)\b",
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)|(?<!\w)‘[^’]*’(?!\w)")
 
 
-def split(task: str) -> list[str]:
-    """Return the task's parts in order; what stands in quotation marks is never split."""
-    quoted = [match.span() for match in _QUOTED.finditer(task)]
-    found: list[str] = []
-    start = 0
-    for match in _BREAK.finditer(task):
-        if any(begin < match.end() - 1 and match.start() < end - 1 for begin, end in quoted):
-            continue
-        _append(found, task[start : match.start()])
-        start = match.end()
-    _append(found, task[start:].rstrip(" .?!;,\n"))
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A fragment of a task: ``text`` without politeness, ``context`` what led up to it.
+
+    ``asks``: it is put as a question, an order or a wish.
+    """
+
+    text: str
+    context: str
+    asks: bool
+
+
+def split(task: str) -> list[Part]:
+    """Return the task's fragments in order; what stands in quotation marks is never split.
+
+    Fragments that ask for nothing are kept apart too: a list of wishes may continue without a
+    verb ("the weather in Quito and the time in Tokyo"), and only their fit to an API tells.
+    """
+    found: list[Part] = []
+    told = -1  # where the text begins that leads up to the next need
+    for begin, end in _pieces(task, 0, len(task), _SENTENCE):
+        question = task[begin:end].rstrip(" \"'”)").endswith("?")
+        wishes = True  # a relative clause ("which is …") asks only where something asks already
+        for start, stop in _pieces(task, begin, end, _BREAK):
+            text = task[start:stop].strip(" .?!;:,\n")
+            if not re.search(r"\w", text):
+                continue
+            told = start if told < 0 else told
+            bare, wish = _bare(text)
+            asks = wish or _asks(bare, question=question, wishes=wishes or question)
+            wishes = asks
+            found.append(Part(bare, task[told:stop].strip(), asks))
+            told = -1 if asks else told
     return found[:PART_LIMIT]
 
 
-def _append(found: list[str], text: str) -> None:
-    polite = _POLITE.match(text)
-    if polite and polite.end() < len(text):
-        text = text[polite.end() :]
-    if re.search(r"\w", text):
-        found.append(text.strip())
+def _pieces(text: str, begin: int, end: int, breaks: re.Pattern[str]) -> list[tuple[int, int]]:
+    """Return the spans of ``text[begin:end]`` between breaks outside quotation marks."""
+    quoted = [match.span() for match in _QUOTED.finditer(text, begin, end)]
+    found: list[tuple[int, int]] = []
+    start = begin
+    for match in breaks.finditer(text, begin, end):
+        if any(a < match.end() - 1 and match.start() < b - 1 for a, b in quoted):
+            continue
+        found.append((start, match.start()))
+        start = match.end()
+    return [*found, (start, end)]
+
+
+def _bare(text: str) -> tuple[str, bool]:
+    """Return the text without opening words and politeness, and whether it was a wish."""
+    text = text[_opening(text) :]
+    wish = False
+    while (match := _POLITE.match(text)) and match.end() < len(text):
+        text = text[match.end() :]
+        wish = True
+    return text, wish
+
+
+def _opening(text: str) -> int:
+    match = _LEAD.match(text)
+    return match.end() if match and match.end() < len(text) else 0
+
+
+def _asks(text: str, *, question: bool, wishes: bool) -> bool:
+    return bool(
+        (wishes and _ASKS.match(text)) or _ORDERS.match(text) or (question and _YES_NO.match(text))
+    )

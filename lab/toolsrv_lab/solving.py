@@ -1,0 +1,128 @@
+"""How many tasks a model solves: right calls and right answers against a file of tasks.
+
+A task names the calls that serve it and, per call, the response fields a good answer must state.
+The calls are made for real, so the expected values are what the APIs say today. A call counts as
+right when the same API gave the same response; an answer when it states every such value.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from toolsrv_registry.api import Api
+from toolsrv_registry.errors import DataError
+from toolsrv_runtime.calls.caller import Caller
+from toolsrv_runtime.formats import facts
+from toolsrv_runtime.outcome import Outcome, Usage
+from toolsrv_runtime.solve import SolveOptions, Solver
+
+
+class GoldCall(BaseModel):
+    """A call that serves a task, and the response keys that the answer must state."""
+
+    model_config = ConfigDict(frozen=True)
+
+    api: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    answer: tuple[str, ...] = ()
+
+
+class Task(BaseModel):
+    """A task in a person's words with the calls that serve it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    kind: Literal["single", "two", "three"]
+    chained: bool = False
+    task: str
+    calls: tuple[GoldCall, ...]
+
+
+class Verdict(BaseModel):
+    """What became of one task. ``offered``: all needed APIs were among the candidates."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    kind: str
+    status: str
+    offered: bool
+    right_calls: bool
+    right_answer: bool
+    answer: str
+    calls: tuple[str, ...]
+    usage: Usage
+
+
+def read_tasks(path: Path) -> list[Task]:
+    """Return the tasks of a JSON-lines file.
+
+    Raises:
+        DataError: The file cannot be read, or a line is not a task; names the line.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise DataError(
+            f"cannot read the tasks {str(path)!r}: {error.strerror}", hint="check the path"
+        ) from None
+    tasks = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            tasks.append(Task.model_validate_json(line))
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise DataError(
+                f"{str(path)!r}, line {number}: {first['msg']} at {first['loc']}",
+                hint="one JSON object a line: id, kind, task, calls",
+            ) from None
+    return tasks
+
+
+async def evaluate(
+    tasks: Sequence[Task],
+    *,
+    solver: Solver,
+    caller: Caller,
+    apis: Mapping[str, Api],
+    options: SolveOptions,
+    progress: Callable[[Verdict], None] = lambda _: None,
+) -> list[Verdict]:
+    """Solve every task and judge it; one after the other, since a model serves one at a time."""
+    verdicts = []
+    for task in tasks:
+        gold = [await caller.call(apis[call.api], call.arguments) for call in task.calls]
+        outcome = await solver.solve(task.task, options)
+        verdicts.append(judge(task, [result.response for result in gold], outcome))
+        progress(verdicts[-1])
+    return verdicts
+
+
+def judge(task: Task, responses: Sequence[Any], outcome: Outcome) -> Verdict:
+    """Compare an outcome with the gold calls and their responses."""
+    made = [(call.api_id, call.response) for call in outcome.evidence if call.ok]
+    right_calls = all(
+        (call.api, response) in made for call, response in zip(task.calls, responses, strict=True)
+    )
+    wanted = [
+        facts.whole(response).get(key, "")
+        for call, response in zip(task.calls, responses, strict=True)
+        for key in call.answer
+    ]
+    return Verdict(
+        id=task.id,
+        kind=task.kind,
+        status=outcome.status,
+        offered={call.api for call in task.calls} <= set(outcome.candidates),
+        right_calls=right_calls,
+        right_answer=outcome.status == "answered" and all(w in outcome.answer for w in wanted),
+        answer=outcome.answer,
+        calls=tuple(f"{c.api_id} {json.dumps(c.arguments)} {c.status}" for c in outcome.evidence),
+        usage=outcome.usage,
+    )
