@@ -1,0 +1,168 @@
+"""``toolsrv bench solve``: how many tasks of a file a model solves, and what that costs.
+
+Judging is ``toolsrv_lab.solving``'s; this module runs it on the catalog that ships and counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from toolsrv_lab.bench.machine import cores, machine
+from toolsrv_lab.bench.report import (
+    Report,
+    emit,
+    emit_machine,
+    example,
+    json_option,
+    model_option,
+    tell,
+    threads_option,
+)
+from toolsrv_lab.bench.tally import by_kind, show_kinds, show_tasks
+from toolsrv_registry.errors import DataError, UsageError
+
+if TYPE_CHECKING:  # the runtime is loaded by the command
+    from toolsrv_lab.solving import Task, Verdict
+    from toolsrv_registry.api import Api
+    from toolsrv_runtime.solve import SolveOptions
+
+
+@click.command(epilog=example("toolsrv bench solve --tasks tests/runtime/data/tasks.jsonl"))
+@click.option(
+    "--tasks",
+    "path",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="JSON lines: id, kind (single, two, three), task, calls.",
+)
+@click.option(
+    "--strategy", type=click.Choice(["dfsdt", "react"]), default="dfsdt", show_default=True
+)
+@model_option
+@click.option(
+    "--candidates",
+    type=click.IntRange(1, 9),
+    help="APIs offered to the model. [default: the model's own choice]",
+)
+@threads_option
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, show_default=True, help="Seed of the sampling."
+)
+@click.option("--verbose", is_flag=True, help="List each task and what became of it.")
+@json_option
+def solve(
+    path: Path,
+    strategy: str,
+    model: Path | None,
+    candidates: int | None,
+    threads: int | None,
+    seed: int,
+    verbose: bool,
+    as_json: bool,
+) -> None:
+    """Solve a file's tasks and count right calls and right answers, with 95 % intervals.
+
+    The tasks' own calls are made for real, so what is expected is what the APIs say today.
+    """
+    from toolsrv_runtime.solve import SolveOptions  # noqa: PLC0415 - heavy
+
+    given: dict[str, Any] = {} if candidates is None else {"candidates": candidates}
+    options = SolveOptions.model_validate({"strategy": strategy, "seed": seed} | given)
+    report, verdicts = asyncio.run(measure(path, model, options, threads=threads))
+    if as_json:
+        listed = {"tasks": [one.model_dump() for one in verdicts]} if verbose else {}
+        emit(report.model_copy(update={"details": report.details | listed}), as_json=True)
+        return
+    show_kinds(report.details["kinds"])
+    emit(report, as_json=False)
+    if verbose:
+        show_tasks(verdicts)
+    emit_machine(report)
+
+
+async def measure(
+    path: Path, model: Path | None, options: SolveOptions, *, threads: int | None = None
+) -> tuple[Report, list[Verdict]]:
+    """Solve the tasks of a file; return the figures and each task's verdict.
+
+    Raises:
+        DataError: The file is no file of tasks, or names an API that there is not.
+        UsageError: It has no tasks.
+        ModelError: The model cannot be run.
+    """
+    from toolsrv_lab.bench.engine import spared  # noqa: PLC0415 - for this command only
+    from toolsrv_lab.bench.parts import open_parts  # noqa: PLC0415 - heavy
+    from toolsrv_lab.solving import evaluate  # noqa: PLC0415 - heavy
+
+    before = machine()
+    tasks = _tasks(path)
+    async with open_parts(model, threads=threads) as parts:
+        _check(tasks, parts.apis, path)
+        verdicts = await evaluate(
+            tasks,
+            solver=parts.solver,
+            caller=parts.caller,
+            apis=parts.apis,
+            options=options,
+            progress=_counter(len(tasks)),
+        )
+        shown = options.model_dump(include={"strategy", "width", "depth", "candidates", "seed"})
+        shown |= {"model": parts.engine.name, "format": parts.profile.format, "file": path.name}
+        shown["threads"] = threads or cores()
+        shown["candidates"] = shown["candidates"] or parts.profile.candidates
+    report = Report(
+        bench="solve",
+        options=shown,
+        figures=spared([one.usage for one in verdicts]),
+        details={
+            "kinds": by_kind(verdicts),
+            "statuses": dict(collections.Counter(one.status for one in verdicts)),
+        },
+        machine=before,
+    )
+    return report, verdicts
+
+
+def _tasks(path: Path) -> list[Task]:
+    from toolsrv_lab.solving import read_tasks  # noqa: PLC0415 - heavy
+
+    try:
+        tasks = read_tasks(path)
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"the tasks {str(path)!r} are not UTF-8 at byte {error.start}", hint="check the path"
+        ) from None
+    if not tasks:
+        raise UsageError(f"there are no tasks in {str(path)!r}", hint="one JSON object a line")
+    return tasks
+
+
+def _check(tasks: Sequence[Task], apis: Mapping[str, Api], path: Path) -> None:
+    """Raise DataError when a task needs an API that the catalog lacks."""
+    for task in tasks:
+        for call in task.calls:
+            if call.api not in apis:
+                raise DataError(
+                    f"{str(path)!r}, task {task.id!r}: there is no API {call.api!r}",
+                    hint="see the ids with: toolsrv catalog list",
+                )
+
+
+def _counter(total: int) -> Callable[[Verdict], None]:
+    """Return a callback that tells on stderr how far it is, at every tenth part."""
+    done = 0
+
+    def count(_: Verdict) -> None:
+        nonlocal done
+        done += 1
+        if done == total or done * 10 // total > (done - 1) * 10 // total:
+            tell(f"solve: {done} of {total} tasks")
+
+    return count
