@@ -38,7 +38,7 @@ _JOINTS = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_EDGES = " \t,.:;!?-–—•*·"  # noqa: RUF001  (both dashes occur in lists)
+_EDGES = " \t,.:;!?-–—•*·"
 
 
 def clauses(text: str) -> list[str]:

@@ -32,7 +32,7 @@ _DEPTH = 100
 _BUILD_AT_ONCE = 2_000
 _CATEGORIES = 5
 # A hit is related from this cosine, or from this share of its clause's words. On 30 requests that
-# the offline catalog cannot serve and 44 that it can, 24 and 1 fall below both.
+# the offline catalog cannot serve and 44 that it can, 23 and none fall below both.
 _RELATED = 0.30
 _COVERED = 0.33
 # Words alone are a weak witness: only a nearly complete miss counts.
