@@ -279,6 +279,7 @@ class _Run:
             tuple(self._functions),
             tuple(self._steps[n.id] for n in node.calls() if n.id in self._steps),
             tuple(self._steps[n.id] for n in node.tried() if n.id in self._steps),
+            tuple(step for step in self._steps.values() if not step.ok),
         )
         limit = self._budget.tokens_left
         before = self._meter.generated
@@ -491,10 +492,16 @@ class _Run:
         )
 
     def _evidence(self, used: set[int]) -> list[out.Evidence]:
+        """Return the calls in tree order; one that was only repeated on a dead branch once."""
         found = []
+        told: set[str] = set()
         for node in self._findings.tree.walk():
             result = self._results.get(node.id)
             if result is not None and node.move is not None:
+                key = f"{result.api_id} {json.dumps(result.arguments, sort_keys=True)}"
+                if key in told and node.id not in used:
+                    continue
+                told.add(key)
                 found.append(
                     out.Evidence(
                         node=node.id,

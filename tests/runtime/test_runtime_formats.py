@@ -214,6 +214,7 @@ def test_compact_gives_up_when_everything_failed(engine: Engine, apis: dict[str,
         if move.function == "Finish":
             break
         path = (*path, Step(move, form.observation(None, "HTTP status 500"), ok=False))
+    assert isinstance(move, Move)
     assert json.loads(move.arguments) == {"return_type": "give_up_and_restart"}
 
 

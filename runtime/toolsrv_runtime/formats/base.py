@@ -47,12 +47,16 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a format may know: the task, the offered functions, the path, what was tried here."""
+    """What a format may know: the task, the functions, the path, what was tried from here.
+
+    ``failed`` are the steps that failed anywhere in the tree: the same calls fail again.
+    """
 
     task: str
     functions: tuple[Function, ...]
     path: tuple[Step, ...] = ()
     tried: tuple[Step, ...] = ()
+    failed: tuple[Step, ...] = ()
 
 
 @dataclass(slots=True)

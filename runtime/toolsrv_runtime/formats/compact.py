@@ -146,7 +146,14 @@ class CompactFormat:
         seen = [fact for s in reversed(view.path) if s.ok for fact in self._facts(s.response)]
         task = " ".join(clean(view.task, 20_000).split())
         parts = {part.text: part for part in split(task)} or {task: Part(task, task, asks=True)}
-        return _Scene(task, tuple(offers), view.path, (*view.path, *view.tried), parts, tuple(seen))
+        return _Scene(
+            task,
+            tuple(offers),
+            view.path,
+            (*view.path, *view.tried, *view.failed),
+            parts,
+            tuple(seen),
+        )
 
     def _facts(self, response: Any) -> list[facts.Fact]:
         return facts.facts(response, limit=self._profile.observation_limit)
@@ -337,7 +344,7 @@ def _repeats(move: Move, path: Sequence[Step]) -> bool:
     )
 
 
-def _used(spent: Sequence[Mapping[str, Any]], key: str) -> Collection[str]:
+def _used(spent: Sequence[Mapping[str, Any]], key: str) -> set[str]:
     return {str(arguments[key]) for arguments in spent if key in arguments}
 
 

@@ -36,7 +36,7 @@ _TOKEN = re.compile(r"[a-z]+(?:/\d*[a-z]+)?|[°€$£%]c?|%", re.IGNORECASE)
 
 def stem(word: str) -> str:
     """Return a word without plural and possessive endings, in lower case."""
-    lower = word.lower().removesuffix("'s").removesuffix("’s")  # noqa: RUF001
+    lower = word.lower().removesuffix("'s").removesuffix("’s")
     for ending in ("ies", "es", "s"):
         if lower.endswith(ending) and len(lower) > len(ending) + 2:
             return lower.removesuffix(ending)
@@ -59,9 +59,7 @@ def strength(parameter: Parameter, value: str, text: str) -> int:
     name = [stem(word) for word in words(parameter.name).split()]
     plain = {word for word in name if word not in _TO | _FROM}
     score = 0
-    if after and _means(after[0]) & plain:
-        score += BESIDE
-    elif before and _means(before[-1]) & plain:
+    if (after and _means(after[0]) & plain) or (before and _means(before[-1]) & plain):
         score += BESIDE
     elif any(_means(word) & plain for word in (*before[-3:-1], *after[1:2])):
         score += 1

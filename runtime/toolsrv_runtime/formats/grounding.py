@@ -21,18 +21,159 @@ TEXT_LIMIT = 2_000
 """Characters of a source that candidates are taken from."""
 
 _EDGE = frozenset(
-    "a an the of for in on at to from by with and or then is are was were be as into about please "
-    "what what's which who whose how when where why does do did it its it's that this these those "
-    "there here my your our me i i'm you we us he she they if can could would will should shall "
-    "also any some all many much more most than so just now right currently next last per his her "
-    "between within using use found result resulting same tell show give get find list look "
-    "need want like know let check calculate compute convert translate make create generate have "
-    "has had long far old big e.g into out up down off over under good looks called mean means "
-    "today's am not no yes say says said go goes put back fall come take takes long because".split()
+    [
+        "a",
+        "an",
+        "the",
+        "of",
+        "for",
+        "in",
+        "on",
+        "at",
+        "to",
+        "from",
+        "by",
+        "with",
+        "and",
+        "or",
+        "then",
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "as",
+        "into",
+        "about",
+        "please",
+        "what",
+        "what's",
+        "which",
+        "who",
+        "whose",
+        "how",
+        "when",
+        "where",
+        "why",
+        "does",
+        "do",
+        "did",
+        "it",
+        "its",
+        "it's",
+        "that",
+        "this",
+        "these",
+        "those",
+        "there",
+        "here",
+        "my",
+        "your",
+        "our",
+        "me",
+        "i",
+        "i'm",
+        "you",
+        "we",
+        "us",
+        "he",
+        "she",
+        "they",
+        "if",
+        "can",
+        "could",
+        "would",
+        "will",
+        "should",
+        "shall",
+        "also",
+        "any",
+        "some",
+        "all",
+        "many",
+        "much",
+        "more",
+        "most",
+        "than",
+        "so",
+        "just",
+        "now",
+        "right",
+        "currently",
+        "next",
+        "last",
+        "per",
+        "his",
+        "her",
+        "between",
+        "within",
+        "using",
+        "use",
+        "found",
+        "result",
+        "resulting",
+        "same",
+        "tell",
+        "show",
+        "give",
+        "get",
+        "find",
+        "list",
+        "look",
+        "need",
+        "want",
+        "like",
+        "know",
+        "let",
+        "check",
+        "calculate",
+        "compute",
+        "convert",
+        "translate",
+        "make",
+        "create",
+        "generate",
+        "have",
+        "has",
+        "had",
+        "long",
+        "far",
+        "old",
+        "big",
+        "e.g",
+        "into",
+        "out",
+        "up",
+        "down",
+        "off",
+        "over",
+        "under",
+        "good",
+        "looks",
+        "called",
+        "mean",
+        "means",
+        "today's",
+        "am",
+        "not",
+        "no",
+        "yes",
+        "say",
+        "says",
+        "said",
+        "go",
+        "goes",
+        "put",
+        "back",
+        "fall",
+        "come",
+        "take",
+        "takes",
+        "long",
+        "because",
+    ]
 )
-_QUOTED = re.compile(
-    r"[\"“”«»]([^\"“”«»]{1,400})[\"“”«»]|(?<!\w)['‘’]([^'‘’]{1,400})['‘’](?!\w)"  # noqa: RUF001
-)
+_QUOTED = re.compile(r"[\"“”«»]([^\"“”«»]{1,400})[\"“”«»]|(?<!\w)['‘’]([^'‘’]{1,400})['‘’](?!\w)")
 _WORD = re.compile(r"[^\s,;:!?()\"“”]+")
 _AFTER_COLON = re.compile(r":\s+(.{2,400})$")
 _NOTHING = frozenset({"unknown", "none", "null", "n/a", "true", "false"})
@@ -89,6 +230,8 @@ def candidates(
         fresh = [v for v in dict.fromkeys(map(plain, tier)) if v and v not in taken]
         fresh = [v for v in fresh if v.lower() not in _NOTHING]
         mine = [v for v in fresh if not _anothers(parameter, others, v, sources.task)]
+        free = [v for v in mine if not _anothers(parameter, others, v, sources.task, least=1)]
+        mine = free or mine if kind in patterns.LOOSE else mine
         if mine:
             ties = {v: cues.strength(parameter, v, sources.task) for v in mine}
             best = max(ties.values())
@@ -128,11 +271,17 @@ def ties(api: Api, sources: Sources) -> int:
     return count
 
 
-def _anothers(parameter: Parameter, others: Sequence[Parameter], value: str, text: str) -> bool:
-    """Whether the words around a value tie it to another parameter of the same call."""
+def _anothers(
+    parameter: Parameter,
+    others: Sequence[Parameter],
+    value: str,
+    text: str,
+    *,
+    least: int = cues.BESIDE,
+) -> bool:
+    """Whether the words around a value tie it, this strongly, to another parameter of the call."""
     mine = cues.strength(parameter, value, text)
-    least = max(mine + 1, cues.BESIDE)
-    return any(cues.strength(other, value, text) >= least for other in others)
+    return any(cues.strength(other, value, text) >= max(mine + 1, least) for other in others)
 
 
 def has_own(parameter: Parameter, api: Api, sources: Sources, taken: Collection[str]) -> bool:
@@ -140,11 +289,14 @@ def has_own(parameter: Parameter, api: Api, sources: Sources, taken: Collection[
     if parameter.enum:
         return bool(_mentioned(parameter, sources))
     kind = patterns.kind(parameter, api)
-    near = [v for tier in _tiers(parameter, api, sources)[:2] for v in map(plain, tier)]
-    near = [value for value in near if value not in taken]
+    need, context, task = (
+        [v for v in map(plain, tier) if v not in taken] for tier in _tiers(parameter, api, sources)
+    )
     if kind not in {"", "number", "text", "numbers", "measure", "name"}:
-        return bool(near)
-    return any(cues.strength(parameter, value, sources.task) > 0 for value in near)
+        return bool(need or context)
+    return any(cues.strength(parameter, v, sources.task) > 0 for v in (*need, *context)) or any(
+        cues.strength(parameter, v, sources.task) >= cues.BESIDE for v in task
+    )
 
 
 def _mentioned(parameter: Parameter, sources: Sources) -> list[str]:
@@ -177,6 +329,8 @@ def _tiers(parameter: Parameter, api: Api, sources: Sources) -> list[list[str]]:
             return coded
     texts = [patterns.without_typed(text) for text in texts]
     runs = [_runs(text, vocabulary) for text in texts]
+    if not runs[0]:  # what the description gives as an example may be just what is meant
+        runs[0] = _runs(texts[0], _vocabulary(api, described=False))
     if kind == "name":
         named = [[run for run, name in group if name] for group in runs]
         if any(named):
@@ -186,7 +340,7 @@ def _tiers(parameter: Parameter, api: Api, sources: Sources) -> list[list[str]]:
 
 def _codes(text: str) -> list[str]:
     """Return the words with digits in them, and words all in capitals."""
-    found = (match[0].strip(".'’") for match in _WORD.finditer(text))  # noqa: RUF001
+    found = (match[0].strip(".'’") for match in _WORD.finditer(text))
     return [w for w in found if re.search(r"\d", w) or (w.isupper() and len(w) > 1)]
 
 
@@ -200,7 +354,7 @@ def _runs(text: str, vocabulary: Collection[str]) -> list[tuple[str, bool]]:
     start = end = previous = 0
     inside = named = False
     for match in [*_WORD.finditer(text), None]:
-        word = match[0].strip(".'’") if match else ""  # noqa: RUF001
+        word = match[0].strip(".'’") if match else ""
         broken = match is not None and re.search(r"[,;:!?()\"]", text[previous : match.start()])
         means = match is not None and _means(text, match, word, vocabulary)
         if inside and (broken or not means):
@@ -209,7 +363,7 @@ def _runs(text: str, vocabulary: Collection[str]) -> list[tuple[str, bool]]:
         if match is not None and means:
             named = named if inside else _is_name(text, match, word)
             start = start if inside else match.start()
-            end = match.start() + len(match[0].rstrip(".'’"))  # noqa: RUF001
+            end = match.start() + len(match[0].rstrip(".'’"))
             inside = True
         previous = match.end() if match else previous
     quoted = [(a or b, True) for a, b in _QUOTED.findall(text)]
@@ -224,13 +378,15 @@ def _means(text: str, match: re.Match[str], word: str, vocabulary: Collection[st
 
 def _is_name(text: str, match: re.Match[str], word: str) -> bool:
     """Whether a word is capitalised for its own sake, not because a sentence begins."""
-    before = text[: match.start()].rstrip().rstrip("\"'(“‘")  # noqa: RUF001
+    before = text[: match.start()].rstrip().rstrip("\"'(“‘")
     opens = not before or before.endswith((".", "?", "!", ":"))
     return not opens and word[:1].isupper() and len(word) > 1
 
 
-def _vocabulary(api: Api) -> set[str]:
-    text = f"{words(api.name)} {words(api.tool)} {api.description[:300].lower()}"
+def _vocabulary(api: Api, *, described: bool = True) -> set[str]:
+    """Return the stems of an API's own words, with or without its description's."""
+    text = f"{words(api.name)} {words(api.tool)}"
+    text += f" {api.description[:300].lower()}" if described else ""
     text += " " + " ".join(words(parameter.name) for parameter in api.parameters)
     return {cues.stem(word) for word in re.findall(r"[a-z]+", text)}
 

@@ -53,6 +53,7 @@ _ORDERS = re.compile(
     r"verify|work|write)\b",
     re.IGNORECASE,
 )
+_OPEN = re.compile(r"\bbetween\b(?:(?!\band\b).)*$", re.IGNORECASE)
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)|(?<!\w)‘[^’]*’(?!\w)")
 
 
@@ -99,6 +100,8 @@ def _pieces(text: str, begin: int, end: int, breaks: re.Pattern[str]) -> list[tu
     start = begin
     for match in breaks.finditer(text, begin, end):
         if any(a < match.end() - 1 and match.start() < b - 1 for a, b in quoted):
+            continue
+        if _OPEN.search(text, start, match.start()) or text[match.end() :][:1].isdigit():
             continue
         found.append((start, match.start()))
         start = match.end()

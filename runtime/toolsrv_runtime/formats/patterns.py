@@ -1,4 +1,4 @@
-"""What typed values look like in running text: e-mail addresses, dates, codes, numbers …
+"""What typed values look like in running text: e-mail addresses, dates, codes and numbers.
 
 A kind is recognised from a parameter's name and description, and finds its values in a text.
 Pure tables and regular expressions; every pattern is linear in the text.
@@ -142,8 +142,8 @@ def kind(parameter: Parameter, api: Api) -> str:
 
 
 def without_typed(text: str) -> str:
-    """Return ``text`` with dates, times, addresses and measures blanked out by commas."""
-    for typed in ("email", "date", "pace", "measure"):
+    """Return ``text`` with dates, times and addresses blanked out by commas."""
+    for typed in ("email", "date", "pace"):
         for span in _FINDERS[typed](text):
             text = text.replace(span, ",")
     return text
