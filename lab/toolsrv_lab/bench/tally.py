@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # the runtime is loaded by the command
     from toolsrv_lab.solving import Verdict
 
 _JUDGED = ("offered", "right_calls", "right_answer", "both")
-_SUMS = ("seconds", "prompt_tokens", "evaluated_tokens", "generated_tokens", "forced_tokens")
+_TOKENS = ("prompt_tokens", "evaluated_tokens", "generated_tokens", "forced_tokens")
 _KINDS = ("single", "two", "three")
 _ALL = "all"
 
@@ -36,8 +36,9 @@ def _summary(verdicts: Sequence[Verdict]) -> dict[str, Any]:
         )
         low, high = wilson(right, len(verdicts))
         found[name] = {"count": right, "low": round(low, 4), "high": round(high, 4)}
-    for name in _SUMS:
-        found[name] = significant(sum(getattr(one.usage, name) for one in verdicts))
+    found["seconds"] = significant(sum(one.usage.seconds for one in verdicts))
+    for name in _TOKENS:
+        found[name] = sum(getattr(one.usage, name) for one in verdicts)
     return found
 
 
@@ -45,13 +46,14 @@ def show_kinds(kinds: dict[str, dict[str, Any]]) -> None:
     """Print the table of ``by_kind``."""
     columns = ["kind", "tasks#", *(f"{name.replace('_', ' ')}#" for name in _JUDGED)]
     table(
-        [*columns, "seconds#", "in prompts#", "evaluated#", "generated#"],
+        [*columns, "seconds#", "in prompts#", "evaluated#", "replied#", "forced#"],
         [
             (
                 kind,
                 one["tasks"],
                 *(_share(one[name]) for name in _JUDGED),
-                *(number(one[name]) for name in _SUMS[:-1]),
+                number(one["seconds"]),
+                *(f"{one[name]:,}" for name in _TOKENS),
             )
             for kind, one in kinds.items()
         ],

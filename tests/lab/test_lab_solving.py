@@ -1,0 +1,185 @@
+"""Tasks and verdicts: what a file of tasks may hold, and what counts as solved."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolsrv_lab.solving import GoldCall, Task, Verdict, judge, read_tasks
+from toolsrv_registry.errors import DataError
+from toolsrv_runtime.outcome import Evidence, Limits, Outcome, Status, Usage
+
+API = "Geography/atlas/capital"
+OTHER = "Geography/atlas/river"
+LIMA = {"capital": "Lima", "country": "Peru"}
+AMAZON = {"river": "Amazon", "length_km": 6400}
+TASK = Task(
+    id="t1",
+    kind="two",
+    task="What is the capital of Peru, and its longest river?",
+    calls=(
+        GoldCall(api=API, arguments={"country": "Peru"}, answer=("capital",)),
+        GoldCall(api=OTHER, arguments={"country": "Peru"}, answer=("river",)),
+    ),
+)
+
+
+def evidence(api_id: str, response: Any, status: int = 200) -> Evidence:
+    return Evidence(
+        node=1,
+        api_id=api_id,
+        function="f",
+        arguments={"country": "Peru"},
+        status=status,
+        response=response,
+        source="offline",
+        seconds=0.0,
+        used=True,
+    )
+
+
+def verdict(
+    *made: Evidence,
+    answer: str = "Lima; Amazon",
+    status: Status = "answered",
+    candidates: tuple[str, ...] = (API, OTHER),
+) -> Verdict:
+    """Judge an outcome whose APIs answered LIMA and AMAZON to the task's own calls."""
+    outcome = Outcome(
+        task=TASK.task,
+        status=status,
+        answer=answer,
+        reason="",
+        evidence=made,
+        candidates=candidates,
+        tree=(),
+        usage=Usage(seconds=1.5),
+        limits=Limits(),
+        strategy="dfsdt",
+        model="m",
+        format="compact",
+        seed=0,
+        versions={},
+    )
+    return judge(TASK, [LIMA, AMAZON], outcome)
+
+
+BOTH = (evidence(API, LIMA), evidence(OTHER, AMAZON))
+
+
+def test_a_task_is_solved_by_its_calls_and_an_answer_that_states_their_fields() -> None:
+    found = verdict(*BOTH, answer="The capital is Lima and the longest river the Amazon.")
+    assert found.right_calls
+    assert found.right_answer
+    assert found.offered
+    assert (found.id, found.kind, found.status, found.usage.seconds) == (
+        "t1",
+        "two",
+        "answered",
+        1.5,
+    )
+
+
+def test_the_order_of_calls_and_further_calls_do_not_matter() -> None:
+    assert verdict(BOTH[1], evidence("X/y/z", {}), BOTH[0]).right_calls
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        (),
+        (BOTH[0],),
+        (BOTH[0], evidence(OTHER, {"river": "Ucayali", "length_km": 1})),
+        (BOTH[0], evidence("X/y/z", AMAZON)),
+        (BOTH[0], evidence(OTHER, AMAZON, status=404)),
+    ],
+    ids=["none", "one missing", "another response", "another API", "failed"],
+)
+def test_calls_are_wrong_when_one_of_them_is(made: tuple[Evidence, ...]) -> None:
+    assert not verdict(*made).right_calls
+
+
+def test_an_answer_is_wrong_when_it_leaves_out_a_wanted_value() -> None:
+    assert not verdict(*BOTH, answer="The capital is Lima.").right_answer
+
+
+@pytest.mark.parametrize("status", ["partial", "gave_up", "cancelled"])
+def test_only_a_finished_solve_has_a_right_answer(status: Status) -> None:
+    found = verdict(*BOTH, status=status)
+    assert not found.right_answer
+    assert found.right_calls
+
+
+def test_a_task_is_offered_only_with_all_its_apis() -> None:
+    assert not verdict(*BOTH, candidates=(API,)).offered
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_tasks_come_back_as_they_were_written(tmp_path: Path) -> None:
+    path = write(tmp_path / "tasks.jsonl", TASK.model_dump_json(), TASK.model_dump_json())
+    assert read_tasks(path) == [TASK, TASK]
+
+
+words = st.text(min_size=1).filter(lambda text: text.isprintable())
+values = st.none() | st.booleans() | st.integers() | words | st.lists(st.integers(), max_size=3)
+tasks = st.builds(
+    Task,
+    id=words,
+    kind=st.sampled_from(["single", "two", "three"]),
+    chained=st.booleans(),
+    task=words,
+    calls=st.lists(
+        st.builds(
+            GoldCall,
+            api=words,
+            arguments=st.dictionaries(words, values, max_size=3),
+            answer=st.lists(words, max_size=3).map(tuple),
+        ),
+        max_size=3,
+    ).map(tuple),
+)
+
+
+@given(st.lists(tasks, max_size=4))
+def test_any_tasks_survive_the_file(
+    tmp_path_factory: pytest.TempPathFactory, given_tasks: list[Task]
+) -> None:
+    path = tmp_path_factory.mktemp("tasks") / "tasks.jsonl"
+    lines = [json.dumps(task.model_dump(mode="json")) for task in given_tasks]
+    assert read_tasks(write(path, *lines)) == given_tasks
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "not json",
+        "[]",
+        '{"id": "a"}',
+        '{"id": "a", "kind": "five", "task": "x", "calls": []}',
+        '{"id": "a", "kind": "two", "task": "x", "calls": [{"arguments": {}}]}',
+        '{"id": "a", "kind": "two", "task": "x", "calls": [{"api": "x", "answer": "y"}]}',
+    ],
+)
+def test_a_bad_line_is_named(tmp_path: Path, line: str) -> None:
+    path = write(tmp_path / "tasks.jsonl", TASK.model_dump_json(), line)
+    with pytest.raises(DataError) as raised:
+        read_tasks(path)
+    assert "line 2" in raised.value.message
+    assert raised.value.hint
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    for path in (tmp_path / "nothing.jsonl", tmp_path):
+        with pytest.raises(DataError) as raised:
+            read_tasks(path)
+        assert str(path) in raised.value.message
