@@ -68,9 +68,9 @@ def read_tasks(path: Path) -> list[Task]:
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise DataError(
-            f"cannot read the tasks {str(path)!r}: {error.strerror}", hint="check the path"
+            f"cannot read the tasks {str(path)!r}: {error}", hint="check the path"
         ) from None
     tasks = []
     for number, line in enumerate(lines, start=1):
@@ -94,9 +94,19 @@ async def evaluate(
     options: SolveOptions,
     progress: Callable[[Verdict], None] = lambda _: None,
 ) -> list[Verdict]:
-    """Solve every task and judge it; one after the other, since a model serves one at a time."""
+    """Solve every task and judge it; one after the other, since a model serves one at a time.
+
+    Raises:
+        DataError: a task names an API that is not among ``apis``.
+    """
     verdicts = []
     for task in tasks:
+        unknown = [call.api for call in task.calls if call.api not in apis]
+        if unknown:
+            raise DataError(
+                f"task {task.id!r} names the API {unknown[0]!r}, which no catalog has",
+                hint="correct the task file, or enable the catalog it was written for",
+            )
         gold = [await caller.call(apis[call.api], call.arguments) for call in task.calls]
         outcome = await solver.solve(task.task, options)
         verdicts.append(judge(task, [result.response for result in gold], outcome))
@@ -111,7 +121,7 @@ def judge(task: Task, responses: Sequence[Any], outcome: Outcome) -> Verdict:
         (call.api, response) in made for call, response in zip(task.calls, responses, strict=True)
     )
     wanted = [
-        facts.whole(response).get(key, "")
+        facts.whole(response).get(key)
         for call, response in zip(task.calls, responses, strict=True)
         for key in call.answer
     ]
@@ -121,7 +131,8 @@ def judge(task: Task, responses: Sequence[Any], outcome: Outcome) -> Verdict:
         status=outcome.status,
         offered={call.api for call in task.calls} <= set(outcome.candidates),
         right_calls=right_calls,
-        right_answer=outcome.status == "answered" and all(w in outcome.answer for w in wanted),
+        right_answer=outcome.status == "answered"
+        and all(value is not None and value in outcome.answer for value in wanted),
         answer=outcome.answer,
         calls=tuple(f"{c.api_id} {json.dumps(c.arguments)} {c.status}" for c in outcome.evidence),
         usage=outcome.usage,

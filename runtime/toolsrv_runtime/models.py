@@ -20,6 +20,9 @@ from toolsrv_runtime.profile import Profile, choose
 
 SHIPPED_MODEL = Path(__file__).parent / "models" / "nano.q8_0.gguf"
 
+SMALL_MODEL_BYTES = 64_000_000
+"""Up to this size one thread evaluates a model."""
+
 _MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
 _VALUE_BYTES = 1 << 16
@@ -99,10 +102,20 @@ def load_engine(path: Path | None = None, *, threads: int | None = None) -> tupl
     engine = LlamaEngine(
         path,
         context=profile.context,
-        threads=threads or max(1, len(os.sched_getaffinity(0))),
+        threads=threads or _threads(path),
         rope_freq_scale=profile.rope_freq_scale,
     )
     return engine, profile
+
+
+def _threads(path: Path) -> int:
+    """Return how many threads to evaluate with.
+
+    One for a small model: its threads would mostly wait for each other, and on busy cores two of
+    them were measured at a hundredth of the speed of one.
+    """
+    small = path.stat().st_size < SMALL_MODEL_BYTES
+    return 1 if small else max(1, len(os.sched_getaffinity(0)))
 
 
 def digest(path: Path) -> str:

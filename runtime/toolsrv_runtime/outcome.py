@@ -46,7 +46,8 @@ class Usage(_Frozen):
     """What a solve cost.
 
     ``prompt_tokens`` counts every token of every prompt that the model was asked to continue;
-    ``evaluated_tokens`` only those that were really evaluated: the rest was shared prefix.
+    ``evaluated_tokens`` every token that was really evaluated, those of replies that the next one
+    depends on included: the rest of the prompts was shared prefix.
     ``generated_tokens`` counts all tokens of the model's replies, ``forced_tokens`` those among
     them that the grammar left no choice about.
     """

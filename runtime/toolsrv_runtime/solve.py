@@ -280,6 +280,7 @@ class _Run:
             tuple(self._steps[n.id] for n in node.calls() if n.id in self._steps),
             tuple(self._steps[n.id] for n in node.tried() if n.id in self._steps),
             tuple(step for step in self._steps.values() if not step.ok),
+            self._options.seed,
         )
         limit = self._budget.tokens_left
         before = self._meter.generated

@@ -49,7 +49,8 @@ class Step:
 class View:
     """What a format may know: the task, the functions, the path, what was tried from here.
 
-    ``failed`` are the steps that failed anywhere in the tree: the same calls fail again.
+    ``failed`` are the steps that failed anywhere in the tree: the same calls fail again. ``seed``
+    is the solve's, for sampling.
     """
 
     task: str
@@ -57,6 +58,7 @@ class View:
     path: tuple[Step, ...] = ()
     tried: tuple[Step, ...] = ()
     failed: tuple[Step, ...] = ()
+    seed: int = 0
 
 
 @dataclass(slots=True)

@@ -36,6 +36,7 @@ _DIVERSITY = (
     "From this point these calls were already tried, with these responses:\n{tried}\n"
     "They did not lead to an answer. Choose something different now."
 )
+_STRIDE = 1_000_003  # replies of one solve never reach it, so seeds do not overlap
 _OPENER = "Thought: "
 
 Turn = tuple[str, Prompt]
@@ -69,7 +70,9 @@ class ChatFormat:
                 grammar=grammar(view.functions),
                 max_tokens=max(1, min(max_tokens, self._profile.max_reply_tokens)),
                 sampling=Sampling(
-                    self._profile.temperature, self._profile.top_p, seed=meter.replies
+                    self._profile.temperature,
+                    self._profile.top_p,
+                    seed=view.seed * _STRIDE + meter.replies,
                 ),
                 stop=stop,
             )

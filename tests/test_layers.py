@@ -1,0 +1,84 @@
+"""The house rule: imports run downhill only, and there is no import circle."""
+
+from __future__ import annotations
+
+import ast
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+ROOMS = {
+    "toolsrv_registry": ("registry", set[str]()),
+    "toolsrv_catalogs": ("catalogs", {"toolsrv_registry"}),
+    "toolsrv_runtime": ("runtime", {"toolsrv_registry", "toolsrv_catalogs"}),
+    "toolsrv": ("server", {"toolsrv_registry", "toolsrv_catalogs", "toolsrv_runtime"}),
+    "toolsrv_lab": ("lab", {"toolsrv_registry", "toolsrv_catalogs", "toolsrv_runtime"}),
+}
+OURS = frozenset(ROOMS)
+
+
+def modules(package: str) -> dict[str, Path]:
+    folder = ROOT / ROOMS[package][0]
+    found = {}
+    for path in sorted((folder / package).rglob("*.py")):
+        dotted = ".".join(path.relative_to(folder).with_suffix("").parts)
+        found[dotted.removesuffix(".__init__")] = path
+    return found
+
+
+def imported(module: str, path: Path) -> set[str]:
+    """Every module of ours that a file names in an import, at any depth, also for types."""
+    names: set[str] = set()
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                base = ".".join([*package.split(".")[: 1 - node.level or None], base]).strip(".")
+            names |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
+    return {name for name in names if name.split(".")[0] in OURS}
+
+
+@pytest.mark.parametrize("package", ROOMS)
+def test_a_room_imports_only_the_rooms_below_it(package: str) -> None:
+    allowed = ROOMS[package][1] | {package}
+    wrong = {
+        (module, name)
+        for module, path in modules(package).items()
+        for name in imported(module, path)
+        if name.split(".")[0] not in allowed
+    }
+    assert wrong == set()
+
+
+def test_only_the_command_line_names_the_laboratory() -> None:
+    named = {
+        module
+        for module, path in modules("toolsrv").items()
+        if "toolsrv_lab" in path.read_text(encoding="utf-8")
+    }
+    assert named <= {name for name in named if name.startswith("toolsrv.cli")}
+
+
+def test_there_is_no_import_circle() -> None:
+    known = {name: path for package in ROOMS for name, path in modules(package).items()}
+    graph: dict[str, set[str]] = {}
+    for module, path in known.items():
+        needs = {name for name in imported(module, path) if name in known}
+        # A package is no need of its own modules: they import from each other, not through it.
+        graph[module] = {name for name in needs if not module.startswith(f"{name}.")} - {module}
+    tuple(TopologicalSorter(graph).static_order())
+
+
+def test_every_package_is_typed_and_every_module_says_what_it_is() -> None:
+    for package in ROOMS:
+        folder = ROOT / ROOMS[package][0]
+        assert (folder / package / "py.typed").exists()
+        assert not (folder / "__init__.py").exists()
+        assert (folder / "README.md").exists()
+        for path in modules(package).values():
+            assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
