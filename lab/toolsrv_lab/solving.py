@@ -68,9 +68,14 @@ def read_tasks(path: Path) -> list[Task]:
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise DataError(
-            f"cannot read the tasks {str(path)!r}: {error}", hint="check the path"
+            f"cannot read the tasks {str(path)!r}: {error.strerror}", hint="check the path"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"the tasks {str(path)!r} are not UTF-8 text: {error.reason} at byte {error.start}",
+            hint="one JSON object a line, in UTF-8",
         ) from None
     tasks = []
     for number, line in enumerate(lines, start=1):

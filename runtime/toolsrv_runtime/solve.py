@@ -99,6 +99,14 @@ class FoundList(Protocol):
     def hits(self) -> Sequence[Found]:
         """The hits, best first."""
 
+    @property
+    def nothing_fits(self) -> bool:
+        """Whether even the best hit is likely unrelated."""
+
+    @property
+    def nearest_categories(self) -> Sequence[str]:
+        """Where the closest APIs lie."""
+
 
 class Finder(Protocol):
     """The retriever as a solve uses it."""
@@ -172,6 +180,7 @@ class Solver:
             on_event,
             stop or Stop(),
             offered=options.candidates or self._profile.candidates,
+            grounded=self._profile.grounded,
         )
         return await run.run()
 
@@ -191,10 +200,12 @@ class _Run:
         stop: Stop,
         *,
         offered: int,
+        grounded: bool,
     ) -> None:
         self._task = task
         self._options = options
         self._offered = offered
+        self._grounded = grounded
         self._retriever = retriever
         self._engine = engine
         self._format = form
@@ -211,25 +222,27 @@ class _Run:
         self._known: dict[str, CallResult] = {}
 
     async def run(self) -> out.Outcome:
-        hits = (
-            await self._off_loop(
-                lambda: self._retriever.search(
-                    query(self._task),
-                    self._offered,
-                    category=self._options.category,
-                )
+        found = await self._off_loop(
+            lambda: self._retriever.search(
+                query(self._task), self._offered, category=self._options.category
             )
-        ).hits
-        self._functions = FunctionList([hit.api for hit in hits])
+        )
+        self._functions = FunctionList([hit.api for hit in found.hits])
         self._on_event(
             out.CandidatesEvent(
                 seconds=self._seconds(),
-                api_ids=tuple(hit.api.id for hit in hits),
-                scores=tuple(round(float(hit.score), 4) for hit in hits),
+                api_ids=tuple(hit.api.id for hit in found.hits),
+                scores=tuple(round(float(hit.score), 4) for hit in found.hits),
             )
         )
-        if not hits:
-            return self._outcome("gave_up", "no API in the catalog fits this task")
+        # A large model sees for itself that nothing fits; a small one would call something.
+        if not found.hits or (self._grounded and found.nothing_fits):
+            near = ", ".join(found.nearest_categories[:3])
+            return self._outcome(
+                "gave_up",
+                "no API in the catalog fits this task"
+                + (f"; the nearest categories are {near}" if near else ""),
+            )
         reason = await self._search()
         return self._conclude(reason)
 

@@ -285,6 +285,8 @@ class Nothing:
 
     class _None:
         hits = ()
+        nothing_fits = True
+        nearest_categories = ()
 
     def search(self, text: str, limit: int = 5, *, category: str | None = None) -> Any:
         del text, limit, category
@@ -298,6 +300,14 @@ class Nothing:
 def test_no_candidates_is_an_honest_give_up() -> None:
     outcome = run("anything", Nothing(), ScriptedEngine([]))
     assert (outcome.status, outcome.evidence) == ("gave_up", ())
+
+
+def test_what_no_api_serves_is_given_up_without_a_call(
+    retriever: Finder, loaded: tuple[Engine, Profile]
+) -> None:
+    outcome = run("What is the stock price of Apple?", retriever, loaded[0], profile=loaded[1])
+    assert (outcome.status, outcome.evidence) == ("gave_up", ())
+    assert "no API in the catalog fits" in outcome.reason
 
 
 def test_an_outcome_survives_json(retriever: Finder) -> None:

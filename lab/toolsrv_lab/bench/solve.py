@@ -133,12 +133,7 @@ async def measure(
 def _tasks(path: Path) -> list[Task]:
     from toolsrv_lab.solving import read_tasks  # noqa: PLC0415 - heavy
 
-    try:
-        tasks = read_tasks(path)
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"the tasks {str(path)!r} are not UTF-8 at byte {error.start}", hint="check the path"
-        ) from None
+    tasks = read_tasks(path)
     if not tasks:
         raise UsageError(f"there are no tasks in {str(path)!r}", hint="one JSON object a line")
     return tasks
