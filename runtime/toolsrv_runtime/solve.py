@@ -180,7 +180,6 @@ class Solver:
             on_event,
             stop or Stop(),
             offered=options.candidates or self._profile.candidates,
-            grounded=self._profile.grounded,
         )
         return await run.run()
 
@@ -200,12 +199,12 @@ class _Run:
         stop: Stop,
         *,
         offered: int,
-        grounded: bool,
     ) -> None:
         self._task = task
         self._options = options
         self._offered = offered
-        self._grounded = grounded
+        self._fits = True
+        self._near = ""
         self._retriever = retriever
         self._engine = engine
         self._format = form
@@ -235,14 +234,10 @@ class _Run:
                 scores=tuple(round(float(hit.score), 4) for hit in found.hits),
             )
         )
-        # A large model sees for itself that nothing fits; a small one would call something.
-        if not found.hits or (self._grounded and found.nothing_fits):
-            near = ", ".join(found.nearest_categories[:3])
-            return self._outcome(
-                "gave_up",
-                "no API in the catalog fits this task"
-                + (f"; the nearest categories are {near}" if near else ""),
-            )
+        self._fits = not found.nothing_fits
+        self._near = ", ".join(found.nearest_categories[:3])
+        if not found.hits:
+            return self._conclude("")
         reason = await self._search()
         return self._conclude(reason)
 
@@ -293,7 +288,8 @@ class _Run:
             tuple(self._steps[n.id] for n in node.calls() if n.id in self._steps),
             tuple(self._steps[n.id] for n in node.tried() if n.id in self._steps),
             tuple(step for step in self._steps.values() if not step.ok),
-            self._options.seed,
+            fits=self._fits,
+            seed=self._options.seed,
         )
         limit = self._budget.tokens_left
         before = self._meter.generated
@@ -466,6 +462,9 @@ class _Run:
             status: out.Status = "cancelled" if self._outer.is_set() else "partial"
             return self._outcome(status, reason, best, partial)
         why = "the model gave up" if found.give_ups else "nothing that was tried led to an answer"
+        if not self._results:
+            why = "no API in the catalog fits this task"
+            why += f"; the nearest categories are {self._near}" if self._near else ""
         return self._outcome("gave_up", why, best, partial)
 
     def _best(self) -> Node | None:

@@ -132,3 +132,10 @@ def test_a_llama_2_vocabulary_works_as_well(tiny_llama: Path) -> None:
     reply = engine.generate((Piece("Hello Grüße 你好"),), grammar=NAMES, max_tokens=20)
     assert reply.text in {"Alpha", "Beta", "Gamma"}
     engine.close()
+
+
+def test_a_full_cache_makes_room_by_dropping_what_is_not_in_use(fresh: LlamaEngine) -> None:
+    # Prompts without a common beginning share no cells, and together need more than there are.
+    for index in range(24):
+        prompt = (Piece(f"{index} " + f"word{index} " * 120),)
+        assert fresh.generate(prompt, grammar=NAMES, max_tokens=9).finish == "grammar"

@@ -136,7 +136,7 @@ def candidates(parameter: Parameter, text: str, *seen: tuple[str, str]) -> list[
         ("tracking_number", "STRING", "where is PX-88213-Q", ["PX-88213-Q"]),
         ("city", "STRING", "what time is it in Rio de Janeiro", ["Rio de Janeiro"]),
         ("text", "STRING", "how many words are in 'to be or not'", ["to be or not"]),
-        ("network", "STRING", "is 10.0.0.0/8 private", ["10.0.0.0/8"]),
+        ("subnet", "STRING", "is 10.0.0.0/8 private", ["10.0.0.0/8"]),
         ("color", "STRING", "the color teal", ["teal"]),
     ],
 )

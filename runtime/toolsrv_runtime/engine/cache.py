@@ -96,6 +96,10 @@ class SequenceCache:
         """Record tokens that were evaluated behind a resident sequence."""
         self._residents[target].tokens.extend(tokens)
 
+    def others(self, target: int) -> tuple[int, ...]:
+        """Return the ids of all resident sequences but ``target``."""
+        return tuple(id_ for id_ in self._residents if id_ != target)
+
     def forget(self, target: int) -> None:
         """Record that a sequence was removed."""
         self._residents.pop(target, None)

@@ -274,6 +274,8 @@ class LlamaEngine:
                     return self._lost(sequence)
                 self._fill(part, position + offset, sequence, logits=final)
                 code = llama_cpp.llama_decode(self._ctx, self._batch)
+                if code == 1 and self._drop_all_but(sequence):  # no room: cells were not shared
+                    code = llama_cpp.llama_decode(self._ctx, self._batch)
                 if code == 2:
                     return self._lost(sequence)
                 if code != 0:
@@ -284,6 +286,14 @@ class LlamaEngine:
                     )
         self._cache.extend(sequence, tokens)
         return True
+
+    def _drop_all_but(self, sequence: int) -> bool:
+        """Free the cells of every other sequence; False when there is none."""
+        others = self._cache.others(sequence)
+        for other in others:
+            llama_cpp.llama_memory_seq_rm(self._memory, other, -1, -1)
+            self._cache.forget(other)
+        return bool(others)
 
     def _lost(self, sequence: int) -> bool:
         llama_cpp.llama_memory_seq_rm(self._memory, sequence, -1, -1)

@@ -20,7 +20,7 @@ from toolsrv_catalogs.text import clean
 from toolsrv_registry.api import Parameter
 from toolsrv_registry.functions import Function
 from toolsrv_runtime.engine.base import Engine, Piece, Prompt
-from toolsrv_runtime.formats import facts, grounding
+from toolsrv_runtime.formats import facts, grounding, spans
 from toolsrv_runtime.formats.base import FINISH, Meter, Move, Prior, Step, View
 from toolsrv_runtime.formats.grounding import Sources
 from toolsrv_runtime.formats.parts import Part, split
@@ -51,6 +51,9 @@ TIE = 0.06
 
 MOST_TIES = 3
 """Parameters that count for that."""
+
+FIRM_TIES = 2
+"""Parameters that must be spoken of where the retriever says that nothing fits."""
 
 NEAR = 0.6
 """A failed part is tried with another function only if its prior is this share of the best."""
@@ -126,12 +129,16 @@ class CompactFormat:
                 self._engine, self._profile, head, max_tokens=max_tokens, stop=stop, meter=meter
             )
 
+        if not view.fits and not view.path and not self._tied(scene):
+            return _quit(scene)
         failed = _part(view.path[-1]) if view.path and not view.path[-1].ok else ""
         if failed:
             tries = sum(_part(step) == failed for step in view.path)
             move = self._serve(turn(), failed, scene) if tries <= RETRIES else None
             return move or _quit(scene)
         for part in self._needs(scene):
+            if _told(scene.parts[part], scene):
+                continue
             move = self._serve(turn(), part, scene)
             if move is None:
                 return _quit(scene)
@@ -175,7 +182,7 @@ class CompactFormat:
             if part.asks or not asked:
                 wanted = fit[best] >= (ASKED if part.asks else NEED)
             else:
-                wanted = bool(needs) and fit[best] >= NEED and best != before
+                wanted = part.goes_on and bool(needs) and fit[best] >= NEED and best != before
             if wanted:
                 needs.append(part.text)
                 before = best
@@ -184,6 +191,14 @@ class CompactFormat:
             needs = [parts[top].text]
         done = {_part(step) for step in scene.path if step.ok}
         return [need for need in needs if need not in done]
+
+    def _tied(self, scene: _Scene) -> bool:
+        """Whether the task's values tie it to a function although its words do not."""
+        return any(
+            grounding.ties(offer.function.api, scene.sources(part)) >= FIRM_TIES
+            for offer in scene.offers
+            for part in scene.parts
+        )
 
     def _fit(self, part: Part, scene: _Scene) -> list[float]:
         """Return how well each offered function fits a part, in [0, 1]."""
@@ -216,16 +231,21 @@ class CompactFormat:
         """Return the function for a part: the model's log-probability plus the prior's."""
         offers = scene.offers
         sources = scene.sources(part)
+        filled = [grounding.fills(offer.function.api, sources) for offer in offers]
         fit = [
-            own * (1.0 if grounding.fills(offer.function.api, sources) else UNFILLED)
+            own * (1.0 if full else UNFILLED)
             + TIE * min(grounding.ties(offer.function.api, sources), MOST_TIES)
-            for own, offer in zip(self._fit(scene.parts[part], scene), offers, strict=True)
+            for own, full, offer in zip(
+                self._fit(scene.parts[part], scene), filled, offers, strict=True
+            )
         ]
         least = NEAR * max(fit) if any(_part(s) == part for s in scene.attempts) else 0.0
         open_ = [
             (offer, prior)
-            for offer, prior in zip(offers, fit, strict=True)
-            if prior >= least and self._is_open(offer.function, part, scene)
+            for offer, prior, full in zip(offers, fit, filled, strict=True)
+            if prior >= least
+            and (full or not any(filled))
+            and self._is_open(offer.function, part, scene)
         ]
         if not open_:
             return None
@@ -289,6 +309,17 @@ class CompactFormat:
             sentences.append(facts.sentence((name, full[name]) for name in chosen))
         answer = {"return_type": "give_answer", "final_answer": "; ".join(sentences)}
         return Move(_DONE, FINISH, json.dumps(answer, ensure_ascii=False), turn.pieces())
+
+
+def _told(part: Part, scene: _Scene) -> bool:
+    """Whether the last response already holds what a part asks for by name."""
+    last = scene.path[-1] if scene.path else None
+    if last is None or not last.ok or not part.head or len(part.context) > len(part.text) + 8:
+        return False
+    if spans.codes(part.text) or any(name for _, name in spans.runs(part.text, ())):
+        return False  # it speaks of something else
+    names = {facts.words(name) for name in facts.whole(last.response)}
+    return part.head in names
 
 
 def _head(scene: _Scene) -> Prompt:

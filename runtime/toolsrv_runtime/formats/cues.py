@@ -14,6 +14,9 @@ _TO = frozenset({"to", "target", "end", "destination", "until", "high", "new", "
 _FROM = frozenset({"from", "source", "start", "origin", "base", "low", "old"})
 _BEFORE_TO = frozenset({"to", "into", "in", "until", "for"})
 _BEFORE_FROM = frozenset({"from", "between", "since"})
+_SMALL = frozenset({"on", "in", "at", "by", "of", "for", "a", "b"})
+_PLACES = frozenset({"country", "city", "language", "place"})
+_BEFORE_PLACE = frozenset({"in", "of", "for"})
 _UNITS: dict[str, tuple[str, ...]] = {
     "w": ("watt",), "watt": ("watt",), "kw": ("kilowatt",), "v": ("volt",), "a": ("amp",),
     "h": ("hour",), "hr": ("hour",), "hrs": ("hour",), "mah": ("mah", "capacity"), "ma": ("ma",),
@@ -26,8 +29,16 @@ _UNITS: dict[str, tuple[str, ...]] = {
     "semitone": ("semitone",), "day": ("day", "amount"), "week": ("week", "amount"),
     "month": ("month", "amount"), "serving": ("serving",), "serves": ("serving",),
     "gram": ("gram", "amount"), "g": ("gram", "amount"), "hz": ("hertz",), "minute": ("minute",),
-    "panel": ("panel",), "liter": ("liter",), "litre": ("liter",),
+    "born": ("birth",), "bill": ("bill",), "tip": ("tip",), "litre": ("liter", "price"),
+    "panel": ("panel",), "liter": ("liter",),
 }  # fmt: skip
+_SIGNS = {
+    "celsius": r"°\s?C\b",
+    "fahrenheit": r"°\s?F\b",
+    "camel": r"camelCase",
+    "e164": r"E\.?164",
+}
+
 BESIDE = 3
 """Strength of a value that stands right beside the parameter's own word."""
 
@@ -44,7 +55,9 @@ def stem(word: str) -> str:
 
 
 def mentions(text: str, value: str) -> bool:
-    """Whether ``value`` stands in ``text`` as a word, plural or not, in any case."""
+    """Whether ``value`` stands in ``text`` as a word, plural or not, in any case, or as a sign."""
+    if value.lower() in _SIGNS and re.search(_SIGNS[value.lower()], text):
+        return True
     pattern = rf"(?<!\w){re.escape(value.replace('_', ' '))}(?:s|es)?(?!\w)"
     return bool(value) and re.search(pattern, text, re.IGNORECASE) is not None
 
@@ -57,11 +70,13 @@ def strength(parameter: Parameter, value: str, text: str) -> int:
     before = [t.lower() for t in _TOKEN.findall(text[max(0, position - 60) : position])]
     after = [t.lower() for t in _TOKEN.findall(text[position + len(value) :][:40])]
     name = [stem(word) for word in words(parameter.name).split()]
-    plain = {word for word in name if word not in _TO | _FROM}
+    plain = {word for word in name if word not in _TO | _FROM | _SMALL}
     score = 0
     if (after and _means(after[0]) & plain) or (before and _means(before[-1]) & plain):
         score += BESIDE
     elif any(_means(word) & plain for word in (*before[-3:-1], *after[1:2])):
+        score += 1
+    if name and name[-1] in _PLACES and before and before[-1] in _BEFORE_PLACE:
         score += 1
     if name and name[0] in _TO and before and before[-1] in _BEFORE_TO:
         score += 1

@@ -13,171 +13,29 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.formats import cues, patterns
+from toolsrv_runtime.formats import cues, patterns, spans
 from toolsrv_runtime.formats.facts import Fact, plain, words
 
 CANDIDATE_LIMIT = 24
 TEXT_LIMIT = 2_000
 """Characters of a source that candidates are taken from."""
 
-_EDGE = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "of",
-        "for",
-        "in",
-        "on",
-        "at",
-        "to",
-        "from",
-        "by",
-        "with",
-        "and",
-        "or",
-        "then",
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "as",
-        "into",
-        "about",
-        "please",
-        "what",
-        "what's",
-        "which",
-        "who",
-        "whose",
-        "how",
-        "when",
-        "where",
-        "why",
-        "does",
-        "do",
-        "did",
-        "it",
-        "its",
-        "it's",
-        "that",
-        "this",
-        "these",
-        "those",
-        "there",
-        "here",
-        "my",
-        "your",
-        "our",
-        "me",
-        "i",
-        "i'm",
-        "you",
-        "we",
-        "us",
-        "he",
-        "she",
-        "they",
-        "if",
-        "can",
-        "could",
-        "would",
-        "will",
-        "should",
-        "shall",
-        "also",
-        "any",
-        "some",
-        "all",
-        "many",
-        "much",
-        "more",
-        "most",
-        "than",
-        "so",
-        "just",
-        "now",
-        "right",
-        "currently",
-        "next",
-        "last",
-        "per",
-        "his",
-        "her",
-        "between",
-        "within",
-        "using",
-        "use",
-        "found",
-        "result",
-        "resulting",
-        "same",
-        "tell",
-        "show",
-        "give",
-        "get",
-        "find",
-        "list",
-        "look",
-        "need",
-        "want",
-        "like",
-        "know",
-        "let",
-        "check",
-        "calculate",
-        "compute",
-        "convert",
-        "translate",
-        "make",
-        "create",
-        "generate",
-        "have",
-        "has",
-        "had",
-        "long",
-        "far",
-        "old",
-        "big",
-        "e.g",
-        "into",
-        "out",
-        "up",
-        "down",
-        "off",
-        "over",
-        "under",
-        "good",
-        "looks",
-        "called",
-        "mean",
-        "means",
-        "today's",
-        "am",
-        "not",
-        "no",
-        "yes",
-        "say",
-        "says",
-        "said",
-        "go",
-        "goes",
-        "put",
-        "back",
-        "fall",
-        "come",
-        "take",
-        "takes",
-        "long",
-        "because",
-    ]
-)
-_QUOTED = re.compile(r"[\"“”«»]([^\"“”«»]{1,400})[\"“”«»]|(?<!\w)['‘’]([^'‘’]{1,400})['‘’](?!\w)")
-_WORD = re.compile(r"[^\s,;:!?()\"“”]+")
 _AFTER_COLON = re.compile(r":\s+(.{2,400})$")
 _NOTHING = frozenset({"unknown", "none", "null", "n/a", "true", "false"})
 _CODE = re.compile(r"\b(id|code|number|reference|key|ticket|zip|postcode)\b")
+_NEEDS_CUE = frozenset({"", "number", "text", "numbers", "weight", "length", "name", "measure"})
+"""Kinds that are so common in a text that only its words tell whether an optional one is meant."""
+
+_REFERS = re.compile(
+    r"\b(its?|that|those|the (?:result\w*|same|found|returned)|their|there|this|you found|then|"
+    r"them|hers?|his)\b"
+)
+_ALSO = {
+    "capital": ("city",), "result": ("date", "number"), "text": ("name",), "name": ("text",),
+    "airport": ("code",), "language": ("main",), "currency": ("code",), "sum": ("number", "amount"),
+    "time": ("date",),
+}  # fmt: skip
+"""Names under which a response's fact is asked for again: the capital of a country is a city."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,34 +66,29 @@ def candidates(
     ``taken`` are values of earlier parameters of the same call, used again only if there is no
     other.
     """
+    rivals = api.required if parameter in api.required else api.parameters
+    others = [other for other in rivals if other is not parameter]
     if parameter.enum:
         said = _mentioned(parameter, sources) or list(parameter.enum)
-        return [value for value in said if value not in taken] or said
+        free = [value for value in said if value not in taken] or said
+        return [
+            v for v in free if not _anothers(parameter, others, v, sources.task, least=1)
+        ] or free
     if parameter.type.upper() == "BOOLEAN":
         return ["true", "false"]
     kind = patterns.kind(parameter, api)
-    same = [value for name, value in sources.facts if _same_name(parameter, name)]
-    if kind not in patterns.LOOSE:
-        same = [found for value in same for found in patterns.find(kind, value)]
-    need, context, task = _tiers(parameter, api, sources)
-    tied = [v for v in need if cues.strength(parameter, plain(v), sources.task) > 0]
-    if _refers(sources.part):
-        tiers = [tied, same, context, need, task]
-    else:
-        tiers = [need, same, context, task]
-    if not kind:
-        tiers.append([value for _, value in sources.facts])
-    others = [other for other in api.parameters if other is not parameter]
-    for tier in tiers:
+    for tier in _ordered(parameter, api, sources, kind):
         fresh = [v for v in dict.fromkeys(map(plain, tier)) if v and v not in taken]
         fresh = [v for v in fresh if v.lower() not in _NOTHING]
         mine = [v for v in fresh if not _anothers(parameter, others, v, sources.task)]
-        free = [v for v in mine if not _anothers(parameter, others, v, sources.task, least=1)]
-        mine = free or mine if kind in patterns.LOOSE else mine
+        if kind in patterns.LOOSE:
+            free = [v for v in mine if not _anothers(parameter, others, v, sources.task, least=1)]
+            mine = free or mine
         if mine:
             ties = {v: cues.strength(parameter, v, sources.task) for v in mine}
             best = max(ties.values())
-            return [v for v in mine if ties[v] == best][:CANDIDATE_LIMIT]
+            chosen = [v for v in mine if ties[v] == best][:CANDIDATE_LIMIT]
+            return list(dict.fromkeys(patterns.reading(kind, value) for value in chosen))
     return []
 
 
@@ -271,6 +124,48 @@ def ties(api: Api, sources: Sources) -> int:
     return count
 
 
+def has_own(parameter: Parameter, api: Api, sources: Sources, taken: Collection[str]) -> bool:
+    """Whether an optional parameter is meant.
+
+    The need, or what leads up to it, holds a value for it; or the task ties one to it firmly; or
+    it is the task's only date.
+    """
+    if parameter.enum:
+        return bool(_mentioned(parameter, sources))
+    kind = patterns.kind(parameter, api)
+    need, context, task = (
+        [v for v in map(plain, tier) if v not in taken] for tier in _tiers(parameter, api, sources)
+    )
+    if kind not in _NEEDS_CUE:
+        same = _same(parameter, kind, sources) if _refers(sources.part) else []
+        return bool(need or context or same) or (kind in {"date", "year"} and len(set(task)) == 1)
+    return any(cues.strength(parameter, v, sources.task) > 0 for v in (*need, *context)) or any(
+        cues.strength(parameter, v, sources.task) >= cues.BESIDE for v in task
+    )
+
+
+def _ordered(parameter: Parameter, api: Api, sources: Sources, kind: str) -> list[list[str]]:
+    """Return groups of values, the nearest first."""
+    same = _same(parameter, kind, sources)
+    need, context, task = _tiers(parameter, api, sources)
+    if _refers(sources.part):
+        tied = [v for v in need if cues.strength(parameter, plain(v), sources.task) > 0]
+        groups = [tied, same, context, need, task]
+    else:
+        groups = [need, same, context, task]
+    if not kind:
+        groups.append([value for _, value in sources.facts])
+    return groups
+
+
+def _same(parameter: Parameter, kind: str, sources: Sources) -> list[str]:
+    """Return the observed facts of the parameter's name, as far as they look right."""
+    same = [value for name, value in sources.facts if _same_name(parameter, name)]
+    if kind in patterns.LOOSE:
+        return same
+    return [found for value in same for found in patterns.find(kind, value)]
+
+
 def _anothers(
     parameter: Parameter,
     others: Sequence[Parameter],
@@ -284,26 +179,11 @@ def _anothers(
     return any(cues.strength(other, value, text) >= max(mine + 1, least) for other in others)
 
 
-def has_own(parameter: Parameter, api: Api, sources: Sources, taken: Collection[str]) -> bool:
-    """Whether the need itself, or what leads up to it, holds a value for an optional parameter."""
-    if parameter.enum:
-        return bool(_mentioned(parameter, sources))
-    kind = patterns.kind(parameter, api)
-    need, context, task = (
-        [v for v in map(plain, tier) if v not in taken] for tier in _tiers(parameter, api, sources)
-    )
-    if kind not in {"", "number", "text", "numbers", "measure", "name"}:
-        return bool(need or context)
-    return any(cues.strength(parameter, v, sources.task) > 0 for v in (*need, *context)) or any(
-        cues.strength(parameter, v, sources.task) >= cues.BESIDE for v in task
-    )
-
-
 def _mentioned(parameter: Parameter, sources: Sources) -> list[str]:
     for text in (sources.part, sources.context, sources.task):
         said = [value for value in parameter.enum if cues.mentions(text, value)]
         if said:
-            return said
+            return [v for v in said if not any(v != other and v in other for other in said)]
     return []
 
 
@@ -311,76 +191,40 @@ def _tiers(parameter: Parameter, api: Api, sources: Sources) -> list[list[str]]:
     """Return the values in the need, in what leads up to it, and in the whole task."""
     kind = patterns.kind(parameter, api)
     texts = [text[:TEXT_LIMIT] for text in (sources.part, sources.context, sources.task)]
+    vocabulary = _vocabulary(api)
     if kind == "text":
-        quoted = [[a or b for a, b in _QUOTED.findall(text)] for text in texts]
+        marked = [spans.quoted(text) for text in texts]
         colon = _AFTER_COLON.search(sources.part)
-        if colon and not quoted[0]:
-            quoted[0] = [colon[1]]
-        if any(quoted):
-            return quoted
+        if colon and not marked[0]:
+            marked[0] = [colon[1]]
+        if any(marked):
+            return marked
+        coded = [spans.codes(text, vocabulary) for text in texts]
+        if coded[0]:
+            return coded
     elif kind:
         found = [patterns.find(kind, text) for text in texts]
         if any(found) or kind not in patterns.LOOSE:
             return found
-    vocabulary = _vocabulary(api)
-    if _CODE.search(words(parameter.name)):
-        coded = [_codes(text) for text in texts]
+    elif _CODE.search(words(parameter.name)):
+        coded = [[*spans.codes(text, vocabulary), *patterns.find("number", text)] for text in texts]
         if any(coded):
             return coded
+    return _runs(texts, kind, api, vocabulary)
+
+
+def _runs(
+    texts: Sequence[str], kind: str, api: Api, vocabulary: Collection[str]
+) -> list[list[str]]:
     texts = [patterns.without_typed(text) for text in texts]
-    runs = [_runs(text, vocabulary) for text in texts]
-    if not runs[0]:  # what the description gives as an example may be just what is meant
-        runs[0] = _runs(texts[0], _vocabulary(api, described=False))
-    if kind == "name":
-        named = [[run for run, name in group if name] for group in runs]
+    found = [spans.runs(text, vocabulary) for text in texts]
+    if not found[0]:  # what the description gives as an example may be just what is meant
+        found[0] = spans.runs(texts[0], _vocabulary(api, described=False))
+    if kind in {"name", "text"}:
+        named = [[run for run, name in group if name] for group in found]
         if any(named):
             return named
-    return [[run for run, _ in group] for group in runs]
-
-
-def _codes(text: str) -> list[str]:
-    """Return the words with digits in them, and words all in capitals."""
-    found = (match[0].strip(".'’") for match in _WORD.finditer(text))
-    return [w for w in found if re.search(r"\d", w) or (w.isupper() and len(w) > 1)]
-
-
-def _runs(text: str, vocabulary: Collection[str]) -> list[tuple[str, bool]]:
-    """Return what is quoted, then maximal runs of words that mean something of their own.
-
-    Loose words and the API's own vocabulary break a run; but a capitalised word in the middle of
-    a sentence is a name, whatever the vocabulary says. Names, marked True, come first.
-    """
-    runs: list[tuple[str, bool]] = []
-    start = end = previous = 0
-    inside = named = False
-    for match in [*_WORD.finditer(text), None]:
-        word = match[0].strip(".'’") if match else ""
-        broken = match is not None and re.search(r"[,;:!?()\"]", text[previous : match.start()])
-        means = match is not None and _means(text, match, word, vocabulary)
-        if inside and (broken or not means):
-            runs.append((text[start:end], named))
-            inside = False
-        if match is not None and means:
-            named = named if inside else _is_name(text, match, word)
-            start = start if inside else match.start()
-            end = match.start() + len(match[0].rstrip(".'’"))
-            inside = True
-        previous = match.end() if match else previous
-    quoted = [(a or b, True) for a, b in _QUOTED.findall(text)]
-    return sorted([*quoted, *runs], key=lambda run: not run[1])
-
-
-def _means(text: str, match: re.Match[str], word: str, vocabulary: Collection[str]) -> bool:
-    if not word or word.lower() in _EDGE or word[:1].isdigit():
-        return False
-    return _is_name(text, match, word) or cues.stem(word) not in vocabulary
-
-
-def _is_name(text: str, match: re.Match[str], word: str) -> bool:
-    """Whether a word is capitalised for its own sake, not because a sentence begins."""
-    before = text[: match.start()].rstrip().rstrip("\"'(“‘")
-    opens = not before or before.endswith((".", "?", "!", ":"))
-    return not opens and word[:1].isupper() and len(word) > 1
+    return [[run for run, _ in group] for group in found]
 
 
 def _vocabulary(api: Api, *, described: bool = True) -> set[str]:
@@ -388,7 +232,7 @@ def _vocabulary(api: Api, *, described: bool = True) -> set[str]:
     text = f"{words(api.name)} {words(api.tool)}"
     text += f" {api.description[:300].lower()}" if described else ""
     text += " " + " ".join(words(parameter.name) for parameter in api.parameters)
-    return {cues.stem(word) for word in re.findall(r"[a-z]+", text)}
+    return {cues.stem(word) for word in re.findall(r"[a-z]+\d*", text)}
 
 
 def _same_name(parameter: Parameter, fact: str) -> bool:
@@ -400,19 +244,6 @@ def _same_name(parameter: Parameter, fact: str) -> bool:
     return mine[-1] in _ALSO.get(theirs[-1], ())
 
 
-_ALSO = {
-    "capital": ("city",), "result": ("date", "number"), "text": ("name",), "name": ("text",),
-    "airport": ("code",), "language": ("main",), "currency": ("code",), "sum": ("number", "amount"),
-}  # fmt: skip
-"""Names under which a response's fact is asked for again: the capital of a country is a city."""
-
-
 def _refers(text: str) -> bool:
     """Whether the text points back to a result."""
-    return bool(
-        re.search(
-            r"\b(its?|that|those|the (?:result\w*|same|found|returned)|their|there|this|you found|"
-            r"then)\b",
-            text.lower(),
-        )
-    )
+    return bool(_REFERS.search(text.lower()))

@@ -57,16 +57,34 @@ _OPEN = re.compile(r"\bbetween\b(?:(?!\band\b).)*$", re.IGNORECASE)
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)|(?<!\w)‘[^’]*’(?!\w)")
 
 
+_REST = re.compile(
+    r"(?:the|an?|its?|their|his|her|my|our|your|current|today's)\b|(?:\w+ ){1,4}(?:of|for|in)\b",
+    re.IGNORECASE,
+)
+_HEAD = re.compile(
+    r"(?:(?:from|in|of|to) )?(?:which|what) (\w+)\b|(?:what(?:'s| is) )?(?:the )?(result|answer)\b",
+    re.IGNORECASE,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """A fragment of a task: ``text`` without politeness, ``context`` what led up to it.
 
-    ``asks``: it is put as a question, an order or a wish.
+    ``asks``: it is put as a question, an order or a wish. ``goes_on``: it reads like one more
+    thing in a list of wishes ("and the current time in Tokyo").
     """
 
     text: str
     context: str
     asks: bool
+    goes_on: bool = False
+
+    @property
+    def head(self) -> str:
+        """The noun that is asked for by name: ``country`` in "which country is it in" ("")."""
+        match = _HEAD.match(self.text)
+        return (match[1] or match[2]).lower() if match else ""
 
 
 def split(task: str) -> list[Part]:
@@ -88,7 +106,7 @@ def split(task: str) -> list[Part]:
             bare, wish = _bare(text)
             asks = wish or _asks(bare, question=question, wishes=wishes or question)
             wishes = asks
-            found.append(Part(bare, task[told:stop].strip(), asks))
+            found.append(Part(bare, task[told:stop].strip(), asks, bool(_REST.match(bare))))
             told = -1 if asks else told
     return found[:PART_LIMIT]
 

@@ -6,6 +6,7 @@ Pure tables and regular expressions; every pattern is linear in the text.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Callable
 
@@ -14,6 +15,16 @@ from toolsrv_runtime.formats.facts import words
 
 LOOSE = frozenset({"", "name", "text", "currency", "colour", "formula"})
 """Kinds whose values may also be any other words; all others must look right."""
+
+_SPELLED = {
+    "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7",
+    "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12", "fifteen": "15",
+    "twenty": "20", "thirty": "30", "forty": "40", "fifty": "50", "hundred": "100", "binary": "2",
+    "octal": "8", "decimal": "10", "hexadecimal": "16",
+}  # fmt: skip
+_PHONE_DIGITS = 15
+_RELATIVE = frozenset({"today", "tomorrow", "yesterday"})
+_DAY_FIRST = re.compile(r"(\d{1,2})[/.](\d{1,2})[/.](\d{4})")
 
 Finder = Callable[[str], list[str]]
 
@@ -39,6 +50,20 @@ _LANGUAGE = (
 )
 
 
+_LENGTH = (
+    r"km|kms|kilomet(?:er|re)s?|m|met(?:er|re)s?|mi|miles?|k|cm|centimet(?:er|re)s?|mm|ft|feet|foot|"
+    r"inch(?:es)?|yards?|yd"
+)
+_MASS = r"kg|kgs|kilos?|kilograms?|g|grams?|lbs?|pounds?|stone|oz|ounces?"
+_COLOUR = (
+    r"(?:(?:dark|light|medium|deep|pale|hot|olive|sea|slate|steel|sky|royal|midnight|forest|navy|"
+    r"lime|spring|lawn|dodger|cornflower|burnt|antique|ghost|floral|misty|rosy|sandy|saddle) ?)*"
+    r"(?:red|green|blue|yellow|orange|purple|pink|brown|black|white|gr[ae]y|teal|cyan|magenta|navy|"
+    r"olive|maroon|lime|aqua|silver|gold|ivory|beige|coral|salmon|crimson|turquoise|violet|indigo|"
+    r"lavender|khaki|orchid|plum|tan|tomato|chocolate|azure|snow|mint ?cream|smoke|drab)"
+)
+
+
 def _pattern(source: str, *, flags: int = re.IGNORECASE) -> Finder:
     compiled = re.compile(rf"(?<![\w@#/])(?<!\w[.-])(?:{source})(?![\w@]|/\w)", flags)
     return lambda text: [match[0] for match in compiled.finditer(text)]
@@ -53,7 +78,8 @@ _FINDERS: dict[str, Finder] = {
         r"(?:\d{1,3}\.){3}\d{1,3}(?:/\d{1,2})?|[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}(?:/\d{1,3})?"
     ),
     "phone": _pattern(r"\+?\(?\d[\d ()./-]{5,18}\d"),
-    "colour": _pattern(r"#?(?=[0-9a-f]*\d)[0-9a-f]{6}|#[0-9a-f]{3}"),
+    "hex": _pattern(r"#?(?=[0-9a-f]*\d)[0-9a-f]{6}|#[0-9a-f]{6}|#[0-9a-f]{3}"),
+    "colour": _pattern(rf"#[0-9a-f]{{6}}|#[0-9a-f]{{3}}|{_COLOUR}"),
     "isbn": _pattern(r"\d[\d -]{7,16}[\dX]"),
     "iban": _pattern(r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]){10,30}", flags=0),
     "vat": _pattern(r"[A-Z]{2} ?(?=[A-Z]?\d)[A-Z0-9]{6,12}", flags=0),
@@ -71,13 +97,14 @@ _FINDERS: dict[str, Finder] = {
     "language": _pattern(_LANGUAGE),
     "coordinate": _pattern(r"-?\d{1,3}\.\d+"),
     "formula": _pattern(r"(?:[A-Z][a-z]?\d*|\([A-Za-z0-9]+\)\d*){2,}|[A-Z][a-z]?\d+", flags=0),
-    "measure": _pattern(
-        rf"(?:{_NUMBER})\s?(?:km|kms|kilomet(?:er|re)s?|m|met(?:er|re)s?|mi|miles?|k|cm|mm|ft|feet|"
-        r"foot|in|inch(?:es)?|yards?|yd|kg|kgs|kilos?|kilograms?|g|grams?|lbs?|pounds?|stone|oz|"
-        r"ounces?)|(?:half )?marathon"
+    "length": _pattern(
+        rf"(?:{_NUMBER})\s?(?:{_LENGTH})(?: (?:{_NUMBER})\s?(?:in|inch(?:es)?))?|(?:half )?marathon"
     ),
+    "weight": _pattern(rf"(?:{_NUMBER})\s?(?:{_MASS})"),
     "pace": _pattern(r"\d{1,2}:\d{2}(?::\d{2})?"),
-    "note": _pattern(r"[A-G](?:#|b|♯|♭)?\d?", flags=0),
+    "note": _pattern(r"[A-G](?:#|b|♯|♭| flat| sharp)?\d?", flags=0),
+    "network": _pattern(r"(?:\d{1,3}\.){3}\d{1,3}/\d{1,2}|[0-9a-f:]{2,39}/\d{1,3}"),
+    "roman": _pattern(r"[MDCLXVI]{2,}|[MDCLXVI](?=\W)", flags=0),
     "morse": _pattern(r"[.\-–·]{1,7}(?:\s+[.\-–·/]{1,7})+"),
     "expression": _pattern(r"[\d(][\d\s.+*/^()%x×÷-]*[\d)]"),
 }
@@ -85,7 +112,9 @@ _FINDERS: dict[str, Finder] = {
 _KINDS: tuple[tuple[str, str], ...] = (
     (r"e ?mail", "email"),
     (r"url|link|website|uri|domain|host( ?name)?", "url"),
-    (r"ip|cidr|network|subnet|address range", "ip"),
+    (r"ip|ip address|address range", "ip"),
+    (r"cidr|subnet", "network"),
+    (r"roman( numeral)?", "roman"),
     (r"phone|msisdn|phone number", "phone"),
     (r"(isbn|issn|ean|barcode|gtin)( .*)?", "isbn"),
     (r"iban( .*)?", "iban"),
@@ -98,10 +127,12 @@ _KINDS: tuple[tuple[str, str], ...] = (
     (r"formula|compound|molecule", "formula"),
     (r"expression", "expression"),
     (r"numbers|values|data|list", "numbers"),
-    (r"hex|hex colou?r", "colour"),
+    (r"hex|hex colou?r", "hex"),
+    (r"(.* )?colou?r|foreground|background", "colour"),
     (r"(.* )?currency( code)?|currency .*", "currency"),
     (r"(.* )?(date|day|birthday|birth ?date|born|deadline)", "date"),
-    (r"(.* )?(distance|height|weight|length|waist)", "measure"),
+    (r"(.* )?(distance|height|length|waist)", "length"),
+    (r"(.* )?weight", "weight"),
     (r"(known |finish |race |target )time|pace", "pace"),
     (r"(.* )?(time|clock|moment|hour)", "time"),
     (r"(low |high |root )?note|root", "note"),
@@ -127,6 +158,10 @@ def kind(parameter: Parameter, api: Api) -> str:
             return found if declared != "NUMBER" or found in {"year", "coordinate"} else "number"
     if declared == "NUMBER":
         return "number"
+    if name in {"network", "address"}:
+        about_ip = re.search(r"\bip\b|subnet|network", f"{api.name} {api.description}".lower())
+        wifi = "wifi" in f"{api.name} {api.tool}".lower()
+        return {"network": "network", "address": "ip"}[name] if about_ip and not wifi else ""
     if name == "number" and "phone" in f"{api.name} {api.tool}".lower():
         return "phone"
     if declared.startswith("DATE"):
@@ -158,5 +193,29 @@ def find(found: str, text: str) -> list[str]:
         for other in ("date", "pace"):  # their digits are no numbers of their own
             for span in _FINDERS[other](text):
                 text = text.replace(span, " ")
+    if found == "phone":  # more digits are a card's
+        return [
+            v for v in dict.fromkeys(finder(text)) if len(re.sub(r"\D", "", v)) <= _PHONE_DIGITS
+        ]
     edges = " " if found == "morse" else " ,.;:"
-    return list(dict.fromkeys(match.strip(edges) for match in finder(text)))
+    values = list(dict.fromkeys(match.strip(edges) for match in finder(text)))
+    if found == "number":
+        spelled = re.findall(rf"\b({'|'.join(_SPELLED)})\b", text, re.IGNORECASE)
+        values += [word for word in dict.fromkeys(spelled) if word not in values]
+    if found == "date" and len(values) > 1:  # "born on March 9, 1987 today"
+        values = [v for v in values if v.lower() not in _RELATIVE] or values
+    return values
+
+
+def reading(found: str, value: str) -> str:
+    """Return a value as an API reads it: numbers in digits, dates in ISO, notes in signs."""
+    if found == "number":
+        return _SPELLED.get(value.lower(), value)
+    if found == "note":
+        return value.replace(" flat", "b").replace(" sharp", "#")
+    if found == "date" and (match := _DAY_FIRST.fullmatch(value)):
+        try:
+            return dt.date(int(match[3]), int(match[2]), int(match[1])).isoformat()
+        except ValueError:
+            return value
+    return value
