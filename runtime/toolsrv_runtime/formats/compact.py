@@ -46,7 +46,7 @@ OWN = 0.5
 UNFILLED = 0.15
 """Share of its prior that a function keeps when a required argument finds no value."""
 
-TIE = 0.06
+TIE = 0.09
 """What a function's prior gains for each parameter that the task speaks of."""
 
 MOST_TIES = 3

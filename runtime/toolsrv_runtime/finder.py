@@ -1,0 +1,55 @@
+"""The retriever as a solve uses it, and a task as a query."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Protocol
+
+from toolsrv_registry.api import Api
+
+_QUOTATION = re.compile(r"[\"“][^\"“”]{20,}[\"”]|(?<!\w)'[^']{20,}'(?!\w)")
+
+
+class Found(Protocol):
+    """One search hit."""
+
+    @property
+    def api(self) -> Api:
+        """What was found."""
+
+    @property
+    def score(self) -> float:
+        """How well it fits; higher is better."""
+
+
+class FoundList(Protocol):
+    """What a search gives."""
+
+    @property
+    def hits(self) -> Sequence[Found]:
+        """The hits, best first."""
+
+    @property
+    def nothing_fits(self) -> bool:
+        """Whether even the best hit is likely unrelated."""
+
+    @property
+    def nearest_categories(self) -> Sequence[str]:
+        """Where the closest APIs lie."""
+
+
+class Finder(Protocol):
+    """The retriever as a solve uses it."""
+
+    def search(self, text: str, limit: int = 5, *, category: str | None = None) -> FoundList:
+        """Return the APIs that fit ``text``, best first."""
+
+    def affinity(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
+        """Return how well each API fits ``text``, each in [0, 1]."""
+
+
+def query(task: str) -> str:
+    """Return a task as a query: a long quotation is data to work on and says nothing of needs."""
+    bare = _QUOTATION.sub(" ", task)
+    return bare if re.search(r"\w", bare) else task

@@ -1,0 +1,147 @@
+"""What a solve has done so far, and what can be told of it: evidence, tree, partial answer.
+
+Pure bookkeeping over the search tree; makes no calls and asks no model.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import platform
+from dataclasses import dataclass, field
+
+from toolsrv_catalogs.text import clean
+from toolsrv_runtime import outcome as out
+from toolsrv_runtime.calls.caller import CallResult
+from toolsrv_runtime.formats import facts
+from toolsrv_runtime.formats.base import Step
+from toolsrv_runtime.search.dfsdt import Findings, Observed
+from toolsrv_runtime.search.tree import Code, Node
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Steps and call results by the id of their tree node."""
+
+    findings: Findings = field(default_factory=Findings)
+    steps: dict[int, Step] = field(default_factory=dict)
+    results: dict[int, CallResult] = field(default_factory=dict)
+
+    def best(self) -> Node | None:
+        """Return the node whose path has most successful calls (the first of equals)."""
+        best, most = None, 0
+        for node in self.findings.tree.walk():
+            if node.id in self.results:
+                good = sum(self.steps[n.id].ok for n in node.calls())
+                if good > most:
+                    best, most = node, good
+        return best
+
+    def partial(self, node: Node | None) -> str:
+        """Return what the successful calls on the path to ``node`` said, as one text."""
+        steps = [self.steps[n.id] for n in node.calls()] if node else []
+        return "; ".join(
+            facts.sentence(facts.whole(step.response).items()) for step in steps if step.ok
+        )
+
+    def evidence(self, used: set[int]) -> list[out.Evidence]:
+        """Return the calls in tree order; one that was only repeated on a dead branch once."""
+        found = []
+        told: set[str] = set()
+        for node in self.findings.tree.walk():
+            result = self.results.get(node.id)
+            if result is not None and node.move is not None:
+                key = f"{result.api_id} {json.dumps(result.arguments, sort_keys=True)}"
+                if key in told and node.id not in used:
+                    continue
+                told.add(key)
+                found.append(
+                    out.Evidence(
+                        node=node.id,
+                        api_id=result.api_id,
+                        function=node.move.function,
+                        arguments=result.arguments,
+                        status=result.status,
+                        response=result.response,
+                        error=result.error,
+                        source=result.source,
+                        seconds=round(result.seconds, 4),
+                        used=node.id in used,
+                    )
+                )
+        return found
+
+    def nodes(self) -> list[out.TreeNode]:
+        """Return the tree for the outcome: one node per round, and the failed replies."""
+        nodes = [out.TreeNode(id=0, parent=-1, depth=0, kind="root")]
+        for node in self.findings.tree.walk():
+            if node.parent is None or (node.kind != "Action Input" and node.code is None):
+                continue
+            calls = node.calls()
+            above = [n for n in calls if n is not node]
+            result = self.results.get(node.id)
+            nodes.append(
+                out.TreeNode(
+                    id=node.id,
+                    parent=above[-1].id if above else 0,
+                    depth=len(above) + 1,
+                    kind=_kind(node),
+                    thought=(node.move.thought or "") if node.move else node.description,
+                    api_id=result.api_id if result else "",
+                    function=node.move.function if node.move else "",
+                    arguments=result.arguments if result else {},
+                    observation=node.observation,
+                    status=result.status if result else 0,
+                    pruned=node.pruned,
+                )
+            )
+        return nodes
+
+
+def finish(arguments: str) -> Observed:
+    """Return what a Finish call comes to (spec: formats 4.4): answer, give-up or a defect."""
+    try:
+        value = json.loads(arguments, strict=False)
+    except (ValueError, RecursionError):
+        return Observed(Code.BAD_FINISH, '{"error": "the arguments of Finish are not JSON"}')
+    kind = value.get("return_type") if isinstance(value, dict) else None
+    if kind == "give_up_and_restart":
+        return Observed(Code.GIVE_UP, '{"response": "gave up"}')
+    if kind == "give_answer" and isinstance(value.get("final_answer"), str):
+        return Observed(Code.ANSWER, '{"response": "answered"}')
+    return Observed(Code.BAD_FINISH, '{"error": "Finish needs return_type and final_answer"}')
+
+
+def final_answer(node: Node) -> str:
+    """Return the inner text of an answer node's Finish arguments."""
+    value = json.loads(node.description, strict=False)
+    return clean(str(value["final_answer"]), 20_000)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions that a run's result depends on."""
+    packages = ("toolsrv", "llama-cpp-python", "llguidance", "chromadb", "onnxruntime")
+    found = {"python": platform.python_version()}
+    for package in packages:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def code(result: CallResult) -> Code:
+    """Return what a call came to, in ToolBench's numbers."""
+    if result.ok:
+        return Code.OK
+    if result.status == 404:
+        return Code.NOT_FOUND
+    return Code.TIMEOUT if "no answer within" in result.error else Code.ERROR
+
+
+def _kind(node: Node) -> out.NodeKind:
+    if node.code == Code.ANSWER:
+        return "answer"
+    if node.code == Code.GIVE_UP:
+        return "give_up"
+    return "failed" if node.code == Code.FAILED else "call"

@@ -1,0 +1,364 @@
+"""One solve: carries out what the search asks for, counts the cost, reports every step.
+
+The search is pure and asks for moves and calls; the format and the caller answer. Ends with an
+honest outcome whatever happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from toolsrv_registry.api import Api
+from toolsrv_registry.functions import FunctionList
+from toolsrv_runtime import outcome as out
+from toolsrv_runtime.calls import arguments as args
+from toolsrv_runtime.calls.caller import Caller, CallResult
+from toolsrv_runtime.engine.base import Engine
+from toolsrv_runtime.errors import ArgumentError, ContextError, PolicyError
+from toolsrv_runtime.finder import Finder, query
+from toolsrv_runtime.formats.base import FINISH, Format, Interrupted, Meter, Move, Step, View
+from toolsrv_runtime.ledger import Ledger, code, final_answer, finish, versions
+from toolsrv_runtime.search.budget import Budget
+from toolsrv_runtime.search.chain import react
+from toolsrv_runtime.search.dfsdt import Act, Answer, Left, Observed, Rules, Think, Wish, dfsdt
+from toolsrv_runtime.search.tree import Code, Node
+from toolsrv_runtime.stop import Stop
+
+_T = TypeVar("_T")
+
+
+class SolveOptions(BaseModel):
+    """How to solve.
+
+    ``depth`` counts tree nodes, three per round (the paper uses 12); ``candidates`` None leaves
+    their number to the model's profile.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    strategy: Literal["dfsdt", "react"] = "dfsdt"
+    width: int = Field(default=2, ge=1, le=8)
+    depth: int = Field(default=24, ge=3, le=96)
+    candidates: int | None = Field(default=None, ge=1, le=9)
+    limits: out.Limits = out.Limits()
+    seed: int = 0
+    category: str | None = None
+
+
+class _CallsOverError(Exception):
+    """The budget of calls is used up."""
+
+
+class Run:
+    """One solve; made by ``Solver`` and used once."""
+
+    def __init__(
+        self,
+        task: str,
+        options: SolveOptions,
+        retriever: Finder,
+        engine: Engine,
+        form: Format,
+        caller: Caller,
+        on_event: Callable[[out.Event], None],
+        stop: Stop,
+        *,
+        offered: int,
+    ) -> None:
+        self._task = task
+        self._options = options
+        self._offered = offered
+        self._fits = True
+        self._near = ""
+        self._retriever = retriever
+        self._engine = engine
+        self._format = form
+        self._caller = caller
+        self._on_event = on_event
+        self._outer = stop
+        self._budget = Budget(options.limits, time.monotonic())
+        self._stop = Stop(parent=stop, deadline=self._budget.deadline)
+        self._meter = Meter()
+        self._ledger = Ledger()
+        self._functions = FunctionList([])
+        self._known: dict[str, CallResult] = {}
+
+    async def run(self) -> out.Outcome:
+        """Find candidates, search, conclude.
+
+        Raises:
+            NotFoundError: the category is unknown.
+        """
+        found = await self._off_loop(
+            lambda: self._retriever.search(
+                query(self._task), self._offered, category=self._options.category
+            )
+        )
+        self._functions = FunctionList([hit.api for hit in found.hits])
+        self._on_event(
+            out.CandidatesEvent(
+                seconds=self._seconds(),
+                api_ids=tuple(hit.api.id for hit in found.hits),
+                scores=tuple(round(float(hit.score), 4) for hit in found.hits),
+            )
+        )
+        self._fits = not found.nothing_fits
+        self._near = ", ".join(found.nearest_categories[:3])
+        if not found.hits:
+            self._fits = False
+            return self._conclude("")
+        reason = await self._search()
+        return self._conclude(reason)
+
+    async def _search(self) -> str:
+        """Drive the search; return why it was ended from outside, or ""."""
+        options = self._options
+        rules = Rules(width=options.width, depth=options.depth, retry_root=True)
+        search = (
+            dfsdt(self._ledger.findings, rules)
+            if options.strategy == "dfsdt"
+            else react(self._ledger.findings, rules)
+        )
+        answer: Answer = None
+        try:
+            while True:
+                if reason := self._ended():
+                    return reason
+                try:
+                    wish = search.send(answer)
+                except StopIteration:
+                    return ""
+                answer = await self._grant(wish)
+        except Interrupted:
+            return self._ended() or "stopped"
+        except _CallsOverError as error:
+            return str(error)
+        finally:
+            search.close()
+
+    async def _grant(self, wish: Wish) -> Answer:
+        match wish:
+            case Think(node):
+                return await self._think(node)
+            case Act(node):
+                return await self._act(node)
+            case Left(node, to, reason):
+                self._on_event(
+                    out.BacktrackEvent(
+                        seconds=self._seconds(), node=node.id, to=to.id, reason=reason
+                    )
+                )
+                return None
+
+    async def _think(self, node: Node) -> Move | str:
+        view = View(
+            self._task,
+            tuple(self._functions),
+            tuple(self._ledger.steps[n.id] for n in node.calls() if n.id in self._ledger.steps),
+            tuple(self._ledger.steps[n.id] for n in node.tried() if n.id in self._ledger.steps),
+            tuple(step for step in self._ledger.steps.values() if not step.ok),
+            fits=self._fits,
+            seed=self._options.seed,
+        )
+        limit = self._budget.tokens_left
+        before = self._meter.generated
+
+        def propose() -> Move | str:
+            try:
+                return self._format.propose(
+                    view, max_tokens=limit, stop=self._stop, meter=self._meter
+                )
+            except ContextError as error:
+                return error.message
+
+        try:
+            move = await self._off_loop(propose)
+        finally:
+            self._budget.tokens += self._meter.generated - before
+        self._on_event(
+            out.BudgetEvent(
+                seconds=self._seconds(), usage=self._usage(), limits=self._options.limits
+            )
+        )
+        return move
+
+    async def _act(self, node: Node) -> Observed:
+        move = node.move
+        if not isinstance(move, Move):
+            raise TypeError(f"not a move of ours: {move!r}")
+        rounds = len(node.calls())
+        above = node.calls()[-2].id if rounds > 1 else 0
+        self._on_event(
+            out.ThoughtEvent(
+                seconds=self._seconds(),
+                node=node.id,
+                parent=above,
+                depth=rounds,
+                text=move.thought or "",
+            )
+        )
+        if move.function == FINISH:
+            seen = finish(move.arguments)
+            self._ledger.steps[node.id] = Step(move, seen.text, seen.code == Code.ANSWER)
+            return seen
+        return await self._call(node, move, rounds)
+
+    async def _call(self, node: Node, move: Move, depth: int) -> Observed:
+        api = self._functions.lookup(move.function)
+        if api is None:
+            text = self._format.observation(
+                None, f"there is no function {move.function!r}; choose one of the list"
+            )
+            self._ledger.steps[node.id] = Step(move, text, ok=False)
+            return Observed(Code.UNKNOWN_FUNCTION, text)
+        if over := self._budget.calls_ended():
+            raise _CallsOverError(over)
+        try:
+            arguments = args.parse(move.arguments)
+            shown = args.bind(api, arguments)
+        except ArgumentError as error:
+            shown, problem = {"arguments": move.arguments}, f"{error.message} ({error.hint})"
+            result = self._refused(api, shown, problem)
+        else:
+            self._tell_call(node, move, api, shown, depth)
+            result = await self._result(api, arguments)
+        text = self._format.observation(result.response, result.error)
+        self._ledger.results[node.id] = result
+        self._ledger.steps[node.id] = Step(move, text, result.ok, result.response)
+        self._on_event(
+            out.ObservationEvent(
+                seconds=self._seconds(),
+                node=node.id,
+                depth=depth,
+                status=result.status,
+                text=text,
+                source=result.source,
+            )
+        )
+        return Observed(code(result), text)
+
+    def _tell_call(
+        self, node: Node, move: Move, api: Api, arguments: dict[str, Any], depth: int
+    ) -> None:
+        self._on_event(
+            out.CallEvent(
+                seconds=self._seconds(),
+                node=node.id,
+                depth=depth,
+                api_id=api.id,
+                function=move.function,
+                arguments=arguments,
+            )
+        )
+
+    async def _result(self, api: Api, arguments: dict[str, Any]) -> CallResult:
+        """Call, or repeat what the same call gave before in this solve."""
+        key = json.dumps([api.id, arguments], sort_keys=True)
+        if key in self._known:
+            return self._known[key]
+        self._budget.calls += 1
+        try:
+            result = await self._until_stopped(self._caller.call(api, arguments))
+        except PolicyError as error:
+            result = self._refused(api, arguments, f"{error.message} ({error.hint})")
+        self._known[key] = result
+        return result
+
+    async def _until_stopped(self, work: Coroutine[Any, Any, _T]) -> _T:
+        """Await a call, but no longer than Stop and the budget allow."""
+        task = asyncio.ensure_future(work)
+        try:
+            while not task.done():
+                await asyncio.wait({task}, timeout=0.1)
+                if not task.done() and self._stop.is_set():
+                    raise Interrupted
+            return task.result()
+        finally:
+            task.cancel()
+
+    async def _off_loop(self, work: Callable[[], _T]) -> _T:
+        """Run blocking work in a thread; if we are cancelled, stop it and wait for its end."""
+        future = asyncio.get_running_loop().run_in_executor(None, work)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            self._stop.set()
+            await asyncio.wait({future})
+            future.exception()
+            raise
+
+    @staticmethod
+    def _refused(api: Api, arguments: dict[str, Any], problem: str) -> CallResult:
+        return CallResult(
+            api_id=api.id,
+            arguments=arguments,
+            url=api.url,
+            status=0,
+            response=None,
+            error=problem,
+            source="offline",
+            seconds=0.0,
+        )
+
+    def _ended(self) -> str:
+        if self._outer.is_set():
+            return "stopped by the user"
+        return self._budget.ended(time.monotonic())
+
+    def _seconds(self) -> float:
+        return round(time.monotonic() - self._budget.started, 4)
+
+    def _usage(self) -> out.Usage:
+        meter = self._meter
+        return out.Usage(
+            seconds=self._seconds(),
+            calls=self._budget.calls,
+            model_calls=meter.replies,
+            prompt_tokens=meter.prompt_tokens,
+            evaluated_tokens=meter.evaluated,
+            generated_tokens=meter.generated,
+            forced_tokens=meter.forced,
+        )
+
+    def _conclude(self, reason: str) -> out.Outcome:
+        found = self._ledger.findings
+        if found.answers:
+            node = found.answers[0]
+            return self._outcome("answered", "the model finished", node, final_answer(node))
+        best = self._ledger.best()
+        partial = self._ledger.partial(best)
+        if reason:
+            status: out.Status = "cancelled" if self._outer.is_set() else "partial"
+            return self._outcome(status, reason, best, partial)
+        why = "the model gave up" if found.give_ups else "nothing that was tried led to an answer"
+        if not self._ledger.results and not self._fits:
+            why = "no API in the catalog fits this task"
+            why += f"; the nearest categories are {self._near}" if self._near else ""
+        return self._outcome("gave_up", why, best, partial)
+
+    def _outcome(
+        self, status: out.Status, reason: str, node: Node | None = None, answer: str = ""
+    ) -> out.Outcome:
+        used = {n.id for n in node.calls()} if node else set()
+        return out.Outcome(
+            task=self._task,
+            status=status,
+            answer=answer,
+            reason=reason,
+            evidence=tuple(self._ledger.evidence(used)),
+            candidates=tuple(f.api.id for f in self._functions),
+            tree=tuple(self._ledger.nodes()),
+            usage=self._usage(),
+            limits=self._options.limits,
+            strategy=self._options.strategy,
+            model=self._engine.name,
+            format=self._format.name,
+            seed=self._options.seed,
+            versions=versions(),
+        )
