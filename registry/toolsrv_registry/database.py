@@ -177,6 +177,8 @@ def _explained(path: Path, error: sqlite3.DatabaseError) -> ToolsrvError:
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return DataError(
             f"{path} is damaged: {error}",
-            hint="move it away and import the catalogs again; the index is rebuilt by itself",
+            hint="remove it and repeat: the catalog and the index are made anew",
         )
-    return DataError(f"{path}: {error}", hint="run `toolsrv doctor`")
+    return DataError(
+        f"{path}: {error}", hint="remove it and repeat: the catalog and the index are made anew"
+    )

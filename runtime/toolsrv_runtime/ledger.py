@@ -37,6 +37,11 @@ class Ledger:
                     best, most = node, good
         return best
 
+    def failure(self) -> str:
+        """Return why the model's first failed reply failed ("" when none did)."""
+        nodes = self.findings.tree.walk()
+        return next((node.description for node in nodes if node.code == Code.FAILED), "")
+
     def partial(self, node: Node | None) -> str:
         """Return what the successful calls on the path to ``node`` said, as one text."""
         steps = [self.steps[n.id] for n in node.calls()] if node else []
@@ -66,7 +71,7 @@ class Ledger:
                         error=result.error,
                         source=result.source,
                         seconds=round(result.seconds, 4),
-                        used=node.id in used,
+                        used=node.id in used and result.ok,
                     )
                 )
         return found

@@ -7,7 +7,6 @@ says is what the engine sees.
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
 from pathlib import Path
 from typing import Any
@@ -61,7 +60,7 @@ def inspect_model(path: Path | None = None) -> ModelInfo:
 
     from toolsrv_runtime.engine.llama import open_model  # noqa: PLC0415 - heavy
 
-    model = open_model(path)
+    model = open_model(path)  # the whole file, so that a damaged one is found now
     try:
         metadata = _metadata(llama_cpp, model)
         vocab = llama_cpp.llama_model_get_vocab(model)
@@ -116,12 +115,6 @@ def _threads(path: Path) -> int:
     """
     small = path.stat().st_size < SMALL_MODEL_BYTES
     return 1 if small else max(1, len(os.sched_getaffinity(0)))
-
-
-def digest(path: Path) -> str:
-    """Return the file's SHA-256 in hex; reads all of it."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _check_header(path: Path) -> None:

@@ -114,7 +114,7 @@ class ObservationEvent(_Frozen):
 
 
 class BacktrackEvent(_Frozen):
-    """The search left a branch and goes on below ``to`` with its ``child``-th child."""
+    """The search left a branch and goes on with another child of ``to``."""
 
     kind: Literal["backtrack"] = "backtrack"
     seconds: float
@@ -141,7 +141,7 @@ Event = Annotated[
 class TreeNode(_Frozen):
     """One node of the search tree. The root has ``parent`` -1.
 
-    ``order`` is the visit number; ``pruned`` says that the search turned back here.
+    ``pruned`` says that the search turned back here.
     """
 
     id: int

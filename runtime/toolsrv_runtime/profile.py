@@ -64,7 +64,7 @@ def choose(
             "format": "the vocabulary has the compact format's own tokens (' use #1' …)",
             "context": f"the model was trained for {trained_context} tokens",
             "rope": "no scaling: the context is the trained one",
-            "grounded": "small model: arguments and answers are limited to what it was given",
+            "grounded": "small model: arguments are spans of the task, facts of responses or listed values",
         }
     why_chat = (
         "the file carries a chat template"

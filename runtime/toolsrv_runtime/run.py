@@ -175,7 +175,7 @@ class Run:
                     view, max_tokens=limit, stop=self._stop, meter=self._meter
                 )
             except ContextError as error:
-                return error.message
+                return f"{error.message} ({error.hint})"
 
         try:
             move = await self._off_loop(propose)
@@ -330,6 +330,10 @@ class Run:
         found = self._ledger.findings
         if found.answers:
             node = found.answers[0]
+            missing = node.move.missing if isinstance(node.move, Move) else ()
+            if missing:
+                reason = "nothing was found for: " + "; ".join(missing)
+                return self._outcome("partial", reason, node, final_answer(node))
             return self._outcome("answered", "the model finished", node, final_answer(node))
         best = self._ledger.best()
         partial = self._ledger.partial(best)
@@ -337,7 +341,10 @@ class Run:
             status: out.Status = "cancelled" if self._outer.is_set() else "partial"
             return self._outcome(status, reason, best, partial)
         why = "the model gave up" if found.give_ups else "nothing that was tried led to an answer"
-        if not self._ledger.results and not self._fits:
+        failure = self._ledger.failure()
+        if failure and not self._ledger.results:
+            why = failure
+        elif not self._ledger.results and not self._fits:
             why = "no API in the catalog fits this task"
             why += f"; the nearest categories are {self._near}" if self._near else ""
         return self._outcome("gave_up", why, best, partial)

@@ -14,14 +14,12 @@ from toolsrv_runtime.calls.caller import Caller
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.finder import Finder
 from toolsrv_runtime.formats.base import Format, Prior
+from toolsrv_runtime.limits import TASK_LIMIT
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.run import Run, SolveOptions
 from toolsrv_runtime.stop import Stop
 
 __all__ = ["TASK_LIMIT", "Finder", "SolveOptions", "Solver", "build_format"]
-
-TASK_LIMIT = 20_000
-"""Characters of a task; a longer one is refused with a clear line rather than cut."""
 
 
 def build_format(engine: Engine, profile: Profile, *, prior: Prior | None) -> Format:

@@ -13,9 +13,7 @@ from typing import Any
 
 from toolsrv_catalogs.text import clean
 from toolsrv_registry.errors import UsageError
-
-TASK_LIMIT = 20_000
-"""Characters a task may have: about 5,000 tokens, more than any of the models' context is for."""
+from toolsrv_runtime.limits import TASK_LIMIT
 
 _ESCAPES = re.compile(
     "\x1b\\[[0-?]*[ -/]*[@-~]"  # CSI: colours, cursor movement

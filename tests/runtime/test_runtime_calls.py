@@ -234,3 +234,15 @@ def test_an_offline_api_is_called_like_a_remote_one(apis: dict[str, Api]) -> Non
     got = asyncio.run(run())
     assert got.response == {"country": "Peru", "capital": "Lima"}
     assert (got.status, got.source) == (200, "offline")
+
+
+@pytest.mark.parametrize("city", [".", "..", " ", "\ud800"])
+def test_a_value_that_names_another_place_is_refused(city: str) -> None:
+    target = api("/v1/{city}/now", required=(Parameter(name="city"),))
+    with pytest.raises(ArgumentError):
+        call(target, echo, {"city": city})
+
+
+def test_an_endless_integer_is_refused() -> None:
+    with pytest.raises(ArgumentError):
+        args.parse('{"a": ' + "1" * 5_000 + "}")

@@ -160,9 +160,8 @@ def test_a_reference_to_a_result_offers_the_observed_fact() -> None:
 
 @given(st.text(max_size=300), st.sampled_from(["city", "amount", "date", "text", "url", "from"]))
 def test_candidates_are_never_invented(text: str, name: str) -> None:
-    given_text = facts.plain(text)
     for value in candidates(Parameter(name=name), text):
-        assert value in given_text
+        assert value in text
 
 
 # ---------------------------------------------------------------- compact

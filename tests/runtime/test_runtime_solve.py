@@ -20,6 +20,7 @@ from toolsrv_registry.registry import Registry
 from toolsrv_runtime.calls.caller import Caller, default_caller
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.engine.scripted import ScriptedEngine
+from toolsrv_runtime.errors import ContextError
 from toolsrv_runtime.outcome import Event, Limits, Outcome
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.solve import TASK_LIMIT, Finder, SolveOptions, Solver
@@ -315,3 +316,45 @@ def test_an_outcome_survives_json(retriever: Finder) -> None:
     assert Outcome.model_validate_json(outcome.model_dump_json()) == outcome
     assert Path(outcome.model).name == "scripted"
     assert set(outcome.versions) >= {"python", "llama-cpp-python", "chromadb"}
+
+
+def test_exact_and_long_data_reaches_the_call_unchanged(
+    retriever: Finder, loaded: tuple[Engine, Profile]
+) -> None:
+    for text in ("C:\\temp", "a  b\tc", "x7" * 700):
+        task = f'What is the SHA-256 hash of "{text}"?'
+        outcome = run(task, retriever, loaded[0], profile=loaded[1])
+        assert outcome.status == "answered"
+        assert outcome.evidence[0].arguments["text"] == text
+
+
+def test_what_could_not_be_served_makes_the_answer_partial(
+    retriever: Finder, loaded: tuple[Engine, Profile]
+) -> None:
+    outcome = run(
+        "What is the capital of Japan, and who won the world cup in 1998?",
+        retriever,
+        loaded[0],
+        profile=loaded[1],
+    )
+    assert outcome.status == "partial"
+    assert "Tokyo" in outcome.answer
+    assert "who won the world cup" in outcome.reason
+
+
+def test_a_task_that_does_not_fit_the_model_is_told_as_that(retriever: Finder) -> None:
+    class Narrow(ScriptedEngine):
+        def generate(self, *_: Any, **__: Any) -> Any:
+            raise ContextError(
+                "the prompt has 9 tokens and the model's context 8", hint="shorten it"
+            )
+
+    outcome = run("capital of Peru", retriever, Narrow([]))
+    assert outcome.status == "gave_up"
+    assert "context 8" in outcome.reason
+
+
+def test_a_failed_call_is_no_evidence_for_an_answer(retriever: Finder) -> None:
+    script = [call("Atlantis"), call("Peru"), answer("Lima")]
+    outcome = run("capital of Peru", retriever, ScriptedEngine(script))
+    assert [(e.status, e.used) for e in outcome.evidence] == [(404, False), (200, True)]

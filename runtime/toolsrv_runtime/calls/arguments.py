@@ -18,6 +18,7 @@ from toolsrv_runtime.errors import ArgumentError
 VALUE_LIMIT = 20_000
 """Characters of one argument value; beyond it a call is refused, not cut."""
 
+_KINDS = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
 
@@ -32,15 +33,18 @@ def parse(text: str) -> dict[str, Any]:
         return {}
     try:
         value = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        where = f" at character {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
+    except (ValueError, RecursionError) as error:  # ValueError also for endless integers
+        why = "too deep or too long"
+        if isinstance(error, json.JSONDecodeError):
+            why = f"{error.msg} at character {error.pos + 1}"
         raise ArgumentError(
-            f"the arguments are not JSON{where}: {text[:80]!r}",
+            f"the arguments are not JSON: {why}",
             hint='write an object, for example \'{"city": "Oslo"}\'',
         ) from None
     if not isinstance(value, dict):
+        kind = _KINDS.get(type(value), "a number")
         raise ArgumentError(
-            f"the arguments must be a JSON object, not {type(value).__name__}",
+            f"the arguments are {kind}, not a JSON object",
             hint='write an object, for example \'{"city": "Oslo"}\'',
         )
     return value
@@ -88,6 +92,8 @@ def _wanted(api: Api) -> str:
 def _convert(api: Api, parameter: Parameter, value: Any) -> Any:
     if isinstance(value, str) and len(value) > VALUE_LIMIT:
         raise _wrong(api, parameter, value, f"at most {VALUE_LIMIT} characters")
+    if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
+        raise _wrong(api, parameter, value, "valid Unicode text")
     kind = parameter.type.upper()
     if kind == "NUMBER":
         return _number(api, parameter, value)

@@ -13,7 +13,7 @@ from toolsrv_registry.api import Api
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls import http
 from toolsrv_runtime.calls.policy import Policy
-from toolsrv_runtime.errors import PolicyError
+from toolsrv_runtime.errors import ArgumentError, PolicyError
 from toolsrv_runtime.outcome import Source
 
 
@@ -72,7 +72,11 @@ class Caller:
         bound = args.bind(api, arguments)
         try:
             url, body = http.build(api.method, api.url, bound)
-        except (httpx.InvalidURL, ValueError) as error:
+        except ValueError as error:
+            raise ArgumentError(
+                f"{api.id}: {error}", hint="give a value with letters or digits in it"
+            ) from None
+        except httpx.InvalidURL as error:
             raise PolicyError(
                 f"{api.id} has no usable address ({error})", hint="choose another API"
             ) from None

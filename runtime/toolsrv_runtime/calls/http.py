@@ -18,7 +18,7 @@ import httpx
 from toolsrv_catalogs.text import clean
 
 BODY_LIMIT = 1_000_000
-"""Bytes of a response body that are read; the rest is left unread and the text says so."""
+"""Bytes of a response body that are read; the rest is left unread."""
 
 _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")
 
@@ -35,12 +35,19 @@ class Exchange:
 def build(
     method: str, template: str, arguments: Mapping[str, Any]
 ) -> tuple[httpx.URL, dict[str, Any]]:
-    """Return the URL with its ``{placeholders}`` filled (quoted whole) and what is left over."""
+    """Return the URL with its ``{placeholders}`` filled (quoted whole) and what is left over.
+
+    Raises:
+        ValueError: a value cannot stand in a path, or the result is no URL.
+    """
     used: set[str] = set()
 
     def fill(match: re.Match[str]) -> str:
         used.add(match[1])
-        return quote(spell(arguments.get(match[1], "")), safe="")
+        value = spell(arguments.get(match[1], ""))
+        if value.strip() in {"", ".", ".."}:  # would name another place than the API's
+            raise ValueError(f"{value!r} cannot stand in the path")
+        return quote(value, safe="")
 
     url = httpx.URL(_PLACEHOLDER.sub(fill, template))
     rest = {name: value for name, value in arguments.items() if name not in used}

@@ -18,7 +18,8 @@ class Piece:
     """A part of a prompt.
 
     ``special`` text comes from a format and may spell control tokens; other text is data (task,
-    observation, catalog) whose control tokens stay plain characters. ``tokens`` are known for
+    observation, catalog) whose control tokens stay plain characters. (Words that a vocabulary
+    defines for a format, like `` use #1``, are read as such everywhere; they control nothing.) ``tokens`` are known for
     text that the engine wrote itself, so that the next prompt repeats them exactly.
     """
 

@@ -58,10 +58,6 @@ class SequenceCache:
     def __len__(self) -> int:
         return len(self._residents)
 
-    def clear(self) -> None:
-        """Forget everything (the engine has cleared its memory)."""
-        self._residents.clear()
-
     def plan(self, tokens: Sequence[int], *, reserve: int) -> Plan:
         """Choose source and target for ``tokens``, leaving room for ``reserve`` more.
 
@@ -70,7 +66,7 @@ class SequenceCache:
         best, keep = None, 0
         for resident in self._residents.values():
             shared = min(common_prefix(resident.tokens, tokens), len(tokens) - 1)
-            if shared > keep or (best is None and shared > 0):
+            if shared > keep:
                 best, keep = resident, shared
         need = len(tokens) - keep + reserve
         extend = best is not None and keep >= len(best.tokens) - 1

@@ -42,7 +42,7 @@ def _quiet(level: int, text: bytes, data: Any) -> None:
     """Drop llama.cpp's log: errors reach us as return codes."""
 
 
-def open_model(path: Path, *, vocabulary_only: bool = False) -> Any:
+def open_model(path: Path) -> Any:
     """Return llama.cpp's handle of a GGUF file; free it with ``llama_model_free``.
 
     Raises:
@@ -52,7 +52,6 @@ def open_model(path: Path, *, vocabulary_only: bool = False) -> Any:
     llama_cpp.llama_backend_init()
     params = llama_cpp.llama_model_default_params()
     params.use_extra_bufts = not _has_amx()
-    params.vocab_only = vocabulary_only
     model = llama_cpp.llama_model_load_from_file(str(path).encode(), params)
     if not model:
         raise ModelError(

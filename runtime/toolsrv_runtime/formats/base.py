@@ -25,7 +25,8 @@ Prior = Callable[[str, Sequence[Api]], Sequence[float]]
 class Move:
     """A model's reply. ``arguments`` is the JSON text; ``pieces`` is how it stands in a prompt.
 
-    ``about`` is the part of the task that the reply serves, where the format knows it.
+    ``about`` is the part of the task that the reply serves, where the format knows it;
+    ``missing`` the parts that an answer leaves open.
     """
 
     thought: str | None
@@ -33,6 +34,7 @@ class Move:
     arguments: str
     pieces: Prompt = ()
     about: str = ""
+    missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolsrv_catalogs.text import clean
-from toolsrv_registry.api import Parameter
 from toolsrv_registry.functions import Function
 from toolsrv_runtime.engine.base import Engine, Piece, Prompt
 from toolsrv_runtime.formats import facts, grounding, spans
@@ -43,8 +42,8 @@ ASKED = 0.10
 OWN = 0.5
 """Share of the prior that comes from the need itself; the rest from what leads up to it."""
 
-UNFILLED = 0.15
-"""Share of its prior that a function keeps when a required argument finds no value."""
+SERVES = 0.3
+"""Prior, ties included, below which a function does not serve a need, whatever the others do."""
 
 TIE = 0.09
 """What a function's prior gains for each parameter that the task speaks of."""
@@ -61,6 +60,10 @@ NEAR = 0.6
 RETRIES = 2
 """How often a failed part is tried again on one branch before the branch gives up."""
 
+SHOWN_LIMIT = 1_000
+"""Characters of a task or a part that stand in the prompt; values are taken from all of it."""
+
+_LONG_QUOTE = re.compile(r"([\"'])([^\"']{60})[^\"']+\1")
 _DESCRIPTION_WORDS = 10
 _THOUGHT = "\nAssistant:\nThought: "
 _DONE = "all done. answer"
@@ -136,22 +139,25 @@ class CompactFormat:
             tries = sum(_part(step) == failed for step in view.path)
             move = self._serve(turn(), failed, scene) if tries <= RETRIES else None
             return move or _quit(scene)
-        for part in self._needs(scene):
+        needs, missing = self._needs(scene)
+        for part in needs:
             if _told(scene.parts[part], scene):
                 continue
             move = self._serve(turn(), part, scene)
             if move is None:
-                return _quit(scene)
-            if not _repeats(move, view.path):
+                if any(_part(step) == part for step in scene.attempts):
+                    return _quit(scene)
+                missing.append(part)
+            elif not _repeats(move, view.path):
                 return move
         if any(step.ok for step in view.path) and not _was_tried(view, _DONE):
-            return self._finish(turn(), view)
+            return self._finish(turn(), view, missing)
         return _quit(scene)
 
     def _scene(self, view: View) -> _Scene:
         offers = (_Offer(i, f) for i, f in enumerate(view.functions[:MAX_FUNCTIONS], start=1))
         seen = [fact for s in reversed(view.path) if s.ok for fact in self._facts(s.response)]
-        task = " ".join(clean(view.task, 20_000).split())
+        task = clean(view.task, 20_000)
         parts = {part.text: part for part in split(task)} or {task: Part(task, task, asks=True)}
         return _Scene(
             task,
@@ -165,8 +171,8 @@ class CompactFormat:
     def _facts(self, response: Any) -> list[facts.Fact]:
         return facts.facts(response, limit=self._profile.observation_limit)
 
-    def _needs(self, scene: _Scene) -> list[str]:
-        """Return the parts of the task that are still to be served, in order.
+    def _needs(self, scene: _Scene) -> tuple[list[str], list[str]]:
+        """Return the parts of the task that are still to be served, and those nothing fits.
 
         What is asked for in words is a need, and so is what continues such a wish and fits
         another function; the best fitting part always is, so that a task in unusual words is
@@ -176,21 +182,26 @@ class CompactFormat:
         fits = [self._fit(part, scene) for part in parts]
         asked = any(part.asks for part in parts)
         needs: list[str] = []
+        missing: list[str] = []
         before = -1
         for part, fit in zip(parts, fits, strict=True):
             best = max(range(len(fit)), key=fit.__getitem__)
             if part.asks or not asked:
                 wanted = fit[best] >= (ASKED if part.asks else NEED)
             else:
-                wanted = part.goes_on and bool(needs) and fit[best] >= NEED and best != before
+                other = best != before or part.text[:1].isdigit()
+                wanted = part.goes_on and bool(needs) and fit[best] >= NEED and other
             if wanted:
                 needs.append(part.text)
                 before = best
+            elif part.asks and not part.is_polite:
+                missing.append(part.text)
         if not needs and parts:
             top = max(range(len(parts)), key=lambda index: max(fits[index]))
             needs = [parts[top].text]
+            missing = [text for text in missing if text not in needs]
         done = {_part(step) for step in scene.path if step.ok}
-        return [need for need in needs if need not in done]
+        return [need for need in needs if need not in done], missing
 
     def _tied(self, scene: _Scene) -> bool:
         """Whether the task's values tie it to a function although its words do not."""
@@ -216,7 +227,8 @@ class CompactFormat:
         last = scene.path[-1] if scene.path else None
         again = last is not None and not last.ok and _part(last) == part
         prefix = f"#{_number(last, scene.offers)} failed. " if last and again else ""
-        turn.force(f"{prefix}{part[:1].lower()}{part[1:]}")
+        turn.force(prefix)
+        turn.force(_shown(f"{part[:1].lower()}{part[1:]}"), data=True)
         offer = self._choose(turn, part, scene)
         if offer is None:
             return None
@@ -233,19 +245,15 @@ class CompactFormat:
         sources = scene.sources(part)
         filled = [grounding.fills(offer.function.api, sources) for offer in offers]
         fit = [
-            own * (1.0 if full else UNFILLED)
-            + TIE * min(grounding.ties(offer.function.api, sources), MOST_TIES)
-            for own, full, offer in zip(
-                self._fit(scene.parts[part], scene), filled, offers, strict=True
-            )
+            own + TIE * min(grounding.ties(offer.function.api, sources), MOST_TIES)
+            for own, offer in zip(self._fit(scene.parts[part], scene), offers, strict=True)
         ]
-        least = NEAR * max(fit) if any(_part(s) == part for s in scene.attempts) else 0.0
+        tried = any(_part(step) == part for step in scene.attempts)
+        least = max(SERVES, NEAR * max(fit) if tried else 0.0)
         open_ = [
             (offer, prior)
             for offer, prior, full in zip(offers, fit, filled, strict=True)
-            if prior >= least
-            and (full or not any(filled))
-            and self._is_open(offer.function, part, scene)
+            if full and prior >= least and self._is_open(offer.function, part, scene)
         ]
         if not open_:
             return None
@@ -287,12 +295,14 @@ class CompactFormat:
             if spent:  # another try differs in the first argument that can
                 fresh = [value for value in options if value not in _used(spent, key)]
                 options, spent = (fresh, []) if fresh else (options, spent)
+            if not options:
+                return None
             turn.force((", " if written else "") + f'"{key}": "')
-            written[key] = turn.write(_value_grammar(parameter, options, scene.task))[:-1]
+            written[key] = _written(turn, options)
         turn.force("}")
         return None if spent else json.dumps(written, ensure_ascii=False)
 
-    def _finish(self, turn: Turn, view: View) -> Move:
+    def _finish(self, turn: Turn, view: View, missing: Sequence[str]) -> Move:
         """Let the model choose what the answer says of each response; tell it in full."""
         turn.force(f"{_DONE}\nAction: {FINISH}\nAction Input: ")
         steps = [step for step in view.path if step.ok and self._facts(step.response)]
@@ -308,7 +318,8 @@ class CompactFormat:
             full = facts.whole(step.response)
             sentences.append(facts.sentence((name, full[name]) for name in chosen))
         answer = {"return_type": "give_answer", "final_answer": "; ".join(sentences)}
-        return Move(_DONE, FINISH, json.dumps(answer, ensure_ascii=False), turn.pieces())
+        arguments = json.dumps(answer, ensure_ascii=False)
+        return Move(_DONE, FINISH, arguments, turn.pieces(), missing=tuple(missing))
 
 
 def _told(part: Part, scene: _Scene) -> bool:
@@ -325,12 +336,23 @@ def _told(part: Part, scene: _Scene) -> bool:
 def _head(scene: _Scene) -> Prompt:
     listing = "".join(_line(offer) for offer in scene.offers)
     head = [Piece("System:\n", special=True), Piece(listing)]
-    head += [Piece("User: ", special=True), Piece(scene.task), Piece(_THOUGHT, special=True)]
+    head += [
+        Piece("User: ", special=True),
+        Piece(_shown(scene.task)),
+        Piece(_THOUGHT, special=True),
+    ]
     for step in scene.path:
         head += step.move.pieces
         head += [Piece("\nFunction: ", special=True), Piece(step.observation)]
         head.append(Piece(_THOUGHT, special=True))
     return tuple(head)
+
+
+def _shown(text: str) -> str:
+    """Return text as it stands in the prompt: on one line, long quotations and texts shortened."""
+    short = _LONG_QUOTE.sub(lambda match: f"{match[1]}{match[2]}...{match[1]}", text)
+    words = " ".join(short.split())
+    return words if len(words) <= SHOWN_LIMIT else f"{words[:SHOWN_LIMIT]}..."
 
 
 def _line(offer: _Offer) -> str:
@@ -379,21 +401,16 @@ def _used(spent: Sequence[Mapping[str, Any]], key: str) -> set[str]:
     return {str(arguments[key]) for arguments in spent if key in arguments}
 
 
-def _value_grammar(parameter: Parameter, options: Sequence[str], task: str) -> str:
-    """Return the grammar of one value and its closing quote.
+def _written(turn: Turn, options: Sequence[str]) -> str:
+    """Let the model choose one of the values and return it whole.
 
-    Where nothing could be found the default stands in, else any run of the task's words.
+    What it reads and writes is a short plain form: exact text, however long, reaches the call.
     """
-    if options:
-        value = grounding.choice(options)
-    elif str(parameter.default or ""):
-        value = grounding.literal(facts.plain(str(parameter.default)))
-    elif parameter.type.upper() == "NUMBER":
-        value = "/[0-9]{1,6}/"
-    else:
-        words = json.dumps({"substring_words": task[: grounding.TEXT_LIMIT]}, ensure_ascii=False)
-        return f'start: VALUE "\\""\nVALUE: SPAN & /[^ ](.*[^ ])?/\nSPAN: %regex {words}\n'
-    return f'start: value "\\""\nvalue: {value}\n'
+    forms: dict[str, str] = {}
+    for option in options:
+        forms.setdefault(facts.plain(option)[: facts.VALUE_LIMIT].strip(), option)
+    said = turn.write(f'start: value "\\""\nvalue: {grounding.choice(tuple(forms))}\n')
+    return forms[said[:-1]]
 
 
 def _chosen(said: str, groups: Sequence[Sequence[facts.Fact]]) -> list[list[str]]:

@@ -17,7 +17,7 @@ from toolsrv_runtime.formats import cues, patterns, spans
 from toolsrv_runtime.formats.facts import Fact, plain, words
 
 CANDIDATE_LIMIT = 24
-TEXT_LIMIT = 2_000
+TEXT_LIMIT = 20_000
 """Characters of a source that candidates are taken from."""
 
 _AFTER_COLON = re.compile(r":\s+(.{2,400})$")
@@ -78,7 +78,7 @@ def candidates(
         return ["true", "false"]
     kind = patterns.kind(parameter, api)
     for tier in _ordered(parameter, api, sources, kind):
-        fresh = [v for v in dict.fromkeys(map(plain, tier)) if v and v not in taken]
+        fresh = [v for v in dict.fromkeys(tier) if plain(v) and v not in taken]
         fresh = [v for v in fresh if v.lower() not in _NOTHING]
         mine = [v for v in fresh if not _anothers(parameter, others, v, sources.task)]
         if kind in patterns.LOOSE:
@@ -116,7 +116,7 @@ def ties(api: Api, sources: Sources) -> int:
             texts = (sources.part, sources.context)
             count += any(cues.mentions(t, v) for v in parameter.enum for t in texts)
             continue
-        near = [v for tier in _tiers(parameter, api, sources)[:2] for v in map(plain, tier)]
+        near = [v for tier in _tiers(parameter, api, sources)[:2] for v in tier]
         typed = kind not in patterns.LOOSE and kind != "number"
         count += bool(near) and (
             typed or any(cues.strength(parameter, v, sources.task) > 0 for v in near)
@@ -134,8 +134,10 @@ def has_own(parameter: Parameter, api: Api, sources: Sources, taken: Collection[
         return bool(_mentioned(parameter, sources))
     kind = patterns.kind(parameter, api)
     need, context, task = (
-        [v for v in map(plain, tier) if v not in taken] for tier in _tiers(parameter, api, sources)
+        [v for v in tier if v not in taken] for tier in _tiers(parameter, api, sources)
     )
+    if kind == "date" and any(patterns.kind(p, api) == "date" for p in api.required):
+        return len(set(need)) > 1  # one date alone belongs to the required parameter
     if kind not in _NEEDS_CUE:
         same = _same(parameter, kind, sources) if _refers(sources.part) else []
         return bool(need or context or same) or (kind in {"date", "year"} and len(set(task)) == 1)
@@ -149,7 +151,7 @@ def _ordered(parameter: Parameter, api: Api, sources: Sources, kind: str) -> lis
     same = _same(parameter, kind, sources)
     need, context, task = _tiers(parameter, api, sources)
     if _refers(sources.part):
-        tied = [v for v in need if cues.strength(parameter, plain(v), sources.task) > 0]
+        tied = [v for v in need if cues.strength(parameter, v, sources.task) > 0]
         groups = [tied, same, context, need, task]
     else:
         groups = [need, same, context, task]

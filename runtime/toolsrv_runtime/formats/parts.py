@@ -2,7 +2,8 @@
 
 "Ran 10 km in 47:15. What could I hope for in a marathon, and how much would I burn?" has two
 needs; the first has a statement before it that holds its values. Finer than the retriever's
-clauses, because a need is served by one call. Pure, linear in the text.
+clauses, because a need is served by one call. Pure; the
+text that is looked at is bounded, because every break is held against every quotation.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+TEXT_LIMIT = 4_000
+"""Characters of a task that are looked at for needs."""
+
 PART_LIMIT = 24
 """Fragments of a task that are looked at."""
 
 _SENTENCE = re.compile(r"(?<=[.?!;:])\s+|\n+|\s+[-–—]\s+")
 _BREAK = re.compile(
-    r"(?:\s*,\s+|\s+(?=(?:and|then|plus|but|as well as)\b))"
+    r"(?:\s?,\s{1,4}|\s(?=(?:and|then|plus|but|as well as)\b))"
     r"(?:(?:and|then|also|plus|but|so|additionally|finally|next|after that|afterwards|as well as|"
     r"besides|lastly|secondly|first|second)\b[\s,]*)*",
     re.IGNORECASE,
@@ -54,11 +58,14 @@ _ORDERS = re.compile(
     re.IGNORECASE,
 )
 _OPEN = re.compile(r"\bbetween\b(?:(?!\band\b).)*$", re.IGNORECASE)
+_BARE_NUMBER = re.compile(
+    r"\d[\d.,:/-]*(?:st|nd|rd|th)?(?: [a-z]+ \d{4})?\s*(?:[,.?!;)]|$|and\b)", re.IGNORECASE
+)
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)|(?<!\w)‘[^’]*’(?!\w)")
 
 
 _REST = re.compile(
-    r"(?:the|an?|its?|their|his|her|my|our|your|current|today's)\b|(?:\w+ ){1,4}(?:of|for|in)\b",
+    r"\d|(?:the|an?|its?|their|his|her|my|our|your|current|today's)\b|(?:\w+ ){1,4}(?:of|for|in)\b",
     re.IGNORECASE,
 )
 _HEAD = re.compile(
@@ -81,6 +88,11 @@ class Part:
     goes_on: bool = False
 
     @property
+    def is_polite(self) -> bool:
+        """Whether it asks for nothing but politeness ("let me know")."""
+        return len(self.text.split()) < 2
+
+    @property
     def head(self) -> str:
         """The noun that is asked for by name: ``country`` in "which country is it in" ("")."""
         match = _HEAD.match(self.text)
@@ -93,6 +105,7 @@ def split(task: str) -> list[Part]:
     Fragments that ask for nothing are kept apart too: a list of wishes may continue without a
     verb ("the weather in Quito and the time in Tokyo"), and only their fit to an API tells.
     """
+    task = task[:TEXT_LIMIT]
     found: list[Part] = []
     told = -1  # where the text begins that leads up to the next need
     for begin, end in _pieces(task, 0, len(task), _SENTENCE):
@@ -119,7 +132,7 @@ def _pieces(text: str, begin: int, end: int, breaks: re.Pattern[str]) -> list[tu
     for match in breaks.finditer(text, begin, end):
         if any(a < match.end() - 1 and match.start() < b - 1 for a, b in quoted):
             continue
-        if _OPEN.search(text, start, match.start()) or text[match.end() :][:1].isdigit():
+        if _OPEN.search(text, start, match.start()) or _BARE_NUMBER.match(text, match.end()):
             continue
         found.append((start, match.start()))
         start = match.end()

@@ -23,7 +23,9 @@ everybody there's put
 """
 _LOOSE = frozenset(_LOOSE_WORDS.split())
 _JOINS = frozenset("de da do di del la le les el al van von der den of y e the".split())  # noqa: SIM905
-_QUOTED = re.compile(r"[\"“”«»]([^\"“”«»]{1,400})[\"“”«»]|(?<!\w)['‘’]([^'‘’]{1,400})['‘’](?!\w)")
+_QUOTED = re.compile(
+    r"[\"“”«»]([^\"“”«»]{1,20000})[\"“”«»]|(?<!\w)['‘’]([^'‘’]{1,20000})['‘’](?!\w)"
+)
 _WORD = re.compile(r"[^\s,;:!?()\"“”]+")
 _URL = re.compile(r"https?://[^\s\"'<>]*[\w/=&%-]")
 _CODE = re.compile(r"https?://\S+|\S*[^\W_]\S*")

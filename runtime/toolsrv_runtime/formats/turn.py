@@ -39,7 +39,7 @@ class Turn:
         """Let the model write one part inside ``grammar``.
 
         Raises:
-            Interrupted: Stop was set, or no tokens are left.
+            Interrupted: Stop was set, or the tokens ended before the part was complete.
         """
         if self._left < 1:
             raise Interrupted
@@ -52,7 +52,7 @@ class Turn:
                 stop=self._stop,
             )
         )
-        if reply.finish == "stopped":
+        if reply.finish != "grammar":  # stopped, or cut by a limit: a part of a value is none
             raise Interrupted
         self._left -= len(reply.tokens)
         self._said.append(Piece(reply.text, special=True, tokens=reply.tokens or None))
@@ -65,9 +65,9 @@ class Turn:
         scores = self._engine.score((*self._head, *self._said), options)
         return list(self._meter.scores(scores).values)
 
-    def force(self, text: str) -> None:
-        """Write text that leaves no choice."""
-        self._said.append(Piece(text, special=True))
+    def force(self, text: str, *, data: bool = False) -> None:
+        """Write text that leaves no choice; ``data`` is text from outside."""
+        self._said.append(Piece(text, special=not data))
 
     def pieces(self) -> Prompt:
         """Return the reply as it will stand in later prompts."""

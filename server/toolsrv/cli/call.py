@@ -13,7 +13,7 @@ from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import console, emit_json, note, read_stdin
 from toolsrv.cli.session import Session, pass_session
 from toolsrv.plain import plain
-from toolsrv_registry.errors import UsageError
+from toolsrv_runtime.calls.arguments import parse
 
 if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
@@ -42,7 +42,7 @@ def call(
     """
     from toolsrv.views import call_view
 
-    given = parse_arguments(read_stdin() if arguments == "-" else arguments)
+    given = parse(read_stdin() if arguments == "-" else arguments)
     bench = session.workbench()
     result = asyncio.run(_call(bench, bench.api(api_id), given))
     if as_json:
@@ -58,29 +58,6 @@ def call(
             note(f"error: {result.error}")
     if not result.ok:
         context.exit(rim.FAULT)
-
-
-def parse_arguments(text: str) -> dict[str, Any]:
-    """Return the arguments of a call.
-
-    Raises:
-        UsageError: The text is not one JSON object.
-    """
-    shape = 'write one JSON object, for example \'{"city": "Paris"}\''
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        where = f" at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else ""
-        why = error.msg if isinstance(error, json.JSONDecodeError) else "too deep or too long"
-        raise UsageError(f"the arguments are not JSON: {why}{where}", hint=shape) from error
-    if not isinstance(value, dict):
-        raise UsageError(f"the arguments are {_kind(value)}, not a JSON object", hint=shape)
-    return value
-
-
-def _kind(value: object) -> str:
-    kinds = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
-    return kinds.get(type(value), "a number")
 
 
 async def _call(bench: Workbench, api: Api, arguments: dict[str, Any]) -> CallResult:

@@ -113,7 +113,10 @@ class LiveView:
         if not self._quiet:
             from rich.text import Text
 
-            self._console.print(Text(text, style=style), soft_wrap=self._live is None)
+            try:
+                self._console.print(Text(text, style=style), soft_wrap=self._live is None)
+            except OSError:  # nobody reads stderr, or its disk is full: the answer still counts
+                self._quiet = True
 
     def on_event(self, event: Event) -> None:
         """Show an event."""

@@ -12,6 +12,7 @@ import click
 from toolsrv.cli.options import example, model_option
 from toolsrv.cli.output import note
 from toolsrv.cli.session import Session, pass_session
+from toolsrv_registry.errors import UsageError
 
 
 @click.command(epilog=example("toolsrv serve", "toolsrv serve --http --port 8765"))
@@ -41,6 +42,11 @@ def serve(
     from toolsrv.workbench import Workbench
 
     bench = Workbench(settings)
+    if not over_http and (sys.stdin is None or sys.stdout is None):
+        raise UsageError(
+            "MCP over stdio needs an open stdin and stdout",
+            hint="let the client start it, or serve over HTTP: toolsrv serve --http",
+        )
     if over_http:
         from toolsrv.mcp_server.http import serve_http
 
