@@ -59,6 +59,8 @@ def mentions(text: str, value: str) -> bool:
     if value.lower() in _SIGNS and re.search(_SIGNS[value.lower()], text):
         return True
     pattern = rf"(?<!\w){re.escape(value.replace('_', ' '))}(?:s|es)?(?!\w)"
+    if re.search(r"\d", value):  # SHA-256 is sha256
+        text = text.replace("-", "")
     return bool(value) and re.search(pattern, text, re.IGNORECASE) is not None
 
 

@@ -107,7 +107,8 @@ def fills(api: Api, sources: Sources) -> bool:
 def ties(api: Api, sources: Sources) -> int:
     """Return how many parameters the need, or what leads up to it, speaks of.
 
-    It names an allowed value, holds a value that looks right, or has the parameter's own words.
+    It names an allowed value, holds a value that looks right (a rare kind counts twice), or has
+    the parameter's own words.
     """
     count = 0
     for parameter in api.parameters:
@@ -118,9 +119,8 @@ def ties(api: Api, sources: Sources) -> int:
             continue
         near = [v for tier in _tiers(parameter, api, sources)[:2] for v in tier]
         typed = kind not in patterns.LOOSE and kind != "number"
-        count += bool(near) and (
-            typed or any(cues.strength(parameter, v, sources.task) > 0 for v in near)
-        )
+        tied = near and (typed or any(cues.strength(parameter, v, sources.task) > 0 for v in near))
+        count += (2 if kind in patterns.RARE else 1) if tied else 0
     return count
 
 
@@ -155,6 +155,9 @@ def _ordered(parameter: Parameter, api: Api, sources: Sources, kind: str) -> lis
         groups = [tied, same, context, need, task]
     else:
         groups = [need, same, context, task]
+    beside = [v for v in context if cues.strength(parameter, v, sources.task) >= cues.BESIDE]
+    if beside and not any(cues.strength(parameter, v, sources.task) for v in need):
+        groups.insert(0, beside)
     if not kind:
         groups.append([value for _, value in sources.facts])
     return groups
@@ -222,7 +225,7 @@ def _runs(
     found = [spans.runs(text, vocabulary) for text in texts]
     if not found[0]:  # what the description gives as an example may be just what is meant
         found[0] = spans.runs(texts[0], _vocabulary(api, described=False))
-    if kind in {"name", "text"}:
+    if kind in {"name", "text", "zone"}:
         named = [[run for run, name in group if name] for group in found]
         if any(named):
             return named

@@ -59,7 +59,8 @@ _ORDERS = re.compile(
 )
 _OPEN = re.compile(r"\bbetween\b(?:(?!\band\b).)*$", re.IGNORECASE)
 _BARE_NUMBER = re.compile(
-    r"\d[\d.,:/-]*(?:st|nd|rd|th)?(?: [a-z]+ \d{4})?\s*(?:[,.?!;)]|$|and\b)", re.IGNORECASE
+    r"#[0-9a-f]{3,6}\b|\d[\d.,:/-]*(?:st|nd|rd|th)?(?: [a-z]+ \d{4})?\s*(?:[,.?!;)]|$|and\b)",
+    re.IGNORECASE,
 )
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)|(?<!\w)‘[^’]*’(?!\w)")
 

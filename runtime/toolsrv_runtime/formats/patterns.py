@@ -13,11 +13,16 @@ from collections.abc import Callable
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.formats.facts import words
 
-LOOSE = frozenset({"", "name", "text", "currency", "colour", "formula"})
+LOOSE = frozenset({"", "name", "text", "currency", "colour", "formula", "zone", "character"})
 """Kinds whose values may also be any other words; all others must look right."""
 
+RARE = frozenset(
+    {"email", "ip", "network", "hex", "isbn", "iban", "vat", "bic", "lei", "card", "morse", "pace"}
+)
+"""Kinds that hardly occur in a text unless they are meant."""
+
 _SPELLED = {
-    "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7",
+    "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7",
     "eight": "8", "nine": "9", "ten": "10", "eleven": "11", "twelve": "12", "fifteen": "15",
     "twenty": "20", "thirty": "30", "forty": "40", "fifty": "50", "hundred": "100", "binary": "2",
     "octal": "8", "decimal": "10", "hexadecimal": "16",
@@ -95,6 +100,8 @@ _FINDERS: dict[str, Finder] = {
     "numbers": _pattern(rf"(?:{_NUMBER})(?:(?:, | and |, and |;|,)(?:{_NUMBER}))+"),
     "currency": _pattern(rf"(?:{_CURRENCY})", flags=0),
     "language": _pattern(_LANGUAGE),
+    "zone": _pattern(r"[A-Z][A-Za-z]+/[A-Z][A-Za-z_/]+", flags=0),
+    "character": lambda text: re.findall(r"[^\w\s.,;:!?'\"()\-]|(?<=['\"])[^\w\s](?=['\"])", text),
     "coordinate": _pattern(r"-?\d{1,3}\.\d+"),
     "formula": _pattern(r"(?:[A-Z][a-z]?\d*|\([A-Za-z0-9]+\)\d*){2,}|[A-Z][a-z]?\d+", flags=0),
     "length": _pattern(
@@ -137,7 +144,9 @@ _KINDS: tuple[tuple[str, str], ...] = (
     (r"(.* )?(time|clock|moment|hour)", "time"),
     (r"(low |high |root )?note|root", "note"),
     (r"morse( code)?", "morse"),
-    (r"(.* )?(country|city|place|state|region|airport|holiday|zone|person)", "name"),
+    (r"(.* )?zone", "zone"),
+    (r"character|symbol", "character"),
+    (r"(.* )?(country|city|place|state|region|airport|holiday|person)", "name"),
     (r"(.* )?language", "language"),
 )
 _SAYS_TEXT = re.compile(r"\b(?:text|word|phrase|sentence|passage|letters)\b", re.IGNORECASE)
