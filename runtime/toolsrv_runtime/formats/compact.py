@@ -54,6 +54,9 @@ MOST_TIES = 3
 FIRM_TIES = 2
 """Parameters that must be spoken of where the retriever says that nothing fits."""
 
+FAR = 0.7
+"""Share of its prior a function keeps when a number must come from another part of the task."""
+
 NEAR = 0.6
 """A failed part is tried with another function only if its prior is this share of the best."""
 
@@ -245,7 +248,8 @@ class CompactFormat:
         sources = scene.sources(part)
         filled = [grounding.fills(offer.function.api, sources) for offer in offers]
         fit = [
-            own + TIE * min(grounding.ties(offer.function.api, sources), MOST_TIES)
+            own * (FAR if grounding.borrows(offer.function.api, sources) else 1.0)
+            + TIE * min(grounding.ties(offer.function.api, sources), MOST_TIES)
             for own, offer in zip(self._fit(scene.parts[part], scene), offers, strict=True)
         ]
         tried = any(_part(step) == part for step in scene.attempts)

@@ -7,6 +7,7 @@ others, then the nearest; the model chooses within the best group. Pure; lists a
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Collection, Sequence
@@ -102,6 +103,22 @@ def fills(api: Api, sources: Sources) -> bool:
         if len(found) == 1 and not parameter.enum:
             taken.add(found[0])
     return True
+
+
+def borrows(api: Api, sources: Sources) -> bool:
+    """Whether a required number is found neither in the need nor in what leads up to it.
+
+    A place or a date is often named once for a whole task; a number seldom is.
+    """
+    near = dataclasses.replace(sources, task=sources.context)
+    taken: set[str] = set()
+    for parameter in api.required:
+        if patterns.kind(parameter, api) == "number":
+            found = candidates(parameter, api, near, taken=taken)
+            if not found:
+                return True
+            taken.add(found[0])
+    return False
 
 
 def ties(api: Api, sources: Sources) -> int:
