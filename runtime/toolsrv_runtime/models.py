@@ -60,7 +60,7 @@ def inspect_model(path: Path | None = None) -> ModelInfo:
 
     from toolsrv_runtime.engine.llama import open_model  # noqa: PLC0415 - heavy
 
-    model = open_model(path)  # the whole file, so that a damaged one is found now
+    model = open_model(path, repack=False)  # with its tensors: a damaged file is found now
     try:
         metadata = _metadata(llama_cpp, model)
         vocab = llama_cpp.llama_model_get_vocab(model)

@@ -345,7 +345,7 @@ class Run:
         if failure and not self._ledger.results:
             why = failure
         elif not self._ledger.results and not self._fits:
-            why = "no API in the catalog fits this task"
+            why = "no API in the catalog fits this task, read as English"
             why += f"; the nearest categories are {self._near}" if self._near else ""
         return self._outcome("gave_up", why, best, partial)
 

@@ -42,8 +42,10 @@ def _quiet(level: int, text: bytes, data: Any) -> None:
     """Drop llama.cpp's log: errors reach us as return codes."""
 
 
-def open_model(path: Path) -> Any:
+def open_model(path: Path, *, repack: bool = True) -> Any:
     """Return llama.cpp's handle of a GGUF file; free it with ``llama_model_free``.
+
+    ``repack`` lets it rearrange weights for this CPU, which reads all of them.
 
     Raises:
         ModelError: llama.cpp refuses the file.
@@ -51,7 +53,7 @@ def open_model(path: Path) -> Any:
     llama_cpp.llama_log_set(_quiet, ctypes.c_void_p(0))
     llama_cpp.llama_backend_init()
     params = llama_cpp.llama_model_default_params()
-    params.use_extra_bufts = not _has_amx()
+    params.use_extra_bufts = repack and not _has_amx()
     model = llama_cpp.llama_model_load_from_file(str(path).encode(), params)
     if not model:
         raise ModelError(
@@ -343,7 +345,9 @@ class LlamaEngine:
         if known is None:
             if len(self._texts) > 4096:
                 self._texts.clear()
-            known = self._texts[key] = self._tokenize_raw(text.encode(), special=special)
+            known = self._tokenize_raw(text.encode("utf-8", errors="replace"), special=special)
+            if len(text) <= 4096:
+                self._texts[key] = known
         return known
 
     def _tokenize_raw(self, data: bytes, *, special: bool) -> tuple[int, ...]:

@@ -73,6 +73,6 @@ def describe(session: Session, api_id: str, as_json: bool) -> None:
             )
             for one in view.parameters
         ]
-        table(("parameter", "type", "required", "default", "description"), rows)
+        table(("parameter", "type", "required", "default or example", "description"), rows)
     arguments = compact_json(view.example).replace("'", "'\\''")
     out.print(f"toolsrv call {view.id} '{arguments}'", style="dim")

@@ -63,6 +63,10 @@ def _ending(error: BaseException, session: Session) -> Ending:
             return Ending(INTERRUPTED, "interrupted")
         case BrokenPipeError():
             return Ending(READER_GONE)
+        case click.exceptions.NoArgsIsHelpError() if error.ctx is not None:
+            names = ", ".join(error.ctx.command.list_commands(error.ctx))  # type: ignore[attr-defined]
+            path = error.ctx.command_path
+            return Ending(USAGE, f"{path} needs a command: {names}", f"see {path} --help")
         case click.UsageError():
             path = error.ctx.command_path if error.ctx else "toolsrv"
             return Ending(USAGE, error.format_message(), f"see {path} --help")

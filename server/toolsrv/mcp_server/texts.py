@@ -93,7 +93,8 @@ def _parameter_lines(parameters: tuple[Any, ...]) -> list[str]:
     lines = []
     for one in parameters:
         needed = "required" if one.required else "optional"
-        extra = "" if one.default == "" else f", default {compact_json(one.default)}"
+        word = "for example" if one.required else "default"
+        extra = "" if one.default == "" else f", {word} {compact_json(one.default)}"
         allowed = f" One of: {', '.join(one.allowed)}." if one.allowed else ""
         lines.append(f"- {one.name} ({one.type}, {needed}{extra}): {one.description}{allowed}")
     return lines
