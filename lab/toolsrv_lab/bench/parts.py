@@ -6,13 +6,13 @@ that ships, a new index, one model.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from toolsrv_lab.bench.machine import cores
+from toolsrv_lab.bench.scratch import scratch_folder
 from toolsrv_registry.api import Api
 from toolsrv_runtime.calls.caller import Caller, default_caller
 from toolsrv_runtime.engine.base import Engine
@@ -47,8 +47,8 @@ async def open_parts(model: Path | None, *, threads: int | None = None) -> Async
     catalog = load_offline_catalog()
     try:
         with (
-            tempfile.TemporaryDirectory(prefix="toolsrv-bench-") as folder,
-            Registry.open(Path(folder), [catalog]) as registry,
+            scratch_folder() as folder,
+            Registry.open(folder, [catalog]) as registry,
         ):
             registry.ensure_index()
             async with default_caller() as caller:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -19,6 +19,7 @@ import click
 from toolsrv_lab.bench.figures import Figure, figure
 from toolsrv_lab.bench.machine import machine
 from toolsrv_lab.bench.report import Report, emit, emit_machine, example, json_option, tell
+from toolsrv_lab.bench.scratch import scratch_folder
 from toolsrv_registry.errors import DataError
 
 _PATIENCE_S = 600
@@ -55,7 +56,7 @@ def measure(queries: int, *, runs: int, seed: int) -> Report:
     built, reopened = [], []
     for number in range(runs):
         tell(f"search: run {number + 1} of {runs}")
-        with tempfile.TemporaryDirectory(prefix="toolsrv-bench-") as folder:
+        with scratch_folder() as folder:
             built.append(_probe(folder, 1, seed))
             # Other texts in each run: equal ones would measure nothing more.
             reopened.append(_probe(folder, queries, seed + number))
@@ -103,9 +104,16 @@ def _figures(
     }
 
 
-def _probe(folder: str, queries: int, seed: int) -> dict[str, Any]:
+def _probe(folder: Path, queries: int, seed: int) -> dict[str, Any]:
     """Run ``probe`` and return what it measured, ``whole`` (s from its start) added."""
-    command = [sys.executable, "-m", "toolsrv_lab.bench.probe", folder, str(queries), str(seed)]
+    command = [
+        sys.executable,
+        "-m",
+        "toolsrv_lab.bench.probe",
+        str(folder),
+        str(queries),
+        str(seed),
+    ]
     began = time.monotonic()
     try:
         done = subprocess.run(  # noqa: S603 - our own module

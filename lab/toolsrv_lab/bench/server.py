@@ -7,7 +7,6 @@ index in it; a *warm* one has been used by a server before.
 from __future__ import annotations
 
 import collections
-import tempfile
 import time
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import click
 from toolsrv_lab.bench.figures import Figure, figure
 from toolsrv_lab.bench.machine import machine
 from toolsrv_lab.bench.report import Report, emit, emit_machine, example, json_option, tell
+from toolsrv_lab.bench.scratch import scratch_folder
 from toolsrv_lab.bench.wire import NEW_ERA, OLD_ERA, Era, ServerProcess
 from toolsrv_registry.errors import DataError
 
@@ -64,8 +64,7 @@ def measure(runs: int) -> Report:
     statuses: collections.Counter[str] = collections.Counter()
     for number in range(runs):
         tell(f"server: run {number + 1} of {runs}")
-        with tempfile.TemporaryDirectory(prefix="toolsrv-bench-") as name:
-            folder = Path(name)
+        with scratch_folder() as folder:
             for era in (OLD_ERA, NEW_ERA):
                 handshake(folder / era, era, values)
             statuses[first_answer(folder / "solve", "fresh", values)] += 1
