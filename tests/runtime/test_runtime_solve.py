@@ -213,9 +213,9 @@ def test_out_of_tokens_gives_a_partial_answer(retriever: Finder) -> None:
 
 
 def test_out_of_time_gives_a_partial_answer_in_time(retriever: Finder) -> None:
-    engine = ScriptedEngine([call("Peru"), call("Chile")], seconds=0.15, loop=True)
+    engine = ScriptedEngine([call("Peru"), call("Chile")], seconds=1.0, loop=True)
     started = time.monotonic()
-    options = SolveOptions(limits=Limits(seconds=0.4), depth=96)
+    options = SolveOptions(limits=Limits(seconds=3), depth=96)
     outcome = run("capital of Peru", retriever, engine, options=options)
     assert (outcome.status, "time" in outcome.reason) == ("partial", True)
     assert "Lima" in outcome.answer
