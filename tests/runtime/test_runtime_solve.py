@@ -219,7 +219,7 @@ def test_out_of_time_gives_a_partial_answer_in_time(retriever: Finder) -> None:
     outcome = run("capital of Peru", retriever, engine, options=options)
     assert (outcome.status, "time" in outcome.reason) == ("partial", True)
     assert "Lima" in outcome.answer
-    assert time.monotonic() - started < 20  # far less than the script would take
+    assert time.monotonic() - started < 5  # the budget of 3 s, and at most 2 s to stop
 
 
 def test_stop_ends_a_reply_and_keeps_what_was_found(retriever: Finder) -> None:
@@ -234,7 +234,7 @@ def test_stop_ends_a_reply_and_keeps_what_was_found(retriever: Finder) -> None:
     started = time.monotonic()
     outcome = run("capital of Peru", retriever, Once([call("Peru"), GIVE_UP]), stop=stop)
     assert (outcome.status, outcome.answer) == ("cancelled", "country is Peru, capital is Lima")
-    assert time.monotonic() - started < 20  # the reply alone would take 60 s
+    assert time.monotonic() - started < 2
 
 
 def test_stop_ends_a_call_that_never_returns(retriever: Finder) -> None:
@@ -263,7 +263,7 @@ def test_cancelling_the_coroutine_stops_the_model(retriever: Finder) -> None:
                 await task
             return time.monotonic() - started
 
-    assert asyncio.run(main()) < 20  # the reply alone would take 60 s
+    assert asyncio.run(main()) < 1  # the contract: stopped within a second
 
 
 def test_an_api_that_answers_500_is_seen_by_the_model(retriever: Finder) -> None:
