@@ -16,20 +16,14 @@ from pydantic import BaseModel, ConfigDict
 
 from toolsrv_registry.affinity import Affinity
 from toolsrv_registry.api import Api
-from toolsrv_registry.chroma import REBUILD
 from toolsrv_registry.clauses import TEXT_LIMIT, clauses
 from toolsrv_registry.encoder import Encoder
-from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_registry.errors import UsageError
 from toolsrv_registry.fusion import Candidate, fuse
+from toolsrv_registry.recall import DEPTH, Place, Recall, Recalled
 from toolsrv_registry.store import Store
 from toolsrv_registry.vectors import Index
-from toolsrv_registry.words import content_words
 
-# How deep each ranking is read.
-_DEPTH = 100
-# Up to this many APIs a search builds or repairs the index itself (a few seconds); beyond it says
-# that words alone answered.
-_BUILD_AT_ONCE = 2_000
 _CATEGORIES = 5
 # A hit is related from this cosine, or from this share of its clause's words. On 30 requests that
 # the offline catalog cannot serve and 44 that it can, 23 and none fall below both.
@@ -82,8 +76,7 @@ class Retriever:
 
     def __init__(self, store: Store, index: Index, encoder: Encoder) -> None:
         self._store = store
-        self._index = index
-        self._encoder = encoder
+        self._recall = Recall(store, index, encoder)
         self._affinity = Affinity(store, encoder)
 
     def search(
@@ -102,29 +95,36 @@ class Retriever:
         Raises UsageError for an empty text or a limit below 1, NotFoundError (with near matches)
         for an unknown category or tool.
         """
-        query = text[:TEXT_LIMIT].encode("utf-8", "replace").decode("utf-8").strip()
-        if not query:
-            raise UsageError("there is no text to search for", hint="describe the task in words")
         if limit < 1:
             raise UsageError(f"a search for {limit} APIs finds nothing", hint="ask for 1 or more")
-        if category is not None:
-            category = self._store.resolve_category(category)
-        if tool is not None:
-            tool = self._store.resolve_tool(tool, category=category)
-        parts = _parts(query)
-        lexical = [self._lexical(part, category, tool) for part in parts]
-        dense, degraded = self._dense(parts, category, tool)
-        ranked = fuse(parts, lexical, dense)
+        query = _query(text)
+        ranked, recalled = self._ranked(_parts(query), self._place(category, tool))
         apis = self._store.get_many([candidate.api_id for candidate in ranked[: 4 * limit]])
         ranked = [candidate for candidate in ranked if candidate.api_id in apis]
         hits = tuple(self._hit(candidate, apis[candidate.api_id]) for candidate in ranked[:limit])
         return SearchResult(
             query=query,
             hits=hits,
-            nothing_fits=self._nothing_fits(hits, measured=bool(dense)),
+            nothing_fits=self._nothing_fits(hits, measured=bool(recalled.dense)),
             nearest_categories=_categories([apis[candidate.api_id] for candidate in ranked]),
-            degraded=degraded,
+            degraded=recalled.degraded,
         )
+
+    def rank(
+        self,
+        text: str,
+        depth: int = DEPTH,
+        *,
+        category: str | None = None,
+        tool: str | None = None,
+    ) -> list[tuple[str, float]]:
+        """Return up to ``depth`` (API id, score), best first: the bare ranking, nothing arranged.
+
+        What ``search`` starts from; for evaluation. Raises as ``search`` does.
+        """
+        query = _query(text)
+        ranked, _ = self._ranked(_parts(query), self._place(category, tool))
+        return [(candidate.api_id, candidate.score) for candidate in ranked[:depth]]
 
     def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
         """Return for each API in [0, 1] how well it fits a short clause.
@@ -134,39 +134,17 @@ class Retriever:
         """
         return self._affinity.measure(text, apis)
 
-    def _lexical(self, part: str, category: str | None, tool: str | None) -> list[str]:
-        terms = content_words(part)
-        return [
-            match.api_id for match in self._store.match(terms, _DEPTH, category=category, tool=tool)
-        ]
+    def _place(self, category: str | None, tool: str | None) -> Place:
+        if category is not None:
+            category = self._store.resolve_category(category)
+        if tool is not None:
+            tool = self._store.resolve_tool(tool, category=category)
+        return Place(category, tool)
 
-    def _dense(
-        self, parts: Sequence[str], category: str | None, tool: str | None
-    ) -> tuple[list[list[tuple[str, float]]], str]:
-        """Return per part the nearest (API id, cosine), and what is wrong with them if anything."""
-        degraded = ""
-        small = self._store.size() <= _BUILD_AT_ONCE
-        try:
-            state = self._index.state()
-            if state != "ready" and small:
-                state = self._index.build().state
-            if state == "missing":
-                return [], f"there is no vector index yet: words only ({REBUILD})"
-            if state == "stale":
-                degraded = f"the vector index is out of date: new APIs by words only ({REBUILD})"
-            vectors = self._encoder.encode(parts)
-            try:
-                nearest = self._index.query(vectors, _DEPTH, category=category, tool=tool)
-            except DataError:
-                if not small:
-                    raise
-                self._index.build()
-                nearest = self._index.query(vectors, _DEPTH, category=category, tool=tool)
-        except DataError as error:
-            return [], f"words only: {error.message} ({error.hint})"
-        ids = self._store.ids_of_documents([key for row in nearest for key, _ in row])
-        found = [[(i, cosine) for key, cosine in row for i in ids.get(key, ())] for row in nearest]
-        return found, degraded
+    def _ranked(self, parts: Sequence[str], place: Place) -> tuple[list[Candidate], Recalled]:
+        """Return all that the parts find, best first, each with the part that it fits best."""
+        recalled = self._recall.read(parts, place)
+        return fuse(parts, recalled.lexical, recalled.dense), recalled
 
     def _hit(self, candidate: Candidate, api: Api) -> Hit:
         return Hit(
@@ -185,6 +163,13 @@ class Retriever:
             return False
         least = _COVERED if measured else _COVERED_ALONE
         return all(self._affinity.overlap(hit.clause, hit.api).coverage < least for hit in hits)
+
+
+def _query(text: str) -> str:
+    query = text[:TEXT_LIMIT].encode("utf-8", "replace").decode("utf-8").strip()
+    if not query:
+        raise UsageError("there is no text to search for", hint="describe the task in words")
+    return query
 
 
 def _parts(query: str) -> list[str]:

@@ -149,7 +149,7 @@ def test_a_small_catalog_is_indexed_by_its_first_search(hashed: Registry) -> Non
 def test_a_large_catalog_waits_for_its_index_and_says_so(
     tmp_path: Path, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolsrv_registry.retriever._BUILD_AT_ONCE", 5)
+    monkeypatch.setattr("toolsrv_registry.recall._BUILD_AT_ONCE", 5)
     with Registry.open(tmp_path, [catalog], encoder=HashingEncoder()) as registry:
         result = registry.retriever.search("weather forecast")
         assert "index build" in result.degraded
@@ -217,3 +217,13 @@ def test_fusion_keeps_every_api_once_with_its_best_part(
     scores = [candidate.score for candidate in fused]
     assert scores == sorted(scores, reverse=True)
     assert all(0.0 < score <= 1.0 for score in scores)
+
+
+def test_the_bare_ranking_goes_deeper_than_the_hits_and_starts_alike(real: Registry) -> None:
+    text = "convert money to another currency"
+    ranked = real.retriever.rank(text)
+    assert len(ranked) == len({api_id for api_id, _ in ranked}) == 12
+    scores = [score for _, score in ranked]
+    assert scores == sorted(scores, reverse=True)
+    assert ranked[0][0] == real.retriever.search(text, 1).hits[0].api.id
+    assert real.retriever.rank(text, 3) == ranked[:3]
