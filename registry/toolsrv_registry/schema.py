@@ -13,6 +13,7 @@ from __future__ import annotations
 import sqlite3
 
 from toolsrv_registry.database import Migration
+from toolsrv_registry.schema_health import create_health
 
 _FIRST = (
     "CREATE TABLE owner (id TEXT NOT NULL) STRICT",
@@ -92,4 +93,4 @@ def _create(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (_create,)
+MIGRATIONS: tuple[Migration, ...] = (_create, create_health)

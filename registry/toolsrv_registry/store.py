@@ -17,7 +17,7 @@ import json
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -36,6 +36,7 @@ from toolsrv_registry.entries import (
     ToolEntry,
 )
 from toolsrv_registry.errors import DataError, NotFoundError
+from toolsrv_registry.health import Health, HealthEntry
 from toolsrv_registry.nearby import listed, nearest, short
 from toolsrv_registry.schema import MIGRATIONS
 from toolsrv_registry.store_rows import delete_apis, put_api, put_catalog_row, put_tools
@@ -84,6 +85,7 @@ class Store:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.health = Health(database)
         self._lock = threading.Lock()
         self._hashes: tuple[str, str] = ("", "")
 
@@ -273,6 +275,19 @@ class Store:
         files = [self.path, self.path.with_name(self.path.name + "-wal")]
         size = sum(file.stat().st_size for file in files if file.exists())
         return StoreStats(**dict(row), bytes=size)
+
+    # --- checks -------------------------------------------------------------------------------
+
+    def dead(self) -> Mapping[str, str]:
+        """Return the visible APIs whose last check found them dead: id -> ``404 on 2026-11-20``.
+
+        Cheap enough for every search: computed again only after the file has changed.
+        """
+        return self.health.dead()
+
+    def health_of(self, api_id: str) -> HealthEntry | None:
+        """Return the last check of a visible API as its text stands now, if there is one."""
+        return self.health.of(api_id)
 
     # --- searching ----------------------------------------------------------------------------
 
