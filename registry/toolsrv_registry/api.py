@@ -9,11 +9,18 @@ files, storage or models.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from toolsrv_registry import names
+
+Place = Literal["", "path", "query", "header", "cookie", "body", "payload"]
+
+
+def _empty(value: object) -> bool:
+    """Leave a later field out of a dump while it says nothing: hashes of old entries stay."""
+    return not value
 
 
 class Parameter(BaseModel):
@@ -22,6 +29,8 @@ class Parameter(BaseModel):
     ``type`` is ToolBench's type string (``STRING``, ``NUMBER``, ``BOOLEAN``, ``ENUM``,
     ``DATE (YYYY-MM-DD)``, …); ``default`` is any JSON value, ``""`` when there is none;
     ``enum`` lists the allowed values where the catalog gives them (ToolBench never does).
+    ``place`` says where a value goes: ``body`` is one property of the body, ``payload`` the whole
+    body; ``""`` leaves it to the URL's placeholders and the method.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -31,11 +40,28 @@ class Parameter(BaseModel):
     description: str = ""
     default: Any = ""
     enum: tuple[str, ...] = ()
+    place: Place = Field(default="", exclude_if=_empty)
 
     @property
     def key(self) -> str:
         """The name a model sees (standardised, reserved words prefixed)."""
         return names.api_name(self.name)
+
+
+class SecurityScheme(BaseModel):
+    """One credential that an API asks for (OpenAPI's security scheme object).
+
+    ``place`` and ``key`` say where an ``apiKey`` goes (``header``, ``X-API-Key``); ``scheme`` is
+    the HTTP authentication scheme (``bearer``, ``basic``) of kind ``http``. Holds no secret.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    kind: Literal["apiKey", "http", "oauth2", "openIdConnect", "mutualTLS"]
+    place: Literal["", "header", "query", "cookie"] = ""
+    key: str = ""
+    scheme: str = ""
 
 
 class Api(BaseModel):
@@ -44,7 +70,9 @@ class Api(BaseModel):
     ``category`` is the standardised directory form, ``tool`` and ``name`` are the provider's
     own words, ``id`` is ``Category/tool/api`` in standardised names and unique in its catalog.
     ``url`` may hold ``{parameter}`` placeholders; the rest of the arguments go to the query
-    string (GET) or a JSON body.
+    string (GET) or a JSON body, unless their ``place`` says otherwise. ``body_type`` is the
+    media type of a body, ``""`` for JSON. ``security`` lists alternatives, each a group of
+    credentials that are needed together; empty when nothing is known to be needed.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -59,6 +87,8 @@ class Api(BaseModel):
     url: str = ""
     required: tuple[Parameter, ...] = ()
     optional: tuple[Parameter, ...] = ()
+    body_type: str = Field(default="", exclude_if=_empty)
+    security: tuple[tuple[SecurityScheme, ...], ...] = Field(default=(), exclude_if=_empty)
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -72,7 +102,11 @@ class Api(BaseModel):
 
 
 class Tool(BaseModel):
-    """A provider's group of APIs."""
+    """A provider's group of APIs.
+
+    ``extra`` and ``api_extras`` (one object per API, or none at all) are what else the source
+    says, kept so that an export loses nothing. No model sees them.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -82,6 +116,8 @@ class Tool(BaseModel):
     home_url: str = ""
     host: str = ""
     apis: tuple[Api, ...] = ()
+    extra: dict[str, Any] = Field(default={}, exclude_if=_empty)
+    api_extras: tuple[dict[str, Any], ...] = Field(default=(), exclude_if=_empty)
 
 
 class Catalog(BaseModel):

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
+from toolsrv_registry.api import Api
+
 
 class Changes(BaseModel):
-    """What putting a catalog changed: API ids, each in the catalog's order."""
+    """What putting a catalog changed: API ids, each in the catalog's order.
+
+    ``changed`` lists the APIs whose text is new; when they are held back it waits to be accepted.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -17,7 +22,10 @@ class Changes(BaseModel):
 
 
 class CatalogEntry(BaseModel):
-    """A catalog: ``changed`` counts APIs whose text differs from what was accepted."""
+    """A catalog: ``changed`` counts the APIs with a new text that waits to be accepted.
+
+    ``source`` says where it was read from, ``""`` for a catalog that ships.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -28,6 +36,16 @@ class CatalogEntry(BaseModel):
     changed: int
     content_hash: str
     updated_at: str
+    source: str = ""
+
+
+class Pending(BaseModel):
+    """An API whose text changed: ``served`` is the accepted one, ``new`` waits."""
+
+    model_config = ConfigDict(frozen=True)
+
+    served: Api
+    new: Api
 
 
 class ToolEntry(BaseModel):

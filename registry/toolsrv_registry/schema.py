@@ -87,10 +87,31 @@ _FIRST = (
     """,
 )
 
+# An imported catalog: where it came from, what an export needs, and texts that wait: ``document``
+# is what is served and accepted, ``pending`` the newer text, if any. ``revision`` counts writes.
+_IMPORTED = (
+    "ALTER TABLE catalogs ADD COLUMN source TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE catalogs ADD COLUMN revision INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE tools ADD COLUMN extra TEXT NOT NULL DEFAULT '{}'",
+    "ALTER TABLE apis ADD COLUMN tool INTEGER NOT NULL DEFAULT -1",
+    "ALTER TABLE apis ADD COLUMN pending TEXT",
+    "ALTER TABLE apis ADD COLUMN pending_hash TEXT",
+    "ALTER TABLE apis ADD COLUMN extra TEXT NOT NULL DEFAULT '{}'",
+    "CREATE INDEX apis_pending ON apis (catalog, position) WHERE pending IS NOT NULL",
+    # Put once more, for the columns above; until now only the catalog that ships was in here.
+    "UPDATE catalogs SET content_hash = ''",
+    "UPDATE apis SET accepted_hash = content_hash",
+)
+
 
 def _create(connection: sqlite3.Connection) -> None:
     for statement in _FIRST:
         connection.execute(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (_create, create_health)
+def _import(connection: sqlite3.Connection) -> None:
+    for statement in _IMPORTED:
+        connection.execute(statement)
+
+
+MIGRATIONS: tuple[Migration, ...] = (_create, create_health, _import)

@@ -24,6 +24,7 @@ from typing import Self
 from pydantic_core import PydanticSerializationError
 
 from toolsrv_registry import documents, names
+from toolsrv_registry import store_queries as queries
 from toolsrv_registry.api import Api, Catalog
 from toolsrv_registry.database import Database
 from toolsrv_registry.entries import (
@@ -32,6 +33,7 @@ from toolsrv_registry.entries import (
     Document,
     IndexPointer,
     Match,
+    Pending,
     StoreStats,
     ToolEntry,
 )
@@ -39,44 +41,16 @@ from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_registry.health import Health, HealthEntry
 from toolsrv_registry.nearby import listed, nearest, short
 from toolsrv_registry.schema import MIGRATIONS
-from toolsrv_registry.store_rows import delete_apis, put_api, put_catalog_row, put_tools
+from toolsrv_registry.store_rows import (
+    accept_apis,
+    delete_apis,
+    put_apis,
+    put_catalog_row,
+    put_tools,
+    read_tools,
+)
 from toolsrv_registry.words import words
 
-# bm25 weights of name, tool, category, description, the tool's description, parameters; the best
-# of a dozen tried on 617 development queries of ToolBench.
-_MATCH = """
-    SELECT id AS api_id, document_hash, -bm25(words, 2.0, 2.0, 1.0, 1.0, 0.5, 0.5) AS score
-    FROM words JOIN visible ON visible.number = words.rowid
-    WHERE words MATCH :query
-    AND (:category IS NULL OR visible.category = :category)
-    AND (:tool IS NULL OR tool_key = :tool)
-    ORDER BY score DESC, id LIMIT :limit
-"""
-# The same for the usual case, in half the time: few of the best rows are hidden, so only those few
-# are looked up.
-_MATCH_TOP = """
-    WITH best AS MATERIALIZED (
-        SELECT rowid AS number, -bm25(words, 2.0, 2.0, 1.0, 1.0, 0.5, 0.5) AS score
-        FROM words WHERE words MATCH :query ORDER BY score DESC LIMIT 2 * :limit
-    )
-    SELECT id AS api_id, document_hash, score FROM best JOIN visible USING (number)
-    ORDER BY score DESC, id LIMIT :limit
-"""
-_APIS = """
-    SELECT document FROM {source}
-    WHERE (:catalog IS NULL OR catalog = :catalog)
-    AND (:category IS NULL OR category = :category) AND (:tool IS NULL OR tool_key = :tool)
-    ORDER BY catalog, position LIMIT :limit OFFSET :offset
-"""
-_TOOLS = """
-    SELECT catalogs.name AS catalog, tools.category, key, tools.name, description, home_url, host,
-    (SELECT count(*) FROM apis WHERE apis.catalog = tools.catalog
-        AND apis.category = tools.category AND apis.tool_key = tools.key) AS apis
-    FROM tools JOIN catalogs ON catalogs.number = tools.catalog
-    WHERE CASE WHEN :catalog IS NULL THEN enabled ELSE catalogs.number = :catalog END
-    AND (:category IS NULL OR tools.category = :category)
-    ORDER BY tools.catalog, tools.position
-"""
 _TERM_LIMIT = 64
 
 
@@ -114,11 +88,12 @@ class Store:
 
     # --- catalogs -----------------------------------------------------------------------------
 
-    def put_catalog(self, catalog: Catalog) -> Changes:
+    def put_catalog(self, catalog: Catalog, *, hold: bool = False, source: str = "") -> Changes:
         """Make the stored catalog equal to this one, in one transaction.
 
-        New APIs count as accepted; a changed one keeps the hash that was accepted before, until
-        ``accept``. Raises DataError when the catalog lists an id twice.
+        New APIs are served at once. A changed one too, unless ``hold``: then its accepted text
+        goes on being served, and the new one waits for ``accept``. ``source`` says where the
+        catalog was read. Raises DataError when the catalog lists an id twice.
         """
         twice = [i for i, count in Counter(api.id for api in catalog.apis).items() if count > 1]
         if twice:
@@ -127,31 +102,26 @@ class Store:
                 hint="give every API of a catalog its own id",
             )
         total = catalog_hash(catalog)
-        if self._catalog_hash(catalog.name) == total:
+        if self._unchanged(catalog.name, total, source, hold=hold):
             return Changes(unchanged=len(catalog.apis))
-        hashes = {api.id: documents.content_hash(api) for api in catalog.apis}
         with self._database.write() as db:
-            number = put_catalog_row(db, catalog.name, total)
-            put_tools(db, number, catalog)
-            rows = db.execute("SELECT id, content_hash FROM apis WHERE catalog = ?", [number])
-            old = {row["id"]: row["content_hash"] for row in rows}
-            removed = tuple(i for i in old if i not in hashes)
-            delete_apis(db, number, removed)
-            added: list[str] = []
-            changed: list[str] = []
-            for position, api in enumerate(catalog.apis):
-                if old.get(api.id) == hashes[api.id]:
-                    continue
-                (changed if api.id in old else added).append(api.id)
-                put_api(db, number, position, api, hashes[api.id])
-            order = [(position, number, api.id) for position, api in enumerate(catalog.apis)]
-            db.executemany("UPDATE apis SET position = ? WHERE catalog = ? AND id = ?", order)
-        return Changes(
-            added=tuple(added),
-            changed=tuple(changed),
-            removed=removed,
-            unchanged=len(hashes) - len(added) - len(changed),
+            number = put_catalog_row(db, catalog.name, total, source)
+            put_tools(db, number, catalog.tools)
+            return put_apis(db, number, catalog, hold=hold)
+
+    def catalog(self, name: str) -> Catalog:
+        """Return a whole catalog as it is served, with what only an export needs.
+
+        Raises NotFoundError.
+        """
+        number = self._catalog_number(name)
+        tools = self._database.read(
+            "SELECT * FROM tools WHERE catalog = ? ORDER BY position", [number]
         )
+        apis = self._database.read(
+            "SELECT tool, document, extra FROM apis WHERE catalog = ? ORDER BY position", [number]
+        )
+        return Catalog(name=name, tools=read_tools(tools, apis))
 
     def remove_catalog(self, name: str) -> int:
         """Remove a catalog with all its APIs; return how many. Raises NotFoundError."""
@@ -168,33 +138,45 @@ class Store:
             number = self._catalog_number(name)
             db.execute("UPDATE catalogs SET enabled = ? WHERE number = ?", [int(enabled), number])
 
-    def accept(self, name: str) -> int:
-        """Accept the present text of a catalog's APIs; return how many had changed."""
+    def accept(self, name: str, ids: Iterable[str] | None = None) -> int:
+        """Serve the changed texts of a catalog, or of some of its APIs; return how many.
+
+        Raises NotFoundError.
+        """
         with self._database.write() as db:
-            number = self._catalog_number(name)
-            return db.execute(
-                "UPDATE apis SET accepted_hash = content_hash"
-                " WHERE catalog = ? AND accepted_hash <> content_hash",
-                [number],
-            ).rowcount
+            return accept_apis(db, self._catalog_number(name), ids)
 
     def changed(self, name: str) -> list[str]:
-        """Return the ids of a catalog's APIs whose text differs from what was accepted."""
+        """Return the ids of a catalog's APIs with a new text that waits to be accepted."""
         rows = self._database.read(
-            "SELECT id FROM apis WHERE catalog = ? AND accepted_hash <> content_hash"
-            " ORDER BY position",
+            "SELECT id FROM apis WHERE catalog = ? AND pending IS NOT NULL ORDER BY position",
             [self._catalog_number(name)],
         )
         return [row["id"] for row in rows]
 
+    def pending(self, name: str) -> list[Pending]:
+        """Return what waits to be accepted in a catalog, beside what is served meanwhile."""
+        rows = self._database.read(
+            "SELECT document, pending FROM apis WHERE catalog = ? AND pending IS NOT NULL"
+            " ORDER BY position",
+            [self._catalog_number(name)],
+        )
+        return [
+            Pending(
+                served=Api.model_validate_json(row["document"]),
+                new=Api.model_validate_json(row["pending"]),
+            )
+            for row in rows
+        ]
+
     def catalogs(self) -> list[CatalogEntry]:
         """Return all catalogs in the order in which they were first put."""
         rows = self._database.read(
-            "SELECT name, enabled, content_hash, updated_at,"
+            "SELECT name, enabled, content_hash, updated_at, source,"
             " (SELECT count(*) FROM tools WHERE catalog = number) AS tools,"
             " (SELECT count(*) FROM apis WHERE apis.catalog = catalogs.number) AS apis,"
             " (SELECT count(*) FROM apis WHERE apis.catalog = catalogs.number"
-            "   AND accepted_hash <> apis.content_hash) AS changed"
+            "   AND pending IS NOT NULL) AS changed"
             " FROM catalogs ORDER BY number"
         )
         return [CatalogEntry.model_validate(dict(row)) for row in rows]
@@ -240,7 +222,7 @@ class Store:
         place = self._place(category, tool)
         number = None if catalog is None else self._catalog_number(catalog)
         rows = self._database.read(
-            _APIS.format(source="visible" if catalog is None else "apis"),
+            queries.APIS.format(source="visible" if catalog is None else "apis"),
             {**place, "catalog": number, "limit": -1 if limit is None else limit, "offset": offset},
         )
         return [Api.model_validate_json(row["document"]) for row in rows]
@@ -249,7 +231,7 @@ class Store:
         """Return the tools of the enabled catalogs, or of one named catalog, in its order."""
         number = None if catalog is None else self._catalog_number(catalog)
         rows = self._database.read(
-            _TOOLS, {"catalog": number, "category": self._place(category, None)["category"]}
+            queries.TOOLS, {"catalog": number, "category": self._place(category, None)["category"]}
         )
         return [ToolEntry.model_validate(dict(row)) for row in rows]
 
@@ -310,9 +292,9 @@ class Store:
         values = {**self._place(category, tool), "query": query, "limit": limit}
         rows = []
         if category is None and tool is None:
-            rows = self._database.read(_MATCH_TOP, values)
+            rows = self._database.read(queries.MATCH_TOP, values)
         if len(rows) < limit:
-            rows = self._database.read(_MATCH, values)
+            rows = self._database.read(queries.MATCH, values)
         return [Match.model_validate(dict(row)) for row in rows]
 
     def frequency(self, word: str) -> int:
@@ -435,12 +417,25 @@ class Store:
     # --- helpers ------------------------------------------------------------------------------
 
     def _state(self) -> str:
-        rows = self._database.read("SELECT name, enabled, content_hash FROM catalogs ORDER BY 1")
+        rows = self._database.read(
+            "SELECT name, enabled, content_hash, revision FROM catalogs ORDER BY name"
+        )
         return repr([tuple(row) for row in rows])
 
-    def _catalog_hash(self, name: str) -> str:
-        rows = self._database.read("SELECT content_hash FROM catalogs WHERE name = ?", [name])
-        return rows[0]["content_hash"] if rows else ""
+    def _unchanged(self, name: str, total: str, source: str, *, hold: bool) -> bool:
+        """Return whether putting a catalog of this hash would write nothing."""
+        rows = self._database.read(
+            "SELECT content_hash, source, EXISTS (SELECT 1 FROM apis"
+            " WHERE catalog = catalogs.number AND pending IS NOT NULL) AS waiting"
+            " FROM catalogs WHERE name = ?",
+            [name],
+        )
+        return bool(
+            rows
+            and rows[0]["content_hash"] == total
+            and source in ("", rows[0]["source"])
+            and (hold or not rows[0]["waiting"])
+        )
 
     def _catalog_number(self, name: str) -> int:
         rows = self._database.read("SELECT number, name FROM catalogs ORDER BY number")

@@ -5,31 +5,37 @@ Beside ``store.py`` so that reading and writing each stay readable; nothing else
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from toolsrv_registry import documents, names
-from toolsrv_registry.api import Api, Catalog
+from toolsrv_registry.api import Api, Catalog, Tool
+from toolsrv_registry.entries import Changes
 
 
-def put_catalog_row(db: sqlite3.Connection, name: str, total: str) -> int:
-    """Add or update the row of a catalog; return its number."""
+def put_catalog_row(db: sqlite3.Connection, name: str, total: str, source: str) -> int:
+    """Add or update the row of a catalog; return its number. An empty source keeps the old one."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     rows = db.execute(
-        "INSERT INTO catalogs (name, content_hash, updated_at) VALUES (?, ?, ?)"
+        "INSERT INTO catalogs (name, content_hash, updated_at, source) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (name) DO UPDATE SET content_hash = excluded.content_hash,"
-        " updated_at = excluded.updated_at RETURNING number",
-        [name, total, now],
+        " updated_at = excluded.updated_at, revision = revision + 1,"
+        " source = CASE excluded.source WHEN '' THEN source ELSE excluded.source END"
+        " RETURNING number",
+        [name, total, now, source],
     ).fetchall()
     return int(rows[0]["number"])
 
 
-def put_tools(db: sqlite3.Connection, number: int, catalog: Catalog) -> None:
+def put_tools(db: sqlite3.Connection, number: int, tools: Sequence[Tool]) -> None:
     """Replace the tools of a catalog."""
     db.execute("DELETE FROM tools WHERE catalog = ?", [number])
     db.executemany(
-        "INSERT INTO tools VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO tools (catalog, position, category, key, name, description, home_url, host,"
+        " extra) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (
                 number,
@@ -40,10 +46,61 @@ def put_tools(db: sqlite3.Connection, number: int, catalog: Catalog) -> None:
                 tool.description,
                 tool.home_url,
                 tool.host,
+                _json(tool.extra),
             )
-            for position, tool in enumerate(catalog.tools)
+            for position, tool in enumerate(tools)
         ],
     )
+
+
+def put_apis(db: sqlite3.Connection, number: int, catalog: Catalog, *, hold: bool) -> Changes:
+    """Make the APIs of a catalog those of ``catalog``; with ``hold`` a new text only waits."""
+    hashes = {api.id: documents.content_hash(api) for api in catalog.apis}
+    rows = db.execute("SELECT id, content_hash, pending_hash FROM apis WHERE catalog = ?", [number])
+    old = {row["id"]: (row["content_hash"], row["pending_hash"]) for row in rows}
+    removed = tuple(i for i in old if i not in hashes)
+    delete_apis(db, number, removed)
+    added: list[str] = []
+    changed: list[str] = []
+    for position, api in enumerate(catalog.apis):
+        served, waiting = old.get(api.id, ("", None))
+        content = hashes[api.id]
+        if not served:
+            added.append(api.id)
+            put_api(db, number, position, api, content)
+        elif content == served:
+            if waiting is not None:
+                _wait(db, number, api.id, None, None)
+        elif not hold:
+            changed.append(api.id)
+            put_api(db, number, position, api, content)
+        elif content != waiting:
+            changed.append(api.id)
+            _wait(db, number, api.id, api.model_dump_json(), content)
+    _place_apis(db, number, catalog.tools)
+    return Changes(
+        added=tuple(added),
+        changed=tuple(changed),
+        removed=removed,
+        unchanged=len(hashes) - len(added) - len(changed),
+    )
+
+
+def accept_apis(db: sqlite3.Connection, number: int, ids: Iterable[str] | None) -> int:
+    """Serve the texts that wait: of the named APIs, or all of them; return how many."""
+    rows = db.execute(
+        "SELECT id, position, pending, pending_hash FROM apis"
+        " WHERE catalog = ? AND pending IS NOT NULL",
+        [number],
+    ).fetchall()
+    wanted = None if ids is None else frozenset(ids)
+    chosen = [row for row in rows if wanted is None or row["id"] in wanted]
+    for row in chosen:
+        api = Api.model_validate_json(row["pending"])
+        put_api(db, number, row["position"], api, row["pending_hash"])
+    if chosen:
+        db.execute("UPDATE catalogs SET revision = revision + 1 WHERE number = ?", [number])
+    return len(chosen)
 
 
 def put_api(db: sqlite3.Connection, number: int, position: int, api: Api, content: str) -> None:
@@ -53,7 +110,8 @@ def put_api(db: sqlite3.Connection, number: int, position: int, api: Api, conten
         " document_hash, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (catalog, id) DO UPDATE SET category = excluded.category,"
         " tool_key = excluded.tool_key, content_hash = excluded.content_hash,"
-        " document_hash = excluded.document_hash, document = excluded.document"
+        " accepted_hash = excluded.accepted_hash, document_hash = excluded.document_hash,"
+        " document = excluded.document, pending = NULL, pending_hash = NULL"
         " RETURNING number",
         [
             number,
@@ -83,3 +141,50 @@ def delete_apis(db: sqlite3.Connection, number: int, ids: Sequence[str]) -> None
         keys,
     )
     db.executemany("DELETE FROM apis WHERE catalog = ? AND id = ?", keys)
+
+
+def read_tools(tools: Iterable[sqlite3.Row], apis: Iterable[sqlite3.Row]) -> tuple[Tool, ...]:
+    """Return the tools that rows of ``tools`` and ``apis`` hold, both in catalog order."""
+    members: dict[int, list[sqlite3.Row]] = {}
+    for row in apis:
+        members.setdefault(row["tool"], []).append(row)
+    return tuple(_tool(row, members.get(row["position"], [])) for row in tools)
+
+
+def _tool(row: sqlite3.Row, apis: Sequence[sqlite3.Row]) -> Tool:
+    extras = tuple(json.loads(api["extra"]) for api in apis)
+    return Tool(
+        category=row["category"],
+        name=row["name"],
+        description=row["description"],
+        home_url=row["home_url"],
+        host=row["host"],
+        apis=tuple(Api.model_validate_json(api["document"]) for api in apis),
+        extra=json.loads(row["extra"]),
+        api_extras=extras if any(extras) else (),
+    )
+
+
+def _wait(
+    db: sqlite3.Connection, number: int, api_id: str, document: str | None, content: str | None
+) -> None:
+    db.execute(
+        "UPDATE apis SET pending = ?, pending_hash = ? WHERE catalog = ? AND id = ?",
+        [document, content, number, api_id],
+    )
+
+
+def _place_apis(db: sqlite3.Connection, number: int, tools: Sequence[Tool]) -> None:
+    """Write where each API stands, and what an export needs of it."""
+    rows: list[tuple[Any, ...]] = []
+    for at, tool in enumerate(tools):
+        extras = tool.api_extras or ({},) * len(tool.apis)
+        for api, extra in zip(tool.apis, extras, strict=True):
+            rows.append((len(rows), at, _json(extra), number, api.id))
+    db.executemany(
+        "UPDATE apis SET position = ?, tool = ?, extra = ? WHERE catalog = ? AND id = ?", rows
+    )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False) if value else "{}"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolsrv_registry.api import Api, Catalog
+from toolsrv_registry.api import Api, Catalog, Tool
 from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_registry.schema import MIGRATIONS
 from toolsrv_registry.store import Store, fts_query
@@ -47,12 +47,63 @@ def test_a_changed_text_shows_until_it_is_accepted(
     store: Store, make_api: MakeApi, make_catalog: MakeCatalog
 ) -> None:
     api = make_api("Tools", "T", "one", "harmless")
+    new = api.model_copy(update={"description": "other words"})
     store.put_catalog(make_catalog(api))
-    store.put_catalog(make_catalog(api.model_copy(update={"description": "other words"})))
+    assert store.put_catalog(make_catalog(new), hold=True).changed == (api.id,)
     assert store.changed("small") == [api.id]
     assert store.catalogs()[0].changed == 1
+    assert [(one.served, one.new) for one in store.pending("small")] == [(api, new)]
+    assert store.get(api.id) == api
+    assert store.match(["other"], 5) == []
+    before = store.content_hash()
     assert store.accept("small") == 1
     assert store.changed("small") == []
+    assert store.get(api.id) == new
+    assert store.content_hash() != before
+    assert len(store.match(["other"], 5)) == 1
+
+
+def test_a_change_that_is_taken_back_waits_no_more(
+    store: Store, make_api: MakeApi, make_catalog: MakeCatalog
+) -> None:
+    api = make_api("Tools", "T", "one", "harmless")
+    new = api.model_copy(update={"description": "other words"})
+    store.put_catalog(make_catalog(api))
+    store.put_catalog(make_catalog(new), hold=True)
+    assert store.put_catalog(make_catalog(new), hold=True).unchanged == 1
+    assert store.put_catalog(make_catalog(api), hold=True).unchanged == 1
+    assert store.changed("small") == []
+    store.put_catalog(make_catalog(new), hold=True)
+    store.put_catalog(make_catalog(new))
+    assert (store.changed("small"), store.get(api.id)) == ([], new)
+
+
+def test_some_changes_can_be_accepted_alone(
+    store: Store, make_api: MakeApi, make_catalog: MakeCatalog
+) -> None:
+    old = [make_api("Tools", "T", name, "harmless") for name in ("one", "two")]
+    new = [api.model_copy(update={"description": "other"}) for api in old]
+    store.put_catalog(make_catalog(*old))
+    store.put_catalog(make_catalog(*new), hold=True)
+    assert store.accept("small", [old[1].id, "no/such/id"]) == 1
+    assert store.apis() == [old[0], new[1]]
+
+
+def test_a_whole_catalog_comes_back_with_what_an_export_needs(
+    store: Store, make_api: MakeApi
+) -> None:
+    apis = (make_api("Tools", "T", "one"), make_api("Tools", "T", "two"))
+    tools = (
+        Tool(category="Tools", name="T", apis=apis[:1], extra={"score": None}),
+        Tool(category="Tools", name="T", apis=apis[1:], api_extras=({"keys": {"code": "x"}},)),
+        Tool(category="Tools", name="Empty"),
+    )
+    whole = Catalog(name="whole", tools=tools)
+    store.put_catalog(whole, source="somewhere")
+    assert store.catalog("whole") == whole
+    assert store.catalogs()[0].source == "somewhere"
+    with pytest.raises(NotFoundError):
+        store.catalog("none")
 
 
 def test_an_id_in_two_catalogs_means_the_first_enabled_one(
