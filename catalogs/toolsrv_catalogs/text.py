@@ -6,6 +6,7 @@ Knows characters and lengths; does not know which text it is given or what becom
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 DESCRIPTION_LIMIT = 8192
 PARAMETER_DESCRIPTION_LIMIT = 2048
@@ -21,10 +22,26 @@ _HIDDEN = re.compile(
 )
 
 
-def clean(text: str, limit: int) -> str:
-    """Return ``text`` without hidden characters, cut to ``limit`` characters.
+class Cleaned(NamedTuple):
+    """A clean text, how many hidden characters went, and whether its end went too."""
+
+    text: str
+    hidden: int
+    cut: bool
+
+
+def cleaned(text: str, limit: int) -> Cleaned:
+    """Return ``text`` without hidden characters, cut to ``limit`` characters, and what that took.
 
     Newlines (CRLF counts as one) and tabs stay; the rest keeps its order. Idempotent.
     """
-    unified = text[: 4 * limit].replace("\r\n", "\n").replace("\r", "\n")
-    return _HIDDEN.sub("", unified)[:limit]
+    head = text[: 4 * limit]
+    if "\r" in head:
+        head = head.replace("\r\n", "\n").replace("\r", "\n")
+    shown, hidden = _HIDDEN.subn("", head)
+    return Cleaned(shown[:limit], hidden, len(shown) > limit or len(text) > 4 * limit)
+
+
+def clean(text: str, limit: int) -> str:
+    """Return ``text`` as ``cleaned`` leaves it."""
+    return cleaned(text, limit).text

@@ -2,8 +2,8 @@
 
 Lenient where public copies of the data are known to be loose (null or missing keys, ``name``
 instead of ``tool_name``), strict only where nothing can be read. Knows the format and the
-cleaning of its text; does not know what becomes of a tool, and runs nothing it reads: code and
-response samples in the files are not even kept.
+cleaning of its text; does not know what becomes of a tool, and runs nothing it reads. What no
+search and no call needs (code, response samples, prices) is kept aside, for an export.
 """
 
 from __future__ import annotations
@@ -11,52 +11,82 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from toolsrv_catalogs.text import (
-    DESCRIPTION_LIMIT,
-    NAME_LIMIT,
-    PARAMETER_DESCRIPTION_LIMIT,
-    clean,
-)
+from pydantic import TypeAdapter, ValidationError
+
+from toolsrv_catalogs import fields
+from toolsrv_catalogs.fields import METHODS, URL_LIMIT, unused
+from toolsrv_catalogs.findings import FileFindings, What
+from toolsrv_catalogs.hosts import address_fault, host_fault
+from toolsrv_catalogs.text import DESCRIPTION_LIMIT, NAME_LIMIT, PARAMETER_DESCRIPTION_LIMIT
 from toolsrv_registry import names
-from toolsrv_registry.api import Api, Catalog, Parameter, Tool
+from toolsrv_registry.api import Api, Catalog, Parameter, Place, SecurityScheme, Tool
 from toolsrv_registry.errors import DataError, NotFoundError
 
-URL_LIMIT = 2048
-ENUM_LIMIT = 256
-_METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
+TOOL_KEYS = frozenset({"tool_name", "tool_description", "home_url", "host", "api_list"})
+API_KEYS = frozenset(
+    {"name", "description", "method", "url", "required_parameters", "optional_parameters"}
+)
+PARAMETER_KEYS = frozenset({"name", "type", "description", "default", "enum", "in"})
+OURS = "x-toolsrv"
+"""The key of an API entry under which an export keeps what ToolBench has no place for."""
+_PLACES: dict[Any, Place] = {place: place for place in get_args(Place)}
+_SECURITY: TypeAdapter[tuple[tuple[SecurityScheme, ...], ...]] = TypeAdapter(
+    tuple[tuple[SecurityScheme, ...], ...]
+)
 
 
-def read_tool(document: Mapping[str, Any], category: str, *, stem: str = "") -> Tool:
+def read_tool(
+    document: Mapping[str, Any],
+    category: str,
+    *,
+    stem: str = "",
+    found: FileFindings | None = None,
+) -> Tool:
     """Return the tool that a parsed tool file describes.
 
     Args:
         document: the parsed JSON object.
         category: the category, as directory or display name.
         stem: the file's name without suffix: names the tool where the document does not.
+        found: hears what is refused or altered.
 
     Raises:
         DataError: the document has neither a name nor a stem to go by.
     """
-    name = _text(document.get("tool_name"), NAME_LIMIT) or _text(document.get("name"), NAME_LIMIT)
-    name = name.strip() or stem
+    found = FileFindings() if found is None else found
+    name = found.text(document.get("tool_name"), NAME_LIMIT).strip()
+    name = name or found.text(document.get("name"), NAME_LIMIT).strip()
+    name = name or found.text(stem, NAME_LIMIT).strip()
     if not name:
         raise DataError("a tool file gives no tool_name", hint="add a tool_name to the file")
-    directory = names.standardize_category(_text(category, NAME_LIMIT))
-    description = _text(document.get("tool_description"), DESCRIPTION_LIMIT)
+    directory = fields.category(category, found)
+    description = found.text(document.get("tool_description"), DESCRIPTION_LIMIT)
+    if not isinstance(document.get("api_list"), list | None):
+        found.refuse("API", "api_list is no list")
     taken: set[str] = set()
-    apis = tuple(
-        _api(entry, directory, name, description, taken)
-        for entry in _objects(document.get("api_list"))
-    )
+    read = [
+        _api(entry, (directory, name, description), taken, found)
+        for entry in _objects(document.get("api_list"), "API", found)
+    ]
+    members = [one for one in read if one is not None]
+    extras = tuple(extra for _, extra in members)
+    extra = _tool_extra(document, name, stem, found)
+    host = found.text(document.get("host"), NAME_LIMIT).strip()
+    if host and (fault := host_fault(host)):
+        found.refuse("address", f"the tool's host: {fault}", name=name)
+        extra["host"] = host
+    found.apis += len(members)
     return Tool(
         category=directory,
         name=name,
         description=description,
-        home_url=_text(document.get("home_url"), URL_LIMIT),
-        host=_text(document.get("host"), NAME_LIMIT),
-        apis=apis,
+        home_url=found.text(document.get("home_url"), URL_LIMIT),
+        host="" if "host" in extra else host,
+        apis=tuple(api for api, _ in members),
+        extra=extra,
+        api_extras=extras if any(extras) else (),
     )
 
 
@@ -96,7 +126,8 @@ def read_tool_bytes(content: bytes, category: str, *, source: str) -> Tool:
 def read_folder(root: Path, *, name: str = "toolbench") -> Catalog:
     """Return the catalog under ``root``, laid out as ``<Category>/<tool>.json``, in path order.
 
-    Folders and files whose names start with a dot are left alone.
+    Folders and files whose names start with a dot are left alone. For a folder that is trusted
+    to be whole; ``importer`` reads any other.
 
     Raises:
         NotFoundError: ``root`` is no folder.
@@ -124,7 +155,7 @@ def distinct(tools: Iterable[Tool]) -> tuple[Tool, ...]:
     for tool in tools:
         apis = []
         for api in tool.apis:
-            api_id = _unused(api.id, taken)
+            api_id = unused(api.id, taken)
             apis.append(api if api_id == api.id else api.model_copy(update={"id": api_id}))
         result.append(tool.model_copy(update={"apis": tuple(apis)}))
     return tuple(result)
@@ -134,79 +165,136 @@ def _visible(path: Path) -> bool:
     return not any(part.startswith(".") for part in path.parts)
 
 
+def _tool_extra(
+    document: Mapping[str, Any], name: str, stem: str, found: FileFindings
+) -> dict[str, Any]:
+    keys = {key: value for key, value in document.items() if key not in TOOL_KEYS}
+    if "tool_name" not in document:
+        keys.pop("name", None)
+    if "tool_description" in document and document["tool_description"] is None:
+        keys["tool_description"] = None
+    extra: dict[str, Any] = {}
+    if keys := fields.kept(keys, found, what="the tool"):
+        extra["keys"] = keys
+    if stem and stem != (names.standardize(name) or "unnamed"):
+        extra["stem"] = found.text(stem, NAME_LIMIT)
+    return extra
+
+
 def _api(
-    entry: Mapping[str, Any], category: str, tool: str, tool_description: str, taken: set[str]
-) -> Api:
-    name = _text(entry.get("name"), NAME_LIMIT)
+    entry: Mapping[str, Any], tool: tuple[str, str, str], taken: set[str], found: FileFindings
+) -> tuple[Api, dict[str, Any]] | None:
+    """Return an API and what an export needs beside it; None where it is refused."""
+    category, tool_name, tool_description = tool
+    name = found.text(entry.get("name"), NAME_LIMIT)
+    for key in ("required_parameters", "optional_parameters"):
+        if not isinstance(entry.get(key), list | None):
+            found.refuse("API", f"{key} is no list", name=name)
+            return None
+    extra = _api_extra(entry, name, found)
+    url = found.text(entry.get("url"), URL_LIMIT).strip()
+    if url and (fault := address_fault(url)):
+        found.refuse("address", f"{fault}; the API cannot be called", name=name)
+        extra["url"], url = url, ""
     stem = names.api_name(name) or "unnamed"
-    tool_stem = names.standardize(tool) or "unnamed"
-    method = _text(entry.get("method"), 16).strip().upper()
-    return Api(
-        id=_unused(f"{category}/{tool_stem}/{stem}", taken),
+    wanted = f"{category}/{names.standardize(tool_name) or 'unnamed'}/{stem}"
+    api_id = unused(wanted, taken)
+    if api_id != wanted:
+        found.note(f"{name!r} is there again; its id is {api_id}")
+    method = found.text(entry.get("method"), 16).strip().upper()
+    if method not in METHODS:
+        if method:
+            found.note(f"{name!r}: unknown method {method!r}, read as GET")
+        method = "GET"
+    body_type, security = _ours(entry.get(OURS), name, found)
+    api = Api(
+        id=api_id,
         category=category,
-        tool=tool,
+        tool=tool_name,
         name=name,
-        description=_text(entry.get("description"), DESCRIPTION_LIMIT),
+        description=found.text(entry.get("description"), DESCRIPTION_LIMIT),
         tool_description=tool_description,
-        method=method if method in _METHODS else "GET",
-        url=_text(entry.get("url"), URL_LIMIT).strip(),
-        required=_parameters(entry.get("required_parameters")),
-        optional=_parameters(entry.get("optional_parameters")),
+        method=method,
+        url=url,
+        required=_parameters(entry.get("required_parameters"), found),
+        optional=_parameters(entry.get("optional_parameters"), found),
+        body_type=body_type,
+        security=security,
     )
+    return api, extra
 
 
-def _unused(wanted: str, taken: set[str]) -> str:
-    found, number = wanted, 1
-    while found in taken:
-        number += 1
-        found = f"{wanted}_{number}"
-    taken.add(found)
-    return found
+def _api_extra(entry: Mapping[str, Any], name: str, found: FileFindings) -> dict[str, Any]:
+    keys = {k: v for k, v in entry.items() if k not in API_KEYS and k != OURS}
+    extra: dict[str, Any] = {}
+    if keys := fields.kept(keys, found, what=repr(name)):
+        extra["keys"] = keys
+    parameters = {}
+    for key in ("required_parameters", "optional_parameters"):
+        for parameter in _list(entry.get(key)):
+            if isinstance(parameter, dict) and parameter.keys() - PARAMETER_KEYS:
+                more = {k: v for k, v in parameter.items() if k not in PARAMETER_KEYS}
+                parameters[found.text(parameter.get("name"), NAME_LIMIT)] = more
+    if parameters := fields.kept(parameters, found, what=repr(name)):
+        extra["parameters"] = parameters
+    return extra
 
 
-def _parameters(value: Any) -> tuple[Parameter, ...]:
-    return tuple(
-        Parameter(
-            name=_text(entry.get("name"), NAME_LIMIT),
-            type=_text(entry.get("type"), NAME_LIMIT) or "STRING",
-            description=_text(entry.get("description"), PARAMETER_DESCRIPTION_LIMIT),
-            default=_default(entry.get("default")),
-            enum=tuple(_text(item, NAME_LIMIT) for item in _list(entry.get("enum"))[:ENUM_LIMIT]),
-        )
-        for entry in _objects(value)
-        if _text(entry.get("name"), NAME_LIMIT).strip()
-    )
-
-
-def _default(value: Any) -> Any:
-    """Return a default with its JSON type kept, but clean, finite and of bounded size."""
+def _ours(
+    value: Any, name: str, found: FileFindings
+) -> tuple[str, tuple[tuple[SecurityScheme, ...], ...]]:
+    """Return body type and security schemes as an export wrote them."""
+    if not isinstance(value, dict):
+        return "", ()
     try:
-        if len(json.dumps(value, ensure_ascii=False, allow_nan=False)) > DESCRIPTION_LIMIT:
-            return clean(str(value), PARAMETER_DESCRIPTION_LIMIT)
-        return "" if value is None else _cleaned(value)
-    except (ValueError, RecursionError):  # NaN and infinity; nesting beyond reason
-        return ""
+        security = _SECURITY.validate_python(value.get("security", ()))
+    except ValidationError:
+        found.note(f"{name!r}: unreadable security schemes left out")
+        security = ()
+    cleaned = tuple(
+        tuple(
+            scheme.model_copy(
+                update={
+                    field: found.text(getattr(scheme, field), NAME_LIMIT)
+                    for field in ("name", "key", "scheme")
+                }
+            )
+            for scheme in group
+        )
+        for group in security
+    )
+    return found.text(value.get("body_type"), NAME_LIMIT), cleaned
 
 
-def _cleaned(value: Any) -> Any:
-    if isinstance(value, str):
-        return clean(value, PARAMETER_DESCRIPTION_LIMIT)
-    if isinstance(value, list):
-        return [_cleaned(item) for item in value]
-    if isinstance(value, dict):
-        return {clean(str(key), NAME_LIMIT): _cleaned(item) for key, item in value.items()}
-    return value
+def _parameters(value: Any, found: FileFindings) -> tuple[Parameter, ...]:
+    parameters = []
+    for entry in _objects(value, "parameter", found):
+        name = found.text(entry.get("name"), NAME_LIMIT)
+        if not name.strip():
+            found.refuse("parameter", "has no name")
+            continue
+        place = entry.get("in")
+        parameters.append(
+            Parameter(
+                name=name,
+                type=found.text(entry.get("type"), NAME_LIMIT) or "STRING",
+                description=found.text(entry.get("description"), PARAMETER_DESCRIPTION_LIMIT),
+                default=fields.default(entry.get("default"), found),
+                enum=fields.enum(_list(entry.get("enum")), found),
+                place=_PLACES.get(place, "") if isinstance(place, str) else "",
+            )
+        )
+    return tuple(parameters)
 
 
-def _objects(value: Any) -> list[Mapping[str, Any]]:
-    return [entry for entry in _list(value) if isinstance(entry, dict)]
+def _objects(value: Any, what: What, found: FileFindings) -> list[Mapping[str, Any]]:
+    """Return the objects of a list; anything else in it is refused."""
+    entries = _list(value)
+    for number, entry in enumerate(entries, start=1):
+        if not isinstance(entry, dict):
+            found.refuse(what, "is no object", name=f"number {number}")
+    return [entry for entry in entries if isinstance(entry, dict)]
 
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _text(value: Any, limit: int) -> str:
-    if value is None or isinstance(value, dict | list):
-        return ""
-    return clean(value if isinstance(value, str) else str(value), limit)

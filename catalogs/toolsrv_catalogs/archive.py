@@ -1,0 +1,252 @@
+"""Archives read as they lie: ``.tar`` (plain or packed by gzip, bzip2, xz) and ``.zip``.
+
+Nothing is written to disk. Every member is looked at before it is read: its path, its kind, the
+size it claims; and what comes out is counted, because a claim may be false. A member that is
+refused does not keep the others from being read.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import stat
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+from toolsrv_catalogs.sources import (
+    COUNT_LIMIT,
+    FILE_LIMIT,
+    MIB,
+    TOTAL_LIMIT,
+    SourceFile,
+    Watch,
+    ours,
+    placed,
+    too_large,
+    unreadable,
+)
+from toolsrv_registry.errors import DataError
+
+RATIO_LIMIT = 1000
+"""A zip member above 1 MiB that unpacks to more than this many times its size is a bomb."""
+HEADER_LIMIT = MIB
+"""Bytes of a tar member's extended header."""
+
+Reader = Callable[[Watch], Iterator[SourceFile]]
+
+_LONG_HEADERS = frozenset(
+    {
+        tarfile.XHDTYPE,
+        tarfile.XGLTYPE,
+        tarfile.SOLARIS_XHDTYPE,
+        tarfile.GNUTYPE_LONGNAME,
+        tarfile.GNUTYPE_LONGLINK,
+    }
+)
+_CUT = "it is cut or damaged"
+_GZIP, _BZIP2, _XZ = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00"
+
+
+class _EndError(Exception):
+    """The reading of an archive ends here; the message says why."""
+
+
+def reader_of(path: Path) -> Reader | None:
+    """Return a reader for the archive at ``path``; None when it is none, by its first bytes.
+
+    Raises DataError when it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            head = file.read(512)
+        if head.startswith((_GZIP, _BZIP2, _XZ)) or head[257:262] == b"ustar":
+            return lambda watch: _tar(path, watch)
+        if head.startswith((b"PK\x03\x04", b"PK\x05\x06")) or path.suffix.lower() == ".zip":
+            return lambda watch: _zip(path, watch)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    if path.suffix.lower() == ".tar" or ".tar." in path.name.lower():
+        return lambda watch: _tar(path, watch)
+    return None
+
+
+def _damaged(path: Path, why: object) -> DataError:
+    return DataError(
+        f"the archive {str(path)!r} cannot be read: {why}",
+        hint="nothing was imported; fetch or pack it again",
+    )
+
+
+class _Counted(io.RawIOBase):
+    """What comes out of an unpacker, counted and limited."""
+
+    def __init__(self, file: gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile | BinaryIO) -> None:
+        self._file = file
+        self.left = TOTAL_LIMIT
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._file.read(size)
+        self.left -= len(data)
+        if self.left < 0:
+            raise _EndError(f"it unpacks to more than {TOTAL_LIMIT // MIB} MiB")
+        return data
+
+
+class _Header(tarfile.TarInfo):
+    """A tar header that is looked at before tarfile acts on it."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        try:
+            header = super().frombuf(buf, encoding, errors)
+        except (tarfile.EOFHeaderError, tarfile.EmptyHeaderError):  # type: ignore[attr-defined]
+            raise
+        except tarfile.HeaderError as error:
+            # tarfile would take a broken header in the middle for the end.
+            raise _EndError(_CUT) from error
+        if header.type in _LONG_HEADERS and header.size > HEADER_LIMIT:
+            raise _EndError("a member has a header of more than 1 MiB")
+        return header
+
+
+def _tar(path: Path, watch: Watch) -> Iterator[SourceFile]:
+    """Read a tar file from front to end, once."""
+    total = path.stat().st_size
+    try:
+        with path.open("rb") as packed, _unpacker(packed) as plain:
+            counted = _Counted(plain)
+            with tarfile.open(fileobj=counted, mode="r|", tarinfo=_Header) as archive:
+                for member in _members(archive, counted, watch):
+                    watch.progress(min(packed.tell(), total), total)
+                    if file := _tar_member(archive, member, watch):
+                        yield file
+    except _EndError as end:
+        if str(end) == _CUT:
+            raise _damaged(path, end) from end
+        watch.refuse("", f"{end}; what comes after is not read")
+        watch.complete = False
+    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError, ValueError) as error:
+        raise _damaged(path, f"{_CUT} ({error})") from error
+
+
+def _unpacker(file: BinaryIO) -> gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile | BinaryIO:
+    head = file.read(8)
+    file.seek(0)
+    if head.startswith(_GZIP):
+        return gzip.GzipFile(fileobj=file, mode="rb")
+    if head.startswith(_BZIP2):
+        return bz2.BZ2File(file)
+    return lzma.LZMAFile(file) if head.startswith(_XZ) else file
+
+
+def _members(
+    archive: tarfile.TarFile, counted: _Counted, watch: Watch
+) -> Iterator[tarfile.TarInfo]:
+    for number, member in enumerate(archive):
+        if number >= COUNT_LIMIT:
+            raise _EndError(f"it has more than {COUNT_LIMIT} members")
+        if member.size > counted.left:
+            watch.refuse(member.name, too_large(member.size))
+            raise _EndError(f"it unpacks to more than {TOTAL_LIMIT // MIB} MiB")
+        yield member
+
+
+def _tar_member(
+    archive: tarfile.TarFile, member: tarfile.TarInfo, watch: Watch
+) -> SourceFile | None:
+    place = placed(member.name)
+    if place is None:
+        watch.refuse(member.name, "its path leads out of the archive")
+    elif member.isdir():
+        return None
+    elif member.islnk() or member.issym():
+        watch.refuse(member.name, "is a link")
+    elif not member.isreg() or member.issparse():
+        watch.refuse(member.name, "is no regular file")
+    elif not ours(place):
+        watch.passed += 1
+    elif member.size > FILE_LIMIT:
+        watch.refuse(member.name, too_large(member.size))
+    elif (file := archive.extractfile(member)) is not None:
+        return SourceFile(place, file.read())
+    return None
+
+
+def _zip(path: Path, watch: Watch) -> Iterator[SourceFile]:
+    total = path.stat().st_size
+    done = taken = 0
+    try:
+        archive = zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        raise _damaged(path, f"{_CUT} ({error})") from error
+    with archive:
+        for number, member in enumerate(archive.infolist()):
+            done += member.compress_size
+            watch.progress(min(done, total), total)
+            if number >= COUNT_LIMIT:
+                watch.refuse("", f"it has more than {COUNT_LIMIT} members; the rest is not read")
+                watch.complete = False
+                return
+            place = placed(member.filename)
+            if (reason := _zip_fault(member, place)) or place is None:
+                watch.refuse(member.filename, reason)
+            elif member.is_dir() or not ours(place):
+                watch.passed += not member.is_dir()
+            elif taken + member.file_size > TOTAL_LIMIT:
+                watch.refuse(member.filename, f"more than {TOTAL_LIMIT // MIB} MiB in all")
+                watch.complete = False
+                return
+            elif (content := _zip_content(archive, member, watch)) is not None:
+                taken += len(content)
+                yield SourceFile(place, content)
+
+
+def _zip_fault(member: zipfile.ZipInfo, place: object) -> str:
+    """Return why a member is refused by its header, ``""`` when it is not."""
+    kind = stat.S_IFMT(member.external_attr >> 16)
+    if place is None:
+        return "its path leads out of the archive"
+    if stat.S_ISLNK(kind):
+        return "is a link"
+    if kind and not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+        return "is no regular file"
+    if member.is_dir():
+        return ""
+    if member.flag_bits & 1:
+        return "is encrypted"
+    unpacks = member.file_size / max(1, member.compress_size)
+    if member.file_size > MIB and unpacks > RATIO_LIMIT:
+        return f"is a zip bomb: it unpacks to {unpacks:.0f} times its size"
+    return too_large(member.file_size) if member.file_size > FILE_LIMIT else ""
+
+
+def _zip_content(archive: zipfile.ZipFile, member: zipfile.ZipInfo, watch: Watch) -> bytes | None:
+    faults: tuple[Any, ...] = (
+        zipfile.BadZipFile,
+        NotImplementedError,
+        RuntimeError,
+        EOFError,
+        OSError,
+        ValueError,
+        zlib.error,
+        lzma.LZMAError,
+    )
+    try:
+        with archive.open(member) as file:
+            content = file.read(FILE_LIMIT + 1)
+    except faults as error:
+        watch.refuse(member.filename, f"cannot be unpacked: {error}")
+        return None
+    if len(content) > FILE_LIMIT:
+        watch.refuse(member.filename, "unpacks to more than it claims")
+        return None
+    return content

@@ -1,0 +1,99 @@
+"""Values of catalog entries, cleaned the same way whatever format they come from.
+
+Pure functions over JSON values; what they remove is counted in the findings they are given.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from toolsrv_catalogs.findings import FileFindings
+from toolsrv_catalogs.text import (
+    DESCRIPTION_LIMIT,
+    NAME_LIMIT,
+    PARAMETER_DESCRIPTION_LIMIT,
+)
+from toolsrv_registry import names
+
+URL_LIMIT = 2048
+ENUM_LIMIT = 256
+EXTRA_LIMIT = 65_536
+"""Characters of JSON that are kept per API or tool for an export."""
+METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
+_CATEGORY_LIMIT = 80
+OTHER = "Other"
+
+
+def category(value: Any, found: FileFindings) -> str:
+    """Return the directory form of a category, always one harmless path component."""
+    name = names.standardize_category(found.text(value, _CATEGORY_LIMIT))
+    name = name.replace("\\", "_").replace("\n", "_").replace("\t", "_").lstrip(".").strip()
+    return name or OTHER
+
+
+def default(value: Any, found: FileFindings) -> Any:
+    """Return a default with its JSON type kept, but clean, finite and of bounded size."""
+    try:
+        if len(json.dumps(value, ensure_ascii=False, allow_nan=False)) > DESCRIPTION_LIMIT:
+            return found.text(str(value), PARAMETER_DESCRIPTION_LIMIT)
+        return "" if value is None else _cleaned(value, PARAMETER_DESCRIPTION_LIMIT, found)
+    except (ValueError, RecursionError):  # NaN and infinity; nesting beyond reason
+        return ""
+
+
+def enum(values: list[Any], found: FileFindings) -> tuple[str, ...]:
+    """Return allowed values as text, without null and repeats."""
+    texts = [found.text(spelled(value), NAME_LIMIT) for value in values if value is not None]
+    if len(texts) > ENUM_LIMIT:
+        found.note(f"of {len(texts)} allowed values the first {ENUM_LIMIT} are kept")
+    return tuple(dict.fromkeys(texts[:ENUM_LIMIT]))
+
+
+def spelled(value: Any) -> str:
+    """Return a JSON value as a person would write it."""
+    if isinstance(value, str):
+        return value
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except (ValueError, TypeError, RecursionError):
+        return str(value)
+
+
+def kept(value: Mapping[str, Any], found: FileFindings, *, what: str) -> dict[str, Any]:
+    """Return what an export needs beside an entry, clean; nothing where it is too much."""
+    if not value:
+        return {}
+    try:
+        result: dict[str, Any] = _cleaned(dict(value), EXTRA_LIMIT, found)
+        size = len(json.dumps(result, ensure_ascii=False, allow_nan=False))
+    except (ValueError, RecursionError):
+        size = EXTRA_LIMIT + 1
+    if size <= EXTRA_LIMIT:
+        return result
+    found.note(f"{what}: {', '.join(sorted(value))} not kept (more than {EXTRA_LIMIT} characters)")
+    return {}
+
+
+def unused(wanted: str, taken: set[str]) -> str:
+    """Return a name that is not taken: with ``_2``, ``_3`` … where need be; take it."""
+    found, number = wanted, 1
+    while found in taken:
+        number += 1
+        found = f"{wanted}_{number}"
+    taken.add(found)
+    return found
+
+
+def _cleaned(value: Any, limit: int, found: FileFindings) -> Any:
+    if isinstance(value, str):
+        return found.text(value, limit)
+    if isinstance(value, list):
+        return [_cleaned(item, limit, found) for item in value]
+    if isinstance(value, dict):
+        return {
+            found.text(str(key), NAME_LIMIT): _cleaned(item, limit, found)
+            for key, item in value.items()
+        }
+    return value

@@ -1,0 +1,209 @@
+"""Where catalog files lie: a folder, one file, or an archive that is read without unpacking it.
+
+``open_source`` gives the files one by one, with their paths inside the source. Nothing is
+written, no link is followed, and nothing outside of what was named is read. Knows sizes, paths
+and kinds of files; does not know what is in them. Archives are in ``archive.py``.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from toolsrv_registry.errors import DataError, NotFoundError
+
+SUFFIXES = frozenset({".json", ".yaml", ".yml"})
+MIB = 1024 * 1024
+FILE_LIMIT = 64 * MIB
+"""Bytes of one file; a larger one is refused unread."""
+TOTAL_LIMIT = 2048 * MIB
+"""Bytes of all files of a source together, unpacked."""
+COUNT_LIMIT = 500_000
+"""Files of a source."""
+
+Progress = Callable[[int, int], None]
+"""Hears (bytes read, bytes in all) of the source as it lies on disk."""
+
+
+@dataclass
+class Watch:
+    """What a walk through a source tells besides the files: refusals, and how far it is.
+
+    ``passed`` counts files that are none of ours by name; ``complete`` is False when a source
+    was not read to its end.
+    """
+
+    refuse: Callable[[str, str], None]
+    progress: Progress = field(default=lambda _done, _total: None)
+    passed: int = 0
+    complete: bool = True
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One file: ``path`` inside its source, and what is in it."""
+
+    path: PurePosixPath
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Source:
+    """A source: ``files`` walks it once; ``sibling`` reads one more file of it, or None."""
+
+    name: str
+    files: Callable[[Watch], Iterator[SourceFile]]
+    sibling: Callable[[PurePosixPath], bytes | None]
+
+
+def open_source(path: Path) -> Source:
+    """Return the source at ``path``: a folder, an archive, or one JSON or YAML file.
+
+    Raises:
+        NotFoundError: there is nothing at ``path``.
+        DataError: it can be none of these, or cannot be read.
+    """
+    from toolsrv_catalogs import archive  # noqa: PLC0415 - it builds on this module
+
+    try:
+        kind = path.stat()
+    except FileNotFoundError as error:
+        raise NotFoundError(f"there is nothing at {str(path)!r}") from error
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
+    if stat.S_ISDIR(kind.st_mode):
+        return Source(path.resolve().name, lambda watch: _folder(path, watch), lambda _: None)
+    if not stat.S_ISREG(kind.st_mode):
+        raise DataError(
+            f"{str(path)!r} is neither a file nor a folder", hint="name a file or a folder"
+        )
+    if reader := archive.reader_of(path):
+        return Source(path.name, reader, lambda _: None)
+    if kind.st_size > FILE_LIMIT:
+        raise DataError(
+            f"{str(path)!r} is too large: {kind.st_size // MIB} MiB, at most {FILE_LIMIT // MIB}",
+            hint="split it into smaller files",
+        )
+    folder = path.resolve().parent
+    return Source(
+        path.name, lambda watch: _single(path, watch), lambda wanted: _sibling(folder, wanted)
+    )
+
+
+def unreadable(path: Path, error: Exception) -> DataError:
+    """Return the error for a path that the system would not read."""
+    why = error.strerror if isinstance(error, OSError) else error
+    return DataError(f"cannot read {str(path)!r}: {why or error}", hint="check the path")
+
+
+def placed(name: str) -> PurePosixPath | None:
+    """Return a name in an archive as a path inside it; None when it climbs out."""
+    parts = name.replace("\\", "/").split("/")
+    if name[:1] in {"/", "\\"} or ".." in parts or parts[0].endswith(":"):
+        return None
+    return PurePosixPath(*(part for part in parts if part not in {"", "."}))
+
+
+def ours(path: PurePosixPath) -> bool:
+    """Return whether a file may be of a catalog: by its suffix, hidden ones not."""
+    hidden = any(part.startswith(".") or part == "__MACOSX" for part in path.parts)
+    return path.suffix.lower() in SUFFIXES and not hidden
+
+
+def too_large(size: int) -> str:
+    """Return why a file of this size is refused."""
+    return f"{size // MIB} MiB, at most {FILE_LIMIT // MIB} MiB are read"
+
+
+def _single(path: Path, watch: Watch) -> Iterator[SourceFile]:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise unreadable(path, error) from error
+    watch.progress(len(content), len(content))
+    yield SourceFile(PurePosixPath(path.name), content)
+
+
+def _sibling(folder: Path, wanted: PurePosixPath) -> bytes | None:
+    """Read a file below ``folder`` that another one refers to; None where that is not allowed."""
+    path = folder.joinpath(*wanted.parts)
+    try:
+        if path.resolve(strict=True) != path or not path.is_relative_to(folder):
+            return None
+        return _content(path) if ours(PurePosixPath(path.name)) else None
+    except (OSError, ValueError):
+        return None
+
+
+def _folder(root: Path, watch: Watch) -> Iterator[SourceFile]:
+    paths = list(_walk(root, watch))
+    total = sum(size for _, size in paths)
+    done = taken = 0
+    for path, size in paths:
+        name = PurePosixPath(*path.relative_to(root).parts)
+        done += size
+        if size > FILE_LIMIT:
+            watch.refuse(str(name), too_large(size))
+            continue
+        if taken + size > TOTAL_LIMIT:
+            watch.refuse(
+                str(name), f"more than {TOTAL_LIMIT // MIB} MiB in all; not read from here"
+            )
+            watch.complete = False
+            return
+        try:
+            content = _content(path)
+        except OSError as error:
+            watch.refuse(str(name), f"cannot be read: {error.strerror or error}")
+            continue
+        taken += size
+        watch.progress(done, total)
+        yield SourceFile(name, content)
+
+
+def _walk(root: Path, watch: Watch) -> Iterator[tuple[Path, int]]:
+    """Yield the regular files of ours below ``root`` with their sizes, in path order."""
+    count = 0
+
+    def failed(error: OSError) -> None:
+        watch.refuse(str(error.filename), f"cannot be read: {error.strerror}")
+
+    for folder, folders, files in os.walk(root, onerror=failed):
+        here = Path(folder)
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in [*folders]:
+            if (here / name).is_symlink():
+                watch.refuse(str((here / name).relative_to(root)), "is a link")
+                folders.remove(name)
+        for name in sorted(files):
+            count += 1
+            if count > COUNT_LIMIT:
+                watch.refuse(name, f"more than {COUNT_LIMIT} files; not read from here")
+                watch.complete = False
+                return
+            path = here / name
+            inside = PurePosixPath(*path.relative_to(root).parts)
+            if not ours(inside):
+                watch.passed += 1
+                continue
+            kind = path.lstat()
+            if stat.S_ISREG(kind.st_mode):
+                yield path, kind.st_size
+            else:
+                what = "a link" if stat.S_ISLNK(kind.st_mode) else "no regular file"
+                watch.refuse(str(inside), f"is {what}")
+
+
+def _content(path: Path) -> bytes:
+    """Read a regular file without following a link at its place."""
+    number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(number, "rb") as file:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise OSError(0, "no regular file")
+        content = file.read(FILE_LIMIT + 1)
+    if len(content) > FILE_LIMIT:
+        raise OSError(0, "too large")
+    return content

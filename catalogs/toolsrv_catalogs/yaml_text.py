@@ -1,0 +1,145 @@
+"""YAML as JSON values: safe, flat in memory, and in YAML 1.2's core schema.
+
+Built from the parser's events, so that depth and aliases are limited before anything large
+exists: an alias counts with all that it stands for. No tags are obeyed, ``no`` is a word and a
+date is a text, as in JSON. Knows nothing about what the document says.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+DEPTH_LIMIT = 100
+NODES_LIMIT = 5_000_000
+"""Values of a document, with every alias written out."""
+
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_TRUE = frozenset({"true", "True", "TRUE"})
+_FALSE = frozenset({"false", "False", "FALSE"})
+_INTEGER = re.compile(r"[-+]?[0-9]{1,300}")
+_OTHER_INTEGER = re.compile(r"0o[0-7]{1,100}|0x[0-9a-fA-F]{1,100}")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,4})?")
+_MERGE = "<<"
+
+
+@dataclass(slots=True)
+class _Open:
+    """A list or mapping under construction; ``size`` counts the values in it."""
+
+    value: list[Any] | dict[str, Any]
+    anchor: str | None
+    key: str | None = None
+    size: int = 1
+
+
+def load(text: str) -> Any:
+    """Return the value of the first document in ``text``.
+
+    Raises:
+        ValueError: not YAML, nested or expanded beyond reason, or an alias to nothing.
+    """
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        return _Builder().build(yaml.parse(text, Loader=loader))
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())[:200]) from error
+
+
+class _Builder:
+    def __init__(self) -> None:
+        self._stack: list[_Open] = []
+        self._anchors: dict[str, tuple[Any, int]] = {}
+        self._root: Any = None
+        self._size = 0
+
+    def build(self, events: Any) -> Any:
+        for event in events:
+            match event:
+                case yaml.ScalarEvent():
+                    value = _scalar(event.value, plain=event.implicit[0])
+                    self._put(value, 1, event.anchor)
+                case yaml.SequenceStartEvent():
+                    self._open([], event.anchor)
+                case yaml.MappingStartEvent():
+                    self._open({}, event.anchor)
+                case yaml.CollectionEndEvent():
+                    done = self._stack.pop()
+                    self._put(done.value, done.size, done.anchor)
+                case yaml.AliasEvent():
+                    if event.anchor not in self._anchors:
+                        raise ValueError(f"the alias *{event.anchor} stands for nothing yet")
+                    value, size = self._anchors[event.anchor]
+                    self._put(value, size, None)
+                case yaml.DocumentEndEvent():
+                    break
+                case _:
+                    continue
+        return self._root
+
+    def _open(self, value: list[Any] | dict[str, Any], anchor: str | None) -> None:
+        if len(self._stack) >= DEPTH_LIMIT:
+            raise ValueError(f"nested deeper than {DEPTH_LIMIT} levels")
+        self._anchors.pop(anchor or "", None)
+        self._stack.append(_Open(value, anchor))
+
+    def _put(self, value: Any, size: int, anchor: str | None) -> None:
+        if anchor:
+            self._anchors[anchor] = (value, size)
+        if not self._stack:
+            self._root = value
+            return
+        inner = self._stack[-1]
+        inner.size += size
+        self._size = max(self._size, inner.size)
+        if self._size > NODES_LIMIT:
+            raise ValueError(f"its aliases expand to more than {NODES_LIMIT} values")
+        if isinstance(inner.value, list):
+            inner.value.append(value)
+        elif inner.key is None:
+            inner.key = _key(value)
+        else:
+            _enter(inner.value, inner.key, value)
+            inner.key = None
+
+
+def _enter(mapping: dict[str, Any], key: str, value: Any) -> None:
+    if key == _MERGE:
+        for one in value if isinstance(value, list) else [value]:
+            if isinstance(one, dict):
+                for name, inherited in one.items():
+                    mapping.setdefault(name, inherited)
+        return
+    mapping[key] = value
+
+
+def _key(value: Any) -> str:
+    """Return a key as JSON would have it: text."""
+    if isinstance(value, str):
+        return value
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, int | float):
+        return str(value)
+    raise ValueError("a list or a mapping stands as a key")
+
+
+def _scalar(text: str, *, plain: bool) -> Any:
+    if not plain:
+        return text
+    if text in _NULL:
+        return None
+    if text in _TRUE or text in _FALSE:
+        return text in _TRUE
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _OTHER_INTEGER.fullmatch(text):
+        return int(text, 0)
+    if _FLOAT.fullmatch(text):
+        number = float(text)
+        return number if math.isfinite(number) else text
+    return text
