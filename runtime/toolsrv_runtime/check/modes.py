@@ -1,0 +1,89 @@
+"""The worlds a check can ask, put together: offline, live, recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import httpx
+
+from toolsrv_catalogs.offline import OFFLINE_HOST
+from toolsrv_registry.api import Api
+from toolsrv_registry.errors import UsageError
+from toolsrv_runtime.calls.caller import Caller
+from toolsrv_runtime.calls.offline import transports
+from toolsrv_runtime.calls.policy import Policy
+from toolsrv_runtime.check.live import KEY_VARIABLE, LiveTransport, needs_key
+from toolsrv_runtime.check.recorded import Recorded
+from toolsrv_runtime.check.worlds import Called, Listening, World, host_of
+
+NO_KEY = f"RapidAPI needs a key, and {KEY_VARIABLE} is not set"
+ONLINE = "it is called over the network (--mode live)"
+
+
+def offline_world(*, timeout: float) -> World:
+    """Return the world of the catalog that ships; every other host is left alone."""
+    policy = Policy()
+    caller = _offline_caller(policy, timeout)
+    return Called(
+        {OFFLINE_HOST: caller}, policy=policy, timeout=timeout, elsewhere=lambda _: ONLINE
+    )
+
+
+def live_world(
+    apis: Iterable[Api], *, timeout: float, key: str = "", via: str | None = None
+) -> World:
+    """Return the world of the hosts that these APIs name, and of the catalog that ships.
+
+    RapidAPI's hosts need ``key``. ``via`` is the URL of a server that gets every call instead.
+
+    Raises:
+        UsageError: ``via`` is no http or https URL.
+    """
+    policy = Policy()
+    target = None if via is None else _via(via)
+    hosts = {host_of(api) for api in apis} - {"", OFFLINE_HOST}
+    if not key and target is None:
+        hosts = {host for host in hosts if not needs_key(host)}
+    network = Listening(LiveTransport(key=key, via=target))
+    live = Caller(
+        policy=policy,
+        transports=dict.fromkeys(sorted(hosts), network),
+        source="live",
+        timeout=timeout,
+    )
+    return Called(
+        {**dict.fromkeys(hosts, live), OFFLINE_HOST: _offline_caller(policy, timeout)},
+        policy=policy,
+        timeout=timeout,
+        secrets=(key,),
+        elsewhere=lambda host: NO_KEY if needs_key(host) else "its host is not in the catalog",
+    )
+
+
+def recorded_world(path: Path) -> World:
+    """Return the world of a file that a check recorded.
+
+    Raises:
+        NotFoundError, DataError: the file cannot be read.
+    """
+    return Recorded(path)
+
+
+def _offline_caller(policy: Policy, timeout: float) -> Caller:
+    served = {host: Listening(transport) for host, transport in transports().items()}
+    return Caller(policy=policy, transports=served, source="offline", timeout=timeout)
+
+
+def _via(text: str) -> httpx.URL:
+    try:
+        url = httpx.URL(text)
+    except httpx.InvalidURL as error:
+        raise UsageError(
+            f"--via {text!r} is no URL: {error}", hint="for example http://localhost:8080"
+        ) from error
+    if url.scheme not in {"http", "https"} or not url.host or url.userinfo:
+        raise UsageError(
+            f"--via {text!r} is no http or https URL", hint="for example http://localhost:8080"
+        )
+    return url

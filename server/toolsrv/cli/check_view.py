@@ -1,0 +1,122 @@
+"""A check of APIs as the terminal shows it: one moving line while it runs, a table at its end.
+
+On a terminal the line moves; elsewhere a line is printed now and then. All of it goes to stderr
+but the table.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from toolsrv.cli.output import console, note, table
+from toolsrv.plain import one_line
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+    from toolsrv_registry.health import HealthEntry
+    from toolsrv_runtime.check.checker import Result
+    from toolsrv_runtime.check.tally import Tally
+
+LINE_EVERY_S = 10.0
+SHOWN_REASONS = 8
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time as people say it."""
+    whole = round(seconds)
+    if whole < 120:
+        return f"{whole} s"
+    if whole < 7200:
+        return f"{round(whole / 60)} min"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def progress_line(tally: Tally) -> str:
+    """Return how far a check is, how fast, and how long it still takes."""
+    left = tally.left_s
+    standings = tally.standings
+    return (
+        f"checked {tally.done:,} of {tally.total:,} APIs · {tally.rate:.1f}/s · "
+        + (f"{duration(left)} left" if left is not None else "…")
+        + f" · {standings['alive']:,} alive, {standings['dead']:,} dead, "
+        f"{standings['unknown']:,} unknown"
+    )
+
+
+class CheckView:
+    """Shows a running check. ``quiet`` shows nothing."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._console = console(err=True)
+        self._quiet = quiet
+        self._line = ""
+        self._told = time.monotonic()
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        if not self._quiet and self._console.is_terminal:
+            from rich.live import Live
+
+            self._live = Live(
+                console=self._console,
+                get_renderable=lambda: self._line,
+                refresh_per_second=4,
+                transient=True,
+            )
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, tally: Tally) -> None:
+        """Show how far the check is."""
+        self._line = progress_line(tally)
+        now = time.monotonic()
+        if self._live is None and not self._quiet and now - self._told >= LINE_EVERY_S:
+            self._told = now
+            note(self._line)
+
+
+def show_result(result: Result, not_checked: Mapping[str, str]) -> None:
+    """Print what a check found."""
+    tally = result.tally
+    rows = [
+        (verdict.value, many, _standings(result.entries, verdict.value))
+        for verdict, many in tally.verdicts.most_common()
+    ]
+    if rows:
+        table(("verdict", "APIs#", "which means"), rows)
+    note(
+        f"checked {tally.done:,} APIs with {tally.calls:,} calls in {duration(tally.seconds)}: "
+        f"{tally.standings['alive']:,} alive, {tally.standings['dead']:,} dead, "
+        f"{tally.standings['unknown']:,} unknown"
+    )
+    show_reasons(not_checked)
+
+
+def show_reasons(not_checked: Mapping[str, str]) -> None:
+    """Say on stderr why APIs were not checked, the commonest reasons first."""
+    reasons = Counter(not_checked.values()).most_common()
+    for reason, many in reasons[:SHOWN_REASONS]:
+        note(f"not checked: {one_line(reason)} ({many:,} APIs)")
+    if rest := sum(many for _, many in reasons[SHOWN_REASONS:]):
+        note(f"not checked: other reasons ({rest:,} APIs); --json lists them all")
+
+
+def _standings(entries: tuple[HealthEntry, ...], verdict: str) -> str:
+    counts = Counter(one.standing for one in entries if one.verdict == verdict)
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{standing}: {many:,}" for standing, many in counts.most_common())
