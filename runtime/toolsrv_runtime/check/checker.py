@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import heapq
+import json
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -330,5 +331,6 @@ _PASSING = frozenset({Verdict.SLOW, Verdict.TIMED_OUT, Verdict.UNREACHABLE, Verd
 def excerpt(reply: Reply) -> str:
     """Return the head of what was said, clean and on one line."""
     said: Any = reply.error if reply.failure or reply.body in (None, "") else reply.body
-    text = said if isinstance(said, str) else str(said)
-    return " ".join(clean(text[: 4 * EXCERPT_LIMIT], 4 * EXCERPT_LIMIT).split())[:EXCERPT_LIMIT]
+    text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+    text = text[: 4 * EXCERPT_LIMIT].encode("utf-8", "replace").decode()  # no lone surrogates
+    return " ".join(clean(text, len(text)).split())[:EXCERPT_LIMIT]

@@ -96,14 +96,17 @@ class Recorded:
                 raise DataError(f"{self._path}: line {number} is longer than {LINE_LIMIT:,} bytes")
             return None  # a recorder that was killed leaves half a line
         try:
-            return Line.model_validate_json(content)
+            return Line.model_validate(json.loads(content))
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"])
-            raise DataError(
-                f"{self._path}: line {number}: {where + ': ' if where else ''}{first['msg']}",
-                hint="every line is one JSON object with api_id and status",
-            ) from error
+            why = f"{where + ': ' if where else ''}{first['msg']}"
+        except (ValueError, RecursionError) as error:
+            why = f"not JSON: {error}"
+        raise DataError(
+            f"{self._path}: line {number}: {why}",
+            hint="every line is one JSON object with api_id and status",
+        )
 
 
 class Recorder:
@@ -121,17 +124,18 @@ class Recorder:
 
     def add(self, api_id: str, reply: Reply) -> None:
         """Append one reply."""
-        line = Line(
-            api_id=api_id,
-            status=reply.status,
-            seconds=reply.seconds,
-            headers=dict(reply.headers),
-            body=reply.body,
-            failure=reply.failure,
-            error=reply.error,
-        )
-        text = json.dumps(line.model_dump(), ensure_ascii=True)
-        self._file.write(text.encode() + b"\n")
+        line = {
+            "api_id": api_id,
+            "status": reply.status,
+            "seconds": round(reply.seconds, 3),
+            "headers": dict(reply.headers),
+            "body": reply.body,
+            "failure": reply.failure,
+            "error": reply.error,
+        }
+        # Lone surrogates, which JSON allows and UTF-8 does not, become question marks.
+        text = json.dumps(line, ensure_ascii=False).encode("utf-8", "replace")
+        self._file.write(text + b"\n")
         self._file.flush()
 
     def __enter__(self) -> Self:

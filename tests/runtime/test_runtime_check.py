@@ -1,0 +1,638 @@
+"""The quality filter: what a reply means, which arguments are used, and checks over real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import runpy
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolsrv_registry.api import Api, Parameter, SecurityScheme
+from toolsrv_registry.errors import BusyError, DataError, NotFoundError, UsageError
+from toolsrv_registry.health import HealthEntry, Verdict
+from toolsrv_runtime.calls import arguments as args
+from toolsrv_runtime.check import live as live_module
+from toolsrv_runtime.check.checker import UNREACHED_LIMIT, Checker, Result, Rules, excerpt
+from toolsrv_runtime.check.judge import SLOW_SECONDS, judge
+from toolsrv_runtime.check.live import LiveTransport
+from toolsrv_runtime.check.modes import NO_KEY, live_world, offline_world, recorded_world
+from toolsrv_runtime.check.pace import Pace, pause_seconds
+from toolsrv_runtime.check.plan import Item, Plan, make_plan
+from toolsrv_runtime.check.recorded import Recorder
+from toolsrv_runtime.check.samples import addressed, sample
+from toolsrv_runtime.check.tally import Tally
+from toolsrv_runtime.check.worlds import Called, Reply, World
+from toolsrv_runtime.errors import ArgumentError
+
+FaultyHost = runpy.run_path(str(Path(__file__).parents[1] / "faulty_host.py"))["FaultyHost"]
+JSON_TYPE = {"content-type": "application/json"}
+
+
+def api(name: str, host: str = "one.test", path: str | None = None, **parts: Any) -> Api:
+    url = f"https://{host}/{name if path is None else path}"
+    return Api(
+        **{"id": f"C/t/{name}", "category": "C", "tool": "t", "name": name, "url": url} | parts
+    )
+
+
+# --- judging --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "verdict"),
+    [
+        (200, {"temperature": 21}, "ok"),
+        (200, [1, 2], "ok"),
+        (200, 7, "ok"),
+        (200, False, "ok"),
+        (200, {"message": "pong"}, "ok"),
+        (200, {"error": None, "data": {"a": 1}}, "ok"),
+        (200, {"error": "partial failure", "data": {"a": 1}}, "ok"),
+        (200, {"status": "error", "results": [1]}, "ok"),
+        (200, {"title": "Error handling in Go", "price": 12}, "ok"),
+        (200, [{"error": "x"}, {"error": "y"}], "ok"),
+        (204, "", "empty"),
+        (200, " \n", "empty"),
+        (200, None, "no_data"),
+        (200, [], "no_data"),
+        (200, {}, "no_data"),
+        (200, "<!DOCTYPE html><html>", "html"),
+        (200, "\n <HTML lang='en'>", "html"),
+        (200, "plain words", "not_json"),
+        (200, "<rss><channel/></rss>", "not_json"),
+        (200, {"error": "boom"}, "error_text"),
+        (200, {"error": {"code": 7, "message": "boom"}}, "error_text"),
+        (200, {"errors": ["boom"], "data": None}, "error_text"),
+        (200, {"message": "Endpoint '/x' does not exist"}, "error_text"),
+        (200, {"success": False, "message": "no"}, "error_text"),
+        (200, {"status": "fail", "code": 3}, "error_text"),
+        (200, [{"msg": "player not found"}], "error_text"),
+        (200, "Internal error, try later", "error_text"),
+        (200, {"message": "You are not subscribed to this API."}, "not_subscribed"),
+        (200, {"message": "Too many requests"}, "rate_limited"),
+        (200, {"message": "Invalid API key. Go to the docs."}, "unauthorized"),
+        (200, {"error": "Unauthorized"}, "unauthorized"),
+        (301, "", "http_error"),
+        (404, {"message": "gone"}, "http_error"),
+        (500, {"message": "rate limit of the database"}, "http_error"),
+        (503, "<html>busy</html>", "http_error"),
+        (400, {"message": "city is required"}, "bad_request"),
+        (422, None, "bad_request"),
+        (401, {"message": "no"}, "unauthorized"),
+        (403, {"message": "You are not subscribed to this API."}, "not_subscribed"),
+        (403, {"message": "You have exceeded the MONTHLY quota"}, "rate_limited"),
+        (403, "<html>Forbidden</html>", "unauthorized"),
+        (402, "", "not_subscribed"),
+        (408, "", "timed_out"),
+        (429, "", "rate_limited"),
+        (0, None, "broken"),
+        (999, {"a": 1}, "broken"),
+    ],
+)
+def test_a_reply_has_one_meaning(status: int, body: Any, verdict: str) -> None:
+    assert judge(status, 0.1, {}, body) == verdict
+
+
+@pytest.mark.parametrize("failure", ["timed_out", "unreachable", "broken"])
+def test_no_reply_is_judged_by_why(failure: Any) -> None:
+    assert judge(0, 3.0, {}, None, failure=failure) == failure
+
+
+def test_a_good_reply_that_takes_too_long_is_slow() -> None:
+    assert judge(200, SLOW_SECONDS + 0.1, {}, {"a": 1}) is Verdict.SLOW
+    assert judge(200, SLOW_SECONDS, {}, {"a": 1}) is Verdict.OK
+    assert judge(200, SLOW_SECONDS + 0.1, {}, "") is Verdict.EMPTY
+
+
+def test_a_reply_to_head_needs_no_body() -> None:
+    assert judge(200, 0.1, {}, "", method="head") is Verdict.OK
+
+
+def test_the_content_type_tells_a_json_string_and_an_html_fragment() -> None:
+    assert judge(200, 0.1, JSON_TYPE, "Lima") is Verdict.OK
+    assert judge(200, 0.1, {"content-type": "text/html"}, "<div>x</div>") is Verdict.HTML
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=20)
+    | st.sampled_from(["error", "not found", "Too many requests", "<html>", "fail"]),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(
+        st.sampled_from(["error", "message", "status", "success", "data", "x"])
+        | st.text(max_size=4),
+        inner,
+        max_size=4,
+    ),
+    max_leaves=10,
+)  # fmt: skip
+
+
+@given(
+    st.integers(-5, 1000),
+    st.floats(),
+    st.dictionaries(st.sampled_from(["content-type", "retry-after"]), st.text(max_size=30)),
+    JSON,
+)
+def test_any_reply_gets_the_same_verdict_twice(
+    status: int, latency: float, headers: dict[str, str], body: Any
+) -> None:
+    first = judge(status, latency, headers, body)
+    assert judge(status, latency, headers, body) is first
+    assert first.standing(status) in {"alive", "dead", "unknown"}
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_judged(text: str) -> None:
+    assert judge(200, 0.1, {}, text) in Verdict
+
+
+def test_a_huge_hostile_text_is_judged_quickly() -> None:
+    for text in ("<" * 900_000, "invalid " * 100_000, "no " + " " * 900_000 + "key", "a" * 900_000):
+        assert judge(200, 0.1, {}, text) is Verdict.NOT_JSON
+        assert judge(403, 0.1, {}, text) in Verdict
+
+
+def test_a_guessed_argument_takes_the_blame_for_what_it_may_have_caused() -> None:
+    assert Verdict.HTTP_ERROR.standing(404) == "dead"
+    assert Verdict.HTTP_ERROR.standing(404, guessed=True) == "unknown"
+    assert Verdict.HTTP_ERROR.standing(503, guessed=True) == "dead"
+    assert Verdict.HTML.standing(200, guessed=True) == "dead"
+    assert Verdict.RATE_LIMITED.standing(429) == "unknown"
+
+
+# --- arguments ------------------------------------------------------------------------------------
+
+
+def value_of(parameter: Parameter) -> Any:
+    return sample(api("x", required=(parameter,))).values.get(parameter.key)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        (Parameter(name="a", default="Oslo"), "Oslo"),
+        (Parameter(name="a", type="NUMBER", default=0), 0),
+        (Parameter(name="a", type="BOOLEAN", default=False), False),
+        (Parameter(name="a", default="<REQUIRED>"), None),
+        (Parameter(name="a", default="  "), None),
+        (Parameter(name="a", enum=("red", "blue")), "red"),
+        (Parameter(name="a", description="IATA code, e.g. `OSL`"), "OSL"),
+        (Parameter(name="a", description="A date (e.g. 2018-03-17)"), "2018-03-17"),
+        (Parameter(name="a", description="Example: Caballito."), "Caballito"),
+        (Parameter(name="a", description="the id, e.g. as returned by search"), None),
+        (Parameter(name="a", description="Extracted from the exchange"), None),
+        (Parameter(name="a", type="NUMBER", description="Ex: abc"), None),
+        (Parameter(name="a", type="BOOLEAN"), True),
+        (Parameter(name="a", type="DATE (YYYY-MM-DD)"), "2024-06-14"),
+        (Parameter(name="page", type="NUMBER"), 1),
+        (Parameter(name="city"), "London"),
+        (Parameter(name="city", type="NUMBER"), None),
+        (Parameter(name="id", type="NUMBER"), None),
+        (Parameter(name="apiKey", description="e.g. `abc123`"), None),
+        (Parameter(name="password", type="DATE (YYYY-MM-DD)"), None),
+    ],
+)
+def test_values_come_from_the_catalog_or_are_plain_samples(
+    parameter: Parameter, value: Any
+) -> None:
+    assert value_of(parameter) == value
+
+
+def test_only_the_providers_own_values_are_no_guess() -> None:
+    given_ = sample(api("x", required=(Parameter(name="city", default="Oslo"),)))
+    guessed = sample(api("x", required=(Parameter(name="city"),)))
+    assert (given_.guessed, guessed.guessed) == (False, True)
+
+
+def test_optional_parameters_are_left_out_unless_the_path_needs_them() -> None:
+    optional = (Parameter(name="a", default="1"), Parameter(name="b", default="2"))
+    found = sample(api("x", path="v1/{a}", optional=optional))
+    assert found.values == {"a": "1"}
+
+
+def test_placeholders_may_be_written_as_keys() -> None:
+    target = addressed(api("x", path="v1/{is_id}/{Team}", required=(Parameter(name="id"),)))
+    assert target.url.endswith("/v1/{id}/{Team}")
+
+
+PARAMETERS = st.builds(
+    Parameter,
+    name=st.sampled_from(["id", "city", "page", "lat", "q", "x"]) | st.text(min_size=1, max_size=8),
+    type=st.sampled_from(["STRING", "NUMBER", "BOOLEAN", "DATE (YYYY-MM-DD)", "ENUM", "ARRAY"]),
+    description=st.text(max_size=60) | st.sampled_from(["e.g. `7`", "Example: 12", "ex. x"]),
+    default=JSON,
+)
+
+
+@given(st.lists(PARAMETERS, max_size=4))
+def test_sampled_arguments_bind_or_are_refused_in_our_own_words(
+    parameters: list[Parameter],
+) -> None:
+    target = api("x", required=tuple(parameters))
+    found = sample(target)
+    if not found.missing:
+        try:
+            args.bind(target, found.values)
+        except ArgumentError:
+            return
+
+
+# --- pace -----------------------------------------------------------------------------------------
+
+
+@given(st.floats(0.1, 100), st.lists(st.floats(0, 5), min_size=2, max_size=20))
+def test_a_host_is_never_ready_before_its_interval(rate: float, waits: list[float]) -> None:
+    pace, now, calls = Pace(rate), 0.0, []
+    for wait in waits:
+        now = max(now + wait, pace.ready("h"))
+        pace.called("h", now)
+        calls.append(now)
+    assert all(later - earlier >= 1 / rate - 1e-9 for earlier, later in pairwise(calls))
+    assert pace.ready("other") == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "tries", "seconds"),
+    [
+        ("7", 0, 7),
+        ("Fri, 20 Nov 2026 12:00:30 GMT", 0, 30),
+        ("Fri, 20 Nov 2026 11:00:00 GMT", 0, 0),
+        ("soon", 1, 4),
+        ("-3", 0, 2),
+        ("", 0, 2),
+        ("", 2, 8),
+        ("9" * 400, 0, 999_999_999),
+    ],
+)
+def test_a_host_is_left_alone_as_long_as_it_asks(asked: str, tries: int, seconds: float) -> None:
+    now = datetime(2026, 11, 20, 12, tzinfo=UTC)
+    assert pause_seconds({"retry-after": asked}, tries, now) == seconds
+
+
+@given(st.text(max_size=40), st.integers(0, 10_000))
+def test_any_retry_after_gives_a_time(asked: str, tries: int) -> None:
+    now = datetime(2026, 11, 20, 12, tzinfo=UTC)
+    assert pause_seconds({"retry-after": asked}, tries, now) >= 0
+
+
+def test_the_time_left_follows_the_slower_of_speed_and_busiest_host() -> None:
+    assert Tally(100, done=10, seconds=5.0).left_s == 45
+    assert Tally(100, done=10, seconds=5.0, busiest=80, interval=1.0).left_s == 80
+    assert Tally(100).left_s is None
+
+
+# --- planning -------------------------------------------------------------------------------------
+
+
+def planned(apis: Sequence[Api], **options: Any) -> Plan:
+    defaults: dict[str, Any] = {"latest": {}, "since": "2026-11-01", "refuses": lambda _: ""}
+    return make_plan(apis, **(defaults | options))
+
+
+def entry(item: Item, checked_at: str, verdict: Verdict = Verdict.OK) -> HealthEntry:
+    return HealthEntry(
+        api_id=item.api.id, content_hash=item.content_hash, checked_at=checked_at, verdict=verdict
+    )
+
+
+def test_what_cannot_be_called_is_left_out_with_its_reason() -> None:
+    scheme = SecurityScheme(name="k", kind="apiKey", place="header", key="X-Key")
+    apis = [
+        api("fine"),
+        api("post", method="POST"),
+        api("plain", url="http://one.test/x"),
+        api("nowhere", url=""),
+        api("odd", url="https://[broken"),
+        api("other", host="two.test"),
+        api("unknown", required=(Parameter(name="id", type="NUMBER"),)),
+        api("hole", path="{team}"),
+        api("locked", security=((scheme,),)),
+    ]
+    world = live_world(apis[:1], timeout=1)
+    plan = planned(apis, refuses=world.refuses)
+    asyncio.run(world.aclose())
+    assert [item.api.name for item in plan.items] == ["fine"]
+    reasons = {api_id.removeprefix("C/t/"): why for api_id, why in plan.not_checked.items()}
+    assert "POST" in reasons["post"]
+    assert "https" in reasons["plain"]
+    assert reasons["unknown"] == "no value known for 'id'"
+    assert "'team'" in reasons["hole"]
+    assert "credentials" in reasons["locked"]
+    assert set(reasons) == {
+        "post", "plain", "nowhere", "odd", "other", "unknown", "hole", "locked"
+    }  # fmt: skip
+
+
+def test_a_sample_is_the_same_whatever_was_checked_before() -> None:
+    apis = [api(f"n{number}") for number in range(50)]
+    whole = planned(apis, size=20, seed=3).items
+    latest = {(i.api.id, i.content_hash): entry(i, "2026-11-10") for i in whole[:5]}
+    rest = planned(apis, size=20, seed=3, latest=latest)
+    assert rest.items == whole[5:]
+    assert rest.recent == 5
+    assert planned(apis, size=20, seed=4).items != whole
+
+
+def test_only_recent_checks_of_the_same_content_count() -> None:
+    (item,) = planned([api("a")]).items
+    key = (item.api.id, item.content_hash)
+    recent = {key: entry(item, "2026-11-10")}
+    assert not planned([api("a")], latest=recent).items
+    assert planned([api("a")], latest={key: entry(item, "2026-10-10")}).items
+    assert planned([api("a", description="changed")], latest=recent).items
+    busy = {key: entry(item, "2026-11-10", Verdict.RATE_LIMITED)}
+    assert planned([api("a")], latest=busy).items
+
+
+# --- checks over real sockets ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def host() -> Iterator[Any]:
+    with FaultyHost() as server:
+        yield server
+
+
+class Kept:
+    """What a check kept, as a store would."""
+
+    def __init__(self, *, busy: int = 0) -> None:
+        self.entries: dict[str, HealthEntry] = {}
+        self._busy = busy
+
+    def __call__(self, entries: Sequence[HealthEntry]) -> None:
+        if self._busy:
+            self._busy -= 1
+            raise BusyError("another process writes")
+        self.entries.update({one.api_id: one for one in entries})
+
+
+def checked(
+    apis: Sequence[Api],
+    world: World,
+    *,
+    keep: Callable[[Sequence[HealthEntry]], None] | None = None,
+    **rules: Any,
+) -> Result:
+    async def run() -> Result:
+        plan = planned(apis, refuses=world.refuses)
+        keeper = keep or Kept()
+        try:
+            return await Checker(
+                plan.items, world, keep=keeper, rules=Rules(**({"rate": 0} | rules))
+            ).run()
+        finally:
+            await world.aclose()
+
+    return asyncio.run(run())
+
+
+def test_every_kind_of_answer_gets_its_verdict(host: Any) -> None:
+    wanted = {
+        "fine": ("ok", "alive"),
+        "slow": ("slow", "dead"),
+        "never": ("timed_out", "dead"),
+        "reset": ("broken", "dead"),
+        "half": ("broken", "dead"),
+        "html": ("html", "dead"),
+        "error": ("error_text", "dead"),
+        "empty": ("empty", "dead"),
+        "500": ("http_error", "dead"),
+        "404": ("http_error", "dead"),
+        "401": ("unauthorized", "unknown"),
+        "nothing": ("no_data", "unknown"),
+        "text": ("not_json", "alive"),
+        "busy": ("ok", "alive"),
+        "flaky": ("ok", "alive"),
+    }
+    # Each at a host of its own, so that one that pauses holds up nobody else.
+    apis = [api(name, host=f"h{place}.test") for place, name in enumerate(wanted)]
+    kept = Kept()
+    world = live_world(apis, timeout=1.5, via=host.url)
+    result = checked(apis, world, keep=kept, slow=0.3, concurrency=16)
+    assert result.ended == "complete"
+    found = {one.api_id.removeprefix("C/t/"): one for one in kept.entries.values()}
+    assert {name: (one.verdict, one.standing) for name, one in found.items()} == wanted
+    assert result.tally.done == len(wanted)
+    assert found["404"].reason.startswith("404 on 20")
+    assert found["slow"].seconds >= 0.3
+    assert "does not exist" in found["error"].excerpt
+    assert {one.source for one in found.values()} == {"live"}
+
+
+def test_the_rate_of_each_host_is_kept(host: Any) -> None:
+    apis = [api(f"fine{n}", host=name) for name in ("a.test", "b.test") for n in range(6)]
+    rate = 20.0
+    result = checked(apis, live_world(apis, timeout=5, via=host.url), rate=rate)
+    assert result.tally.done == 12
+    for name in ("a.test", "b.test"):
+        times = host.times(name)
+        assert len(times) == 6
+        # A call can reach the server late, so single gaps may be shorter than the interval.
+        assert times[-1] - times[0] >= 5 / rate * 0.8
+
+
+def test_a_host_that_is_called_too_often_is_set_aside(host: Any) -> None:
+    apis = [api("shut"), api("shut/2"), api("fine", host="two.test")]
+    result = checked(apis, live_world(apis, timeout=5, via=host.url), concurrency=1)
+    verdicts = {one.api_id: one.verdict for one in result.entries}
+    assert verdicts == {"C/t/shut": "rate_limited", "C/t/fine": "ok"}
+    assert "too often" in result.not_checked["C/t/shut/2"]
+    assert len(host.times("one.test")) == 1
+
+
+def test_a_limit_of_calls_ends_a_check(host: Any) -> None:
+    apis = [api(f"fine{n}") for n in range(9)]
+    result = checked(apis, live_world(apis, timeout=5, via=host.url), calls=4)
+    assert (result.ended, result.tally.calls, len(result.entries)) == ("call_limit", 4, 4)
+
+
+def test_a_dead_network_kills_no_api() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    apis = [api(f"n{n}", host=f"h{n}.test") for n in range(UNREACHED_LIMIT + 20)]
+    kept = Kept()
+    result = checked(apis, live_world(apis, timeout=5, via=url), keep=kept, tries=1)
+    assert result.ended == "no_network"
+    assert not kept.entries
+    assert len(result.unconfirmed) >= UNREACHED_LIMIT
+
+
+def test_results_wait_while_another_process_writes(host: Any) -> None:
+    apis = [api(f"fine{n}") for n in range(40)]
+    kept = Kept(busy=1)
+    checked(apis, live_world(apis, timeout=5, via=host.url), keep=kept)
+    assert len(kept.entries) == 40
+
+
+def test_a_store_that_cannot_be_written_ends_the_check(host: Any) -> None:
+    def full(_: Sequence[HealthEntry]) -> None:
+        raise DataError("no space left")
+
+    apis = [api(f"fine{n}") for n in range(40)]
+    with pytest.raises(DataError):
+        checked(apis, live_world(apis, timeout=5, via=host.url), keep=full)
+    assert len(host.calls) < 40
+
+
+def test_a_stopped_check_keeps_what_it_has_judged(host: Any) -> None:
+    apis = [api(f"fine{n}") for n in range(5)] + [api("gate", host="two.test")]
+    kept = Kept()
+
+    async def run() -> Result:
+        world = live_world(apis, timeout=30, via=host.url)
+        plan = planned(apis, refuses=world.refuses)
+        checker = Checker(plan.items, world, keep=kept, rules=Rules(rate=0))
+        checker._listen = lambda tally: checker.stop() if tally.done == 5 else None
+        try:
+            return await checker.run()
+        finally:
+            await world.aclose()
+
+    result = asyncio.run(run())
+    host.gate.set()
+    assert result.ended == "stopped"
+    assert set(kept.entries) == {f"C/t/fine{n}" for n in range(5)}
+
+
+def test_a_default_that_its_own_type_refuses_is_not_called(host: Any) -> None:
+    target = api("fine", required=(Parameter(name="n", type="NUMBER", default="many"),))
+    result = checked([target], live_world([target], timeout=5, via=host.url))
+    assert "must be a number" in result.not_checked[target.id]
+    assert not host.calls
+
+
+def test_a_private_address_is_not_called() -> None:
+    target = api("fine", host="localhost")
+    result = checked([target], live_world([target], timeout=5))
+    assert "not a public address" in result.not_checked[target.id]
+
+
+def test_the_key_goes_to_its_own_hosts_only(host: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "secret-key-0123456789"
+    asked: list[httpx.Request] = []
+
+    async def somewhere(name: str, port: int) -> list[str]:
+        del name, port
+        return ["192.0.2.1"]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        return httpx.Response(200, json={"you sent": request.headers.get("x-rapidapi-key")})
+
+    monkeypatch.setattr(live_module, "public_addresses", somewhere)
+    apis = [api("a", host="x.p.rapidapi.com"), api("b", host="rapidapi.com.evil.test")]
+    world = live_world(apis, timeout=5, key=key)
+    assert isinstance(world, Called)
+    transport: Any = world._callers["x.p.rapidapi.com"]._clients["x.p.rapidapi.com"]._transport
+    live: LiveTransport = transport._inner
+    live._inner = httpx.MockTransport(answer)  # type: ignore[assignment]
+    result = checked(apis, world)
+    sent = {request.headers["host"]: request.headers.get("x-rapidapi-key") for request in asked}
+    assert sent == {"x.p.rapidapi.com": key, "rapidapi.com.evil.test": None}
+    assert asked[0].extensions["sni_hostname"] == asked[0].headers["host"]
+    assert all(key not in one.excerpt for one in result.entries)
+
+    echo = [api("echo", host="x.p.rapidapi.com")]
+    said = checked(echo, live_world(echo, timeout=5, key=key, via=host.url))
+    assert said.entries[0].verdict == "ok"
+    assert "rapidapi-key" not in said.entries[0].excerpt.lower()
+
+
+def test_without_a_key_rapidapi_is_left_alone() -> None:
+    target = api("a", host="x.p.rapidapi.com")
+    world = live_world([target], timeout=5)
+    assert world.refuses(target) == NO_KEY
+    asyncio.run(world.aclose())
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "localhost", "http://u:p@h", "http://h:x", ""])
+def test_a_gateway_must_be_a_url(url: str) -> None:
+    with pytest.raises(UsageError):
+        live_world([], timeout=5, via=url)
+
+
+def test_the_catalog_that_ships_is_checked_offline(apis: dict[str, Api]) -> None:
+    some = [one for one in apis.values() if one.category == "Science"]
+    result = checked([*some, api("x")], offline_world(timeout=10))
+    assert {one.verdict for one in result.entries} == {Verdict.OK}
+    assert {one.source for one in result.entries} == {"offline"}
+    assert len(result.entries) == len(some)
+
+
+# --- recordings -----------------------------------------------------------------------------------
+
+
+def test_a_recording_is_judged_like_the_replies_it_holds(host: Any, tmp_path: Path) -> None:
+    names = ["fine", "html", "error", "empty", "404", "reset", "text"]
+    apis = [api(name) for name in names]
+    file = tmp_path / "deep" / "replies.jsonl"
+
+    async def run() -> Result:
+        world = live_world(apis, timeout=5, via=host.url)
+        with Recorder(file) as recorder:
+            plan = planned(apis, refuses=world.refuses)
+            try:
+                return await Checker(
+                    plan.items, world, keep=Kept(), rules=Rules(rate=0), heard=recorder.add
+                ).run()
+            finally:
+                await world.aclose()
+
+    live = asyncio.run(run())
+    again = checked([*apis, api("unheard")], recorded_world(file))
+    assert {one.api_id: one.verdict for one in again.entries} == {
+        one.api_id: one.verdict for one in live.entries
+    }
+    assert {one.source for one in again.entries} == {"recorded"}
+
+
+def test_half_a_line_of_a_killed_recorder_does_no_harm(tmp_path: Path) -> None:
+    file = tmp_path / "replies.jsonl"
+    file.write_bytes(b'{"api_id": "C/t/a", "status": 200, "body": {"a": 1}}\n{"api_id": "C/')
+    (first,) = checked([api("a")], recorded_world(file)).entries
+    with Recorder(file) as recorder:
+        recorder.add("C/t/b", Reply(404, 0.1, body="\ud800 <\u2028>"))
+    assert first.verdict == "ok"
+    result = checked([api("a"), api("b")], recorded_world(file))
+    assert {one.api_id: one.verdict for one in result.entries} == {
+        "C/t/a": "ok",
+        "C/t/b": "http_error",
+    }
+
+
+@pytest.mark.parametrize(
+    "line", ["nonsense", "[]", '{"status": 200}', '{"api_id": "a", "status": "x"}', "{" * 50_000]
+)
+def test_a_bad_line_is_named(line: str, tmp_path: Path) -> None:
+    file = tmp_path / "replies.jsonl"
+    file.write_text(json.dumps({"api_id": "x", "status": 200}) + "\n" + line + "\n")
+    with pytest.raises(DataError, match="line 2"):
+        recorded_world(file)
+
+
+def test_the_deepest_and_oddest_reply_is_recorded_and_told(tmp_path: Path) -> None:
+    deep: Any = "\ud800\x1b[31m"
+    for _ in range(400):
+        deep = [deep]
+    reply = Reply(200, 0.1, body={"a": deep, "b": float("nan")})
+    with Recorder(tmp_path / "replies.jsonl") as recorder:
+        recorder.add("C/t/a", reply)
+    (found,) = checked([api("a")], recorded_world(tmp_path / "replies.jsonl")).entries
+    assert found.verdict == "ok"
+    assert excerpt(Reply(200, 0.1, body="\ud800\x1b[31m\u202e ok")).encode().endswith(b" ok")
+
+
+def test_a_recording_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="nowhere"):
+        recorded_world(tmp_path / "nowhere")
