@@ -30,7 +30,8 @@ def category(value: Any, found: FileFindings) -> str:
     """Return the directory form of a category, always one harmless path component."""
     name = names.standardize_category(found.text(value, _CATEGORY_LIMIT))
     name = name.replace("\\", "_").replace("\n", "_").replace("\t", "_").lstrip(".").strip()
-    return name or OTHER
+    # A file name has at most 255 bytes.
+    return name.encode()[:200].decode(errors="ignore") or OTHER
 
 
 def default(value: Any, found: FileFindings) -> Any:

@@ -9,6 +9,7 @@ search and no call needs (code, response samples, prices) is kept aside, for an 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -56,9 +57,9 @@ def read_tool(
         DataError: the document has neither a name nor a stem to go by.
     """
     found = FileFindings() if found is None else found
-    name = found.text(document.get("tool_name"), NAME_LIMIT).strip()
-    name = name or found.text(document.get("name"), NAME_LIMIT).strip()
-    name = name or found.text(stem, NAME_LIMIT).strip()
+    given = (document.get("tool_name"), document.get("name"), stem)
+    shown = (found.text(value, NAME_LIMIT) for value in given)
+    name = next((text for text in shown if text.strip()), "")
     if not name:
         raise DataError("a tool file gives no tool_name", hint="add a tool_name to the file")
     directory = fields.category(category, found)
@@ -196,9 +197,8 @@ def _api(
     if url and (fault := address_fault(url)):
         found.refuse("address", f"{fault}; the API cannot be called", name=name)
         extra["url"], url = url, ""
-    stem = names.api_name(name) or "unnamed"
-    wanted = f"{category}/{names.standardize(tool_name) or 'unnamed'}/{stem}"
-    api_id = unused(wanted, taken)
+    wanted = api_place(category, tool_name, name)
+    api_id = _own_id(entry.get(OURS), wanted, taken)
     if api_id != wanted:
         found.note(f"{name!r} is there again; its id is {api_id}")
     method = found.text(entry.get("method"), 16).strip().upper()
@@ -222,6 +222,20 @@ def _api(
         security=security,
     )
     return api, extra
+
+
+def api_place(category: str, tool: str, name: str) -> str:
+    """Return the id of an API that is the first of its name in its tool."""
+    stem = names.api_name(name) or "unnamed"
+    return f"{category}/{names.standardize(tool) or 'unnamed'}/{stem}"
+
+
+def _own_id(ours: Any, wanted: str, taken: set[str]) -> str:
+    """Return the id: the one that an export wrote down because no count would give it, or ours."""
+    written = ours.get("id") if isinstance(ours, dict) else None
+    if isinstance(written, str) and re.fullmatch(rf"{re.escape(wanted)}_[0-9]{{1,9}}", written):
+        return unused(written, taken)
+    return unused(wanted, taken)
 
 
 def _api_extra(entry: Mapping[str, Any], name: str, found: FileFindings) -> dict[str, Any]:

@@ -1,0 +1,60 @@
+"""Two versions of an API as a unified diff of what a model would read and a call would do.
+
+Pure; knows nothing about terminals or who accepted what.
+"""
+
+from __future__ import annotations
+
+import difflib
+
+from toolsrv_catalogs.fields import spelled
+from toolsrv_registry.api import Api, Parameter
+
+_CONTEXT = 1
+
+
+def difference(served: Api, new: Api) -> list[str]:
+    """Return the lines of a unified diff from ``served`` to ``new``, without line ends."""
+    return list(
+        difflib.unified_diff(
+            _lines(served),
+            _lines(new),
+            fromfile=f"{served.id} (served)",
+            tofile=f"{new.id} (new)",
+            n=_CONTEXT,
+            lineterm="",
+        )
+    )
+
+
+def _lines(api: Api) -> list[str]:
+    lines = [
+        f"name: {api.name}",
+        f"tool: {api.tool}",
+        *_block("about the tool", api.tool_description),
+        f"call: {api.method} {api.url}",
+        *_block("description", api.description),
+    ]
+    for kind, parameters in (("required", api.required), ("optional", api.optional)):
+        for parameter in parameters:
+            lines += _parameter(kind, parameter)
+    if api.body_type:
+        lines.append(f"body: {api.body_type}")
+    for group in api.security:
+        lines.append("security: " + (" and ".join(f"{s.kind} {s.name}" for s in group) or "none"))
+        lines += [f"  {s.name}: {s.place} {s.key} {s.scheme}" for s in group]
+    return lines
+
+
+def _parameter(kind: str, parameter: Parameter) -> list[str]:
+    place = f" in {parameter.place}" if parameter.place else ""
+    head = f"{kind} {parameter.name} ({parameter.type}){place}"
+    if parameter.default != "":
+        head += f", default {spelled(parameter.default)}"
+    if parameter.enum:
+        head += f", one of {', '.join(parameter.enum)}"
+    return [head, *_block(f"  {parameter.name}", parameter.description)]
+
+
+def _block(head: str, text: str) -> list[str]:
+    return [f"{head}: {line}" for line in text.splitlines()]

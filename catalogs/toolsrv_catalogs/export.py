@@ -1,0 +1,197 @@
+"""Writing a catalog in ToolBench's layout: a folder or an archive, whole or not at all.
+
+``tools/<Category>/<tool>.json`` and, where schemas are known, ``response_examples/``. What
+ToolBench has no place for (where a parameter goes, security schemes, allowed values) stands under
+keys that its readers pass over, so that ``importer`` reads the same catalog back.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from toolsrv_catalogs.fields import unused
+from toolsrv_catalogs.schemas import LOOSE, SCHEMA
+from toolsrv_catalogs.toolbench import OURS, api_place
+from toolsrv_registry import names
+from toolsrv_registry.api import Api, Catalog, Parameter, Tool
+from toolsrv_registry.errors import DataError, UsageError
+
+ROOT = "toolenv"
+_STEM_BYTES = 200
+
+
+def export_catalog(catalog: Catalog, path: Path, *, overwrite: bool = False) -> int:
+    """Write a catalog to ``path``; return the number of files in it.
+
+    An archive where the name ends in ``.tar.gz``, ``.tgz``, ``.tar`` or ``.zip``, else a folder.
+
+    Raises:
+        UsageError: there is something at ``path`` already.
+        DataError: it cannot be written.
+    """
+    if (path.exists() or path.is_symlink()) and not overwrite:
+        raise UsageError(f"{str(path)!r} is there already", hint="name a new place, or use --force")
+    if path.is_dir() and not (path / "tools").is_dir() and any(path.iterdir()):
+        raise UsageError(f"{str(path)!r} is another folder", hint="name a new place")
+    files = list(_files(catalog))
+    name = path.name.lower()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if name.endswith((".tar.gz", ".tgz", ".tar", ".zip")):
+            _archive(files, path)
+        else:
+            _folder(files, path)
+    except OSError as error:
+        raise DataError(
+            f"cannot write {str(path)!r}: {error.strerror or error}", hint="name another place"
+        ) from error
+    return len(files)
+
+
+def tool_document(tool: Tool) -> dict[str, Any]:
+    """Return a tool as ToolBench writes it."""
+    keys = dict(tool.extra.get("keys", {}))
+    description: str | None = tool.description
+    if "tool_description" in keys:
+        description = description or keys.pop("tool_description")
+    taken: set[str] = set()
+    extras = tool.api_extras or ({},) * len(tool.apis)
+    return {
+        "tool_name": tool.name,
+        "tool_description": description,
+        **keys,
+        "home_url": tool.home_url,
+        "host": tool.extra.get("host", tool.host),
+        "api_list": [_api(api, extra, taken) for api, extra in zip(tool.apis, extras, strict=True)],
+    }
+
+
+def schema_document(tool: Tool) -> dict[str, Any] | None:
+    """Return the response schemas of a tool as ToolBench writes them; None where none is known."""
+    known = [
+        {"name": api.name, "schema": extra[SCHEMA]}
+        for api, extra in zip(tool.apis, tool.api_extras, strict=bool(tool.api_extras))
+        if SCHEMA in extra
+    ]
+    known += tool.extra.get(LOOSE, [])
+    return {"api_list": known} if known else None
+
+
+def _api(api: Api, extra: dict[str, Any], taken: set[str]) -> dict[str, Any]:
+    more = extra.get("parameters", {})
+    document = {
+        "name": api.name,
+        "url": extra.get("url", api.url),
+        "description": api.description,
+        "method": api.method,
+        "required_parameters": [_parameter(one, more) for one in api.required],
+        "optional_parameters": [_parameter(one, more) for one in api.optional],
+        **extra.get("keys", {}),
+    }
+    ours: dict[str, Any] = {}
+    # The reader counts APIs of one name; say so where its count would give another id.
+    if unused(api_place(api.category, api.tool, api.name), taken) != api.id:
+        taken.add(api.id)
+        ours["id"] = api.id
+    if api.body_type:
+        ours["body_type"] = api.body_type
+    if api.security:
+        ours["security"] = [[one.model_dump() for one in group] for group in api.security]
+    return document | ({OURS: ours} if ours else {})
+
+
+def _parameter(parameter: Parameter, more: dict[str, Any]) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "name": parameter.name,
+        "type": parameter.type,
+        "description": parameter.description,
+        "default": parameter.default,
+    }
+    if parameter.enum:
+        document["enum"] = list(parameter.enum)
+    if parameter.place:
+        document["in"] = parameter.place
+    document.update(more.get(parameter.name, {}))
+    return document
+
+
+def _files(catalog: Catalog) -> Iterator[tuple[str, bytes]]:
+    """Yield (path inside the layout, content)."""
+    taken: set[str] = set()
+    for tool in catalog.tools:
+        place = f"{_component(tool.category)}/{_component(_stem(tool))}"
+        place = unused(place, taken)
+        yield f"tools/{place}.json", _json(tool_document(tool))
+        if (schemas := schema_document(tool)) is not None:
+            yield f"response_examples/{place}.json", _json(schemas)
+
+
+def _stem(tool: Tool) -> str:
+    return str(tool.extra.get("stem") or names.standardize(tool.name) or "unnamed")
+
+
+def _component(name: str) -> str:
+    """Return a name that is one path component on any system."""
+    safe = "".join("_" if one in '/\\\0\n\t:*?"<>|' else one for one in name).lstrip(".")
+    return safe.encode()[:_STEM_BYTES].decode(errors="ignore").strip() or "unnamed"
+
+
+def _json(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, ensure_ascii=False, indent=1).encode() + b"\n"
+
+
+def _folder(files: list[tuple[str, bytes]], path: Path) -> None:
+    fresh = Path(tempfile.mkdtemp(prefix=f".{path.name[:80]}-", dir=path.parent))
+    try:
+        for name, content in files:
+            place = fresh / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content)
+        fresh.chmod(0o755)
+        if path.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{path.name[:80]}-", dir=path.parent))
+            path.rename(old / path.name)
+            fresh.rename(path)
+            shutil.rmtree(old)
+        else:
+            fresh.rename(path)
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+
+
+def _archive(files: list[tuple[str, bytes]], path: Path) -> None:
+    number, name = tempfile.mkstemp(prefix=f".{path.name[:80]}-", dir=path.parent)
+    fresh = Path(name)
+    try:
+        with os.fdopen(number, "wb") as file:
+            if path.name.lower().endswith(".zip"):
+                with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
+                    for inside, content in files:
+                        packed.writestr(zipfile.ZipInfo(f"{ROOT}/{inside}"), content)
+            else:
+                _tar(files, file, plain=path.name.lower().endswith(".tar"))
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.chmod(0o644)
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+
+
+def _tar(files: list[tuple[str, bytes]], file: Any, *, plain: bool) -> None:
+    with tarfile.open(fileobj=file, mode="w" if plain else "w:gz") as packed:
+        for inside, content in files:
+            header = tarfile.TarInfo(f"{ROOT}/{inside}")
+            header.size = len(content)
+            packed.addfile(header, io.BytesIO(content))

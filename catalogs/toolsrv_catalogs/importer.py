@@ -1,0 +1,294 @@
+"""From a source to a catalog: every file read as what it is, and told what became of it.
+
+Knows which file is a tool, a list of response schemas, an OpenAPI document or none of these, and
+puts the tools of all files together. Writes nothing; storing a catalog is the store's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from toolsrv_catalogs import fields, yaml_text
+from toolsrv_catalogs.categories import CATEGORIES
+from toolsrv_catalogs.findings import FileFindings, FileReport
+from toolsrv_catalogs.schemas import attach, read_schemas
+from toolsrv_catalogs.sources import MIB, Progress, Source, SourceFile, Watch, open_source
+from toolsrv_catalogs.toolbench import read_tool
+from toolsrv_registry.api import Catalog, Tool
+from toolsrv_registry.errors import DataError, UsageError
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+STASH_LIMIT = 256 * MIB
+"""Bytes of the files that references may lead to."""
+_ARCHIVE = re.compile(r"\.(tar(\.\w+)?|t[gbx]z2?|zip|json|ya?ml)$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A catalog as it was read, and a report per file that was looked at.
+
+    ``passed`` counts files that are none of ours by name; ``complete`` is False when the source
+    was not read to its end.
+    """
+
+    catalog: Catalog
+    files: tuple[FileReport, ...]
+    passed: int
+    complete: bool
+
+
+def catalog_name(path: Path) -> str:
+    """Return the name a catalog gets after its source: ``toolenv`` for ``toolenv.tar.gz``."""
+    whole = path.expanduser().resolve()
+    name = whole.parent.name if whole.name == "tools" and whole.is_dir() else whole.name
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", _ARCHIVE.sub("", name)).strip("-._")[:64]
+    return plain or "catalog"
+
+
+def check_name(name: str) -> None:
+    """Raise UsageError unless ``name`` can be a catalog's name."""
+    if not NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} cannot be the name of a catalog",
+            hint="use up to 64 letters, digits, '-', '_' and '.', the first a letter or a digit",
+        )
+
+
+def read_catalog(
+    path: Path,
+    *,
+    name: str | None = None,
+    category: str | None = None,
+    progress: Progress | None = None,
+) -> Reading:
+    """Return the catalog at ``path``: a folder, an archive or one file.
+
+    Args:
+        path: ToolBench's ``toolenv`` or its ``tools``, an archive of either, tool files, or
+            OpenAPI documents.
+        name: the catalog's name; else after the source.
+        category: the category of what names none; else ``Other``.
+        progress: hears (bytes read, bytes in all).
+
+    Raises:
+        NotFoundError: there is nothing at ``path``.
+        UsageError: the name cannot be one.
+        DataError: the source cannot be read, or no API is in it.
+    """
+    name = catalog_name(path) if name is None else name
+    check_name(name)
+    reader = _Reader(open_source(path), path, category)
+    reader.read(progress)
+    tools = reader.finish()
+    reports = tuple(one.report() for one in reader.found.values())
+    if not any(tool.apis for tool in tools):
+        raise _nothing(path, reports)
+    watch = reader.watch
+    return Reading(Catalog(name=name, tools=tools), reports, watch.passed, watch.complete)
+
+
+def _nothing(path: Path, reports: tuple[FileReport, ...]) -> DataError:
+    """Return the error for a source without APIs, with the first reasons."""
+    reasons = [
+        f"{one.path or path.name}: {refusal.reason}" for one in reports for refusal in one.refused
+    ]
+    return DataError(
+        f"no API is in {str(path)!r}" + (f" ({'; '.join(reasons[:3])})" if reasons else ""),
+        hint="name ToolBench's toolenv (a folder or an archive), tool files, or OpenAPI documents",
+    )
+
+
+@dataclass
+class _Document:
+    """A parsed file that is read only after the walk, when all others are known."""
+
+    value: Any
+    size: int
+
+
+@dataclass
+class _Reader:
+    source: Source
+    root: Path
+    category: str | None
+    found: dict[str, FileFindings] = field(default_factory=dict)
+    tools: list[tuple[PurePosixPath, Tool]] = field(default_factory=list)
+    schemas: dict[tuple[str, str], tuple[FileFindings, Any]] = field(default_factory=dict)
+    stash: dict[PurePosixPath, _Document] = field(default_factory=dict)
+    used: set[PurePosixPath] = field(default_factory=set)
+    stashed: int = 0
+
+    def __post_init__(self) -> None:
+        self.watch = Watch(refuse=self._refused)
+
+    def read(self, progress: Progress | None) -> None:
+        """Walk the source once."""
+        if progress is not None:
+            self.watch.progress = progress
+        for file in self.source.files(self.watch):
+            if str(file.path) in self.found:
+                self._refused(str(file.path), "is there twice; the first one counts")
+            else:
+                self._file(file, self._findings(str(file.path)))
+
+    def finish(self) -> tuple[Tool, ...]:
+        """Read what waited for all files to be known; return the tools in the order of paths."""
+        from toolsrv_catalogs.openapi import read_openapi, version_fault  # noqa: PLC0415 - heavy
+
+        documents = [
+            (path, one.value)
+            for path, one in sorted(self.stash.items())
+            if isinstance(one.value, dict) and {"openapi", "swagger"} & one.value.keys()
+        ]
+        for path, value in documents:
+            found = self._findings(str(path))
+            if fault := version_fault(value):
+                found.refuse("file", fault)
+                continue
+            found.kind = "openapi"
+            where = _known(path.parent.name) or self.category or fields.OTHER
+            tool = read_openapi(value, path, where, load=self._load, found=found)
+            self.tools.append((path, tool))
+        for path in sorted(self.stash.keys() - {path for path, _ in documents}):
+            found = self._findings(str(path))
+            if path in self.used:
+                found.kind = "fragment"
+            else:
+                found.refuse("file", "is neither a tool nor an OpenAPI document")
+        return self._together()
+
+    def _file(self, file: SourceFile, found: FileFindings) -> None:
+        content = file.content
+        place = _place(file.path)
+        if not content.strip():
+            if place.schemas:  # ToolBench ships some
+                found.kind = "schemas"
+            else:
+                found.refuse("file", "is empty")
+            return
+        try:
+            value = _parse(file)
+        except (UnicodeDecodeError, ValueError, RecursionError, MemoryError) as error:
+            kind = "JSON" if file.path.suffix.lower() == ".json" else "YAML"
+            found.refuse("file", f"is no {kind}: {str(error)[:200] or type(error).__name__}")
+            return
+        if place.schemas:
+            found.kind = "schemas"
+            self.schemas[file.path.parent.name, file.path.stem] = (found, value)
+        elif isinstance(value, dict) and _is_tool(value, placed=place.tool):
+            self._tool(value, file.path, found)
+        elif self.stashed + len(content) > STASH_LIMIT:
+            found.refuse("file", f"more than {STASH_LIMIT // MIB} MiB of OpenAPI in all")
+        else:
+            self.stashed += len(content)
+            self.stash[file.path] = _Document(value, len(content))
+
+    def _tool(self, value: dict[str, Any], path: PurePosixPath, found: FileFindings) -> None:
+        found.kind = "tool"
+        folder = path.parent.name or self._outer()
+        named = value.get("category_name") or value.get("category")
+        where = folder or (named if isinstance(named, str) else "") or self.category or fields.OTHER
+        try:
+            self.tools.append((path, read_tool(value, where, stem=path.stem, found=found)))
+        except (DataError, RecursionError) as error:
+            found.refuse("file", str(error) or "is nested too deep")
+
+    def _outer(self) -> str:
+        """Return the category that the folder of a bare file stands for, if it does."""
+        whole = self.root.resolve()
+        folder = whole if whole.is_dir() else whole.parent
+        return folder.name if folder.parent.name == "tools" else _known(folder.name)
+
+    def _together(self) -> tuple[Tool, ...]:
+        """Join the tools of all files; an id that another file has is refused."""
+        owners: dict[str, str] = {}
+        result = []
+        order = {(tool.category, str(path)): (path, tool) for path, tool in self.tools}
+        for _, (path, tool) in sorted(order.items()):
+            found = self._findings(str(path))
+            joined = self._with_schemas(tool, path)
+            fresh = [at for at, api in enumerate(joined.apis) if api.id not in owners]
+            for api in joined.apis:
+                if owner := owners.get(api.id):
+                    found.refuse("API", f"its id {api.id} belongs to {owner}", name=api.name)
+            owners |= {joined.apis[at].id: str(path) for at in fresh}
+            if len(fresh) < len(joined.apis):
+                found.apis = len(fresh)
+                if not fresh:
+                    continue
+                joined = joined.model_copy(
+                    update={
+                        "apis": tuple(joined.apis[at] for at in fresh),
+                        "api_extras": tuple(joined.api_extras[at] for at in fresh)
+                        if joined.api_extras
+                        else (),
+                    }
+                )
+            result.append(joined)
+        for found, _ in self.schemas.values():
+            found.refuse("file", "its tool is not there")
+        return tuple(result)
+
+    def _with_schemas(self, tool: Tool, path: PurePosixPath) -> Tool:
+        found, value = self.schemas.pop((path.parent.name, path.stem), (None, None))
+        return tool if found is None else attach(tool, read_schemas(value, found), found)
+
+    def _load(self, path: PurePosixPath) -> Any:
+        """Return the parsed file that a reference leads to. Raises KeyError."""
+        if path not in self.stash:
+            content = self.source.sibling(path)
+            if content is None or self.stashed + len(content) > STASH_LIMIT:
+                raise KeyError(path)
+            self.stashed += len(content)
+            try:
+                value = _parse(SourceFile(path, content))
+            except (ValueError, RecursionError) as error:
+                raise KeyError(path) from error
+            self.stash[path] = _Document(value, len(content))
+            self._findings(str(path)).kind = "fragment"
+        self.used.add(path)
+        return self.stash[path].value
+
+    def _findings(self, path: str) -> FileFindings:
+        return self.found.setdefault(path, FileFindings(path=path))
+
+    def _refused(self, path: str, reason: str) -> None:
+        self._findings(path).refuse("file", reason)
+
+
+@dataclass(frozen=True)
+class _Place:
+    """What the path of a file says it is, in ToolBench's layout."""
+
+    tool: bool
+    schemas: bool
+
+
+def _place(path: PurePosixPath) -> _Place:
+    folders = path.parts[:-1]
+    return _Place(
+        tool=len(folders) >= 2 and folders[-2] == "tools",
+        schemas=len(folders) >= 2 and folders[-2] == "response_examples",
+    )
+
+
+def _is_tool(value: dict[str, Any], *, placed: bool) -> bool:
+    if {"openapi", "swagger"} & value.keys():
+        return False
+    return placed or "api_list" in value or "tool_name" in value
+
+
+def _known(name: str) -> str:
+    """Return a folder's name if it is one of ToolBench's categories."""
+    return name if name in CATEGORIES else ""
+
+
+def _parse(file: SourceFile) -> Any:
+    text = file.content.decode("utf-8-sig")
+    parse: Callable[[str], Any] = json.loads
+    return (parse if file.path.suffix.lower() == ".json" else yaml_text.load)(text)

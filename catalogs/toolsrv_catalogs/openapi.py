@@ -1,0 +1,305 @@
+"""Reading OpenAPI 3.0 and 3.1 documents: one tool per document, one API per operation.
+
+Parameters of path, query, header and cookie, and the body's properties, become the API's
+parameters; servers become its address, security schemes what it asks for. An operation that
+cannot be read is refused, the others are kept. Knows the format; does not know where documents
+come from, and fetches nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import ValidationError
+
+from toolsrv_catalogs import fields
+from toolsrv_catalogs.fields import METHODS, URL_LIMIT, unused
+from toolsrv_catalogs.findings import FileFindings
+from toolsrv_catalogs.hosts import address_fault
+from toolsrv_catalogs.openapi_body import read_body
+from toolsrv_catalogs.openapi_refs import Load, Node, ReferenceFault, References
+from toolsrv_catalogs.openapi_schema import parameter
+from toolsrv_catalogs.text import DESCRIPTION_LIMIT, NAME_LIMIT
+from toolsrv_catalogs.toolbench import api_place
+from toolsrv_registry.api import Api, Parameter, Place, SecurityScheme, Tool
+from toolsrv_registry.errors import DataError
+
+OPERATIONS_LIMIT = 20_000
+PARAMETERS_LIMIT = 300
+_PLACES: dict[str, Place] = {
+    "path": "path",
+    "query": "query",
+    "header": "header",
+    "cookie": "cookie",
+}
+# Said by other means: media types and security schemes (OpenAPI 3.1, 4.8.12.2.1).
+_IGNORED_HEADERS = frozenset({"accept", "content-type", "authorization"})
+_OPERATIONS = frozenset({method.lower() for method in METHODS} | {"trace"})
+_PLACEHOLDER = re.compile(r"\{([^{}/]+)\}")
+
+
+def version_fault(document: Mapping[str, Any]) -> str:
+    """Return why a document is not one that is read here; ``""`` when it is."""
+    if "swagger" in document:
+        return "is Swagger 2; convert it to OpenAPI 3 first"
+    version = document.get("openapi")
+    if not isinstance(version, str) or not version.startswith("3."):
+        return f"is OpenAPI {str(version)[:20]!r}; 3.0 and 3.1 are read"
+    return ""
+
+
+def read_openapi(
+    document: Mapping[str, Any],
+    path: PurePosixPath,
+    category: str,
+    *,
+    load: Load,
+    found: FileFindings | None = None,
+) -> Tool:
+    """Return the tool that an OpenAPI document describes.
+
+    Args:
+        document: the parsed document.
+        path: where it lies in its source; references are relative to it.
+        category: the category of its APIs.
+        load: reads another file of the source, for references.
+        found: hears what is refused or altered.
+
+    Raises:
+        DataError: the document is of another version.
+    """
+    found = FileFindings(path=str(path)) if found is None else found
+    if fault := version_fault(document):
+        raise DataError(f"{str(path)!r} {fault}")
+    return _Reader(document, path, category, load, found).tool()
+
+
+class _Reader:
+    def __init__(
+        self,
+        document: Mapping[str, Any],
+        path: PurePosixPath,
+        category: str,
+        load: Load,
+        found: FileFindings,
+    ) -> None:
+        self._found = found
+        self._refs = References(document, path, load)
+        self._root = document
+        info = _object(document.get("info"))
+        self._name = found.text(info.get("title"), NAME_LIMIT).strip() or path.stem or "unnamed"
+        self._description = found.text(
+            info.get("description") or info.get("summary"), DESCRIPTION_LIMIT
+        ).strip()
+        self._category = fields.category(category, found)
+        self._taken: set[str] = set()
+
+    def tool(self) -> Tool:
+        apis = []
+        for count, (url_path, method, item, operation) in enumerate(self._operations()):
+            if count >= OPERATIONS_LIMIT:
+                self._found.refuse("API", f"more than {OPERATIONS_LIMIT} operations")
+                break
+            if api := self._safely(url_path, method, item, operation):
+                apis.append(api)
+        self._found.apis += len(apis)
+        info = _object(self._root.get("info"))
+        docs = _object(self._root.get("externalDocs")).get("url")
+        home = self._found.text(docs or _object(info.get("contact")).get("url"), URL_LIMIT)
+        hosts = [urlsplit(api.url).netloc for api in apis if api.url]
+        return Tool(
+            category=self._category,
+            name=self._name,
+            description=self._description,
+            home_url=home,
+            host=hosts[0] if hosts else "",
+            apis=tuple(apis),
+        )
+
+    def _operations(self) -> Iterator[tuple[str, str, Node, Node]]:
+        paths = self._root.get("paths")
+        if not isinstance(paths, dict):
+            self._found.note("has no paths")
+            return
+        for url_path, entry in paths.items():
+            if not str(url_path).startswith("/"):  # an extension
+                continue
+            self._refs.renew()
+            try:
+                item = self._refs.follow(Node(entry, self._refs.root.resolver))
+            except ReferenceFault as fault:
+                self._found.refuse("API", str(fault), name=str(url_path))
+                continue
+            if not isinstance(item.value, dict):
+                self._found.refuse("API", "is no object", name=str(url_path))
+                continue
+            for method, operation in item.value.items():
+                if str(method).lower() in _OPERATIONS:
+                    yield str(url_path), str(method).upper(), item, Node(operation, item.resolver)
+
+    def _safely(self, url_path: str, method: str, item: Node, operation: Node) -> Api | None:
+        name = f"{method} {url_path}"
+        if not isinstance(operation.value, dict):
+            self._found.refuse("API", "is no object", name=name)
+            return None
+        if method not in METHODS:
+            self._found.refuse("API", f"{method} is never called", name=name)
+            return None
+        self._refs.renew()
+        try:
+            return self._api(url_path, method, item, operation)
+        except (ReferenceFault, ValueError) as fault:
+            self._found.refuse("API", str(fault), name=name)
+        except RecursionError:
+            self._found.refuse("API", "is nested too deep", name=name)
+        return None
+
+    def _api(self, url_path: str, method: str, item: Node, operation: Node) -> Api:
+        about, found = operation.value, self._found
+        name = found.text(about.get("operationId"), NAME_LIMIT).strip()
+        name = name or found.text(about.get("summary"), NAME_LIMIT).strip()
+        name = name or found.text(f"{method} {url_path}", NAME_LIMIT)
+        required, optional = self._parameters(url_path, item, operation)
+        body_type = ""
+        if "requestBody" in about:
+            node = Node(about["requestBody"], operation.resolver)
+            body_type, needed, more = read_body(self._refs, node, found)
+            required, optional = [*required, *needed], [*optional, *more]
+        if len(required) + len(optional) > PARAMETERS_LIMIT:
+            raise ValueError(f"it has more than {PARAMETERS_LIMIT} parameters")
+        wanted = api_place(self._category, self._name, name)
+        url = self._url(url_path, item.value, about, name)
+        security = self._security(about)
+        api_id = unused(wanted, self._taken)
+        if api_id != wanted:
+            found.note(f"{name!r} is there again; its id is {api_id}")
+        return Api(
+            id=api_id,
+            category=self._category,
+            tool=self._name,
+            name=name,
+            description=self._about(about, item.value, name),
+            tool_description=self._description,
+            method=method,
+            url=url,
+            required=tuple(required),
+            optional=tuple(optional),
+            body_type=body_type,
+            security=security,
+        )
+
+    def _about(self, about: Mapping[str, Any], item: Mapping[str, Any], name: str) -> str:
+        text: list[str] = []
+        found = self._found
+        for value in (about.get("summary"), about.get("description"), item.get("description")):
+            part = found.text(value, DESCRIPTION_LIMIT).strip()
+            if part and part != name and not any(part in other for other in text):
+                text.append(part)
+        if about.get("deprecated") is True:
+            text.append("Deprecated.")
+        return found.text("\n".join(text), DESCRIPTION_LIMIT)
+
+    def _parameters(
+        self, url_path: str, item: Node, operation: Node
+    ) -> tuple[list[Parameter], list[Parameter]]:
+        """Return required and optional parameters; an operation's go over its path's."""
+        merged: dict[tuple[str, str], tuple[Node, dict[str, Any]]] = {}
+        for owner in (item, operation):
+            entries = owner.value.get("parameters")
+            if not isinstance(entries, list | None):
+                raise ReferenceFault("parameters is no list")
+            for entry in entries or []:
+                node = self._refs.follow(Node(entry, owner.resolver))
+                about = _object(node.value)
+                name, place = about.get("name"), about.get("in")
+                if not isinstance(name, str) or not name.strip() or place not in _PLACES:
+                    reason = "has no name or no known place"
+                    self._found.refuse("parameter", reason, name=str(name or ""))
+                elif place != "header" or name.lower() not in _IGNORED_HEADERS:
+                    merged[name, place] = (node, about)
+        required: list[Parameter] = []
+        optional: list[Parameter] = []
+        for (name, place), (node, about) in merged.items():
+            one = self._parameter(node, about, name, _PLACES[place])
+            needed = place == "path" or about.get("required") is True
+            (required if needed else optional).append(one)
+        for name in _PLACEHOLDER.findall(url_path):
+            if (name, "path") not in merged:
+                self._found.note(f"{url_path[:80]}: {name!r} is not described; taken as text")
+                required.append(Parameter(name=name, place="path"))
+        return required, optional
+
+    def _parameter(self, node: Node, about: dict[str, Any], name: str, place: Place) -> Parameter:
+        schema: Any = about.get("schema")
+        if schema is None:
+            media = next(iter(_object(about.get("content")).values()), None)
+            schema = _object(media).get("schema")
+        return parameter(
+            self._refs,
+            Node(schema, node.resolver),
+            self._found,
+            name=name,
+            place=place,
+            about=about,
+        )
+
+    def _url(
+        self, url_path: str, item: Mapping[str, Any], about: Mapping[str, Any], name: str
+    ) -> str:
+        servers = about.get("servers") or item.get("servers") or self._root.get("servers")
+        listed = servers if isinstance(servers, list) else []
+        bases = [_server(one) for one in listed if isinstance(one, dict)]
+        bases.sort(key=lambda base: not base.startswith("https://"))
+        base = self._found.text(bases[0] if bases else "", URL_LIMIT).strip()
+        fault = address_fault(base) if base else "names no server"
+        if fault:
+            self._found.refuse("address", f"{fault}; the API cannot be called", name=name)
+            return ""
+        return self._found.text(base.split("?")[0].split("#")[0].rstrip("/") + url_path, URL_LIMIT)
+
+    def _security(self, about: Mapping[str, Any]) -> tuple[tuple[SecurityScheme, ...], ...]:
+        wanted = about.get("security", self._root.get("security"))
+        schemes = _object(_object(self._root.get("components")).get("securitySchemes"))
+        groups = []
+        for group in wanted if isinstance(wanted, list) else []:
+            read = [self._scheme(str(name), schemes.get(name)) for name in _object(group)]
+            groups.append(tuple(one for one in read if one is not None))
+        return tuple(groups) if any(groups) else ()
+
+    def _scheme(self, name: str, entry: Any) -> SecurityScheme | None:
+        value = _object(self._refs.follow(Node(entry, self._refs.root.resolver)).value)
+        try:
+            return SecurityScheme.model_validate(
+                {
+                    "name": self._found.text(name, NAME_LIMIT),
+                    "kind": value.get("type"),
+                    "place": value.get("in", ""),
+                    "key": self._found.text(value.get("name"), NAME_LIMIT),
+                    "scheme": self._found.text(value.get("scheme"), NAME_LIMIT).lower(),
+                }
+            )
+        except ValidationError:
+            self._found.note(f"the security scheme {name[:80]!r} is not described; left out")
+            return None
+
+
+def _server(server: Mapping[str, Any]) -> str:
+    """Return a server's address with its variables filled by their defaults."""
+    variables = _object(server.get("variables"))
+
+    def fill(match: re.Match[str]) -> str:
+        variable = _object(variables.get(match[1]))
+        allowed = variable.get("enum")
+        first = allowed[0] if isinstance(allowed, list) and allowed else match[0]
+        return str(variable.get("default", first))
+
+    url = server.get("url")
+    return _PLACEHOLDER.sub(fill, url) if isinstance(url, str) else ""
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

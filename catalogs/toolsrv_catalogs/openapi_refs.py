@@ -1,0 +1,100 @@
+"""References of OpenAPI documents: followed within the source, never out of it.
+
+A reference may lead to another file of the same folder or archive; nothing is fetched, and no
+path outside is opened. Cycles and tangles end with a ``ReferenceFault``. Stands on
+``referencing``, the JSON Schema project's resolver. Knows nothing about OpenAPI's objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+from urllib.parse import quote, unquote, urlsplit
+
+from referencing import Registry, Resource, Specification
+from referencing.exceptions import Unresolvable
+
+Load = Callable[[PurePosixPath], Any]
+"""Returns the parsed value of another file of the source; raises KeyError when there is none."""
+
+STEPS_LIMIT = 5_000
+"""References and schemas looked at for one operation."""
+_CHAIN_LIMIT = 32
+_BASE = "file:///"
+
+
+class ReferenceFault(Exception):  # noqa: N818 - a fault of the document, told to its author
+    """A reference that cannot be followed; the message says which and why."""
+
+
+class Node(NamedTuple):
+    """A value in a document, and the resolver for the references in it."""
+
+    value: Any
+    resolver: Any
+
+
+class References:
+    """The references of one document and of the files that it leads to."""
+
+    def __init__(self, document: Any, path: PurePosixPath, load: Load) -> None:
+        self._load = load
+        self._steps = 0
+        base = _BASE + quote(str(path))
+        resource = Specification.OPAQUE.create_resource(document)
+        # The type checker does not see through the library's own class decorator.
+        registry: Registry[Any] = Registry(retrieve=self._retrieve)  # type: ignore[call-arg]
+        self.root = Node(document, registry.with_resource(base, resource).resolver(base))
+
+    def renew(self) -> None:
+        """Start counting steps anew: before each operation."""
+        self._steps = 0
+
+    def step(self) -> None:
+        """Count a step. Raises ReferenceFault when there were too many."""
+        self._steps += 1
+        if self._steps > STEPS_LIMIT:
+            raise ReferenceFault(f"it takes more than {STEPS_LIMIT} references and schemas")
+
+    def follow(self, node: Node) -> Node:
+        """Return what a node stands for: itself, or what its ``$ref`` leads to.
+
+        What stands beside ``$ref`` goes over what it leads to. Raises ReferenceFault.
+        """
+        beside: dict[str, Any] = {}
+        for _ in range(_CHAIN_LIMIT):
+            self.step()
+            target = node.value.get("$ref") if isinstance(node.value, dict) else None
+            if not isinstance(target, str):
+                value = node.value | beside if beside and isinstance(node.value, dict) else None
+                return node if value is None else Node(value, node.resolver)
+            beside = {k: v for k, v in node.value.items() if k != "$ref"} | beside
+            node = self._lookup(target, node.resolver)
+        raise ReferenceFault("a reference leads round in a circle")
+
+    def _lookup(self, target: str, resolver: Any) -> Node:
+        if _elsewhere(target):
+            raise ReferenceFault(f"{target[:120]!r} lies outside; nothing is fetched")
+        try:
+            found = resolver.lookup(target)
+        except (Unresolvable, ValueError, TypeError, LookupError, AttributeError):
+            raise ReferenceFault(f"{target[:120]!r} leads to nothing") from None
+        return Node(found.contents, found.resolver)
+
+    def _retrieve(self, uri: str) -> Resource[Any]:
+        """Return another file of the source; any exception means that there is none."""
+        parts = urlsplit(uri)
+        if not uri.startswith(_BASE) or parts.netloc:
+            raise KeyError(uri)
+        document = self._load(PurePosixPath(unquote(parts.path).lstrip("/")))
+        return Specification.OPAQUE.create_resource(document)
+
+
+def _elsewhere(target: str) -> str:
+    """Return the scheme or host that a reference names, ``""`` for a relative one."""
+    try:
+        parts = urlsplit(target)
+    except ValueError:
+        return target
+    return parts.scheme or parts.netloc

@@ -1,0 +1,220 @@
+"""JSON schemas of OpenAPI documents as parameters: type, default, allowed values, description.
+
+A schema is flattened one level deep: ``allOf`` is merged, of ``oneOf`` and ``anyOf`` everything
+is possible and only what all demand is required. Deeper levels become a short description.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolsrv_catalogs import fields
+from toolsrv_catalogs.findings import FileFindings
+from toolsrv_catalogs.openapi_refs import Node, ReferenceFault, References
+from toolsrv_catalogs.text import DESCRIPTION_LIMIT, NAME_LIMIT, PARAMETER_DESCRIPTION_LIMIT
+from toolsrv_registry.api import Parameter, Place
+
+_DEPTH_LIMIT = 24
+_SKETCH_LIMIT = 12
+_TYPES = {
+    "string": "STRING",
+    "integer": "NUMBER",
+    "number": "NUMBER",
+    "boolean": "BOOLEAN",
+    "array": "ARRAY",
+    "object": "OBJECT",
+}
+_FORMATS = {
+    "date": "DATE (YYYY-MM-DD)",
+    "time": "TIME (24-hour HH:MM)",
+    "binary": "BINARY",
+    "byte": "BINARY",
+}
+_BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern")
+
+
+@dataclass
+class Shape:
+    """A flattened schema. ``words`` are its own keywords; the rest comes from all its parts."""
+
+    words: dict[str, Any] = field(default_factory=dict)
+    type: str = ""
+    enum: list[Any] = field(default_factory=list)
+    properties: dict[str, Node] = field(default_factory=dict)
+    required: set[str] = field(default_factory=set)
+    items: Node | None = None
+
+    def absorb(self, other: Shape) -> None:
+        """Take what the other says and this one does not."""
+        self.words = other.words | self.words
+        self.type = self.type or other.type
+        self.enum = self.enum or other.enum
+        self.properties = other.properties | self.properties
+        self.required |= other.required
+        self.items = self.items or other.items
+
+
+def shape(refs: References, node: Node, depth: int = 0) -> Shape:
+    """Return a schema flattened. Raises ReferenceFault for tangles and dead references."""
+    if depth > _DEPTH_LIMIT:
+        raise ReferenceFault(f"its schemas are nested deeper than {_DEPTH_LIMIT} levels")
+    refs.step()
+    value, resolver = refs.follow(node)
+    if not isinstance(value, dict):
+        return Shape()
+    result = _own(value, resolver)
+    for part in _list(value.get("allOf")):
+        result.absorb(shape(refs, Node(part, resolver), depth + 1))
+    for key in ("oneOf", "anyOf"):
+        variants = [shape(refs, Node(p, resolver), depth + 1) for p in _list(value.get(key))]
+        variants = [one for one in variants if one.type != "null"]
+        if variants:
+            result.absorb(_any_of(variants))
+    if not result.type:
+        result.type = "object" if result.properties else "array" if result.items else ""
+    return result
+
+
+def parameter(
+    refs: References,
+    node: Node,
+    found: FileFindings,
+    *,
+    name: str,
+    place: Place,
+    about: Mapping[str, Any],
+    flat: Shape | None = None,
+) -> Parameter:
+    """Return a parameter with the schema at ``node``, flattened already as ``flat`` perhaps.
+
+    ``about`` is the object that holds the schema, with description and examples of its own.
+    Raises ReferenceFault.
+    """
+    flat = shape(refs, node) if flat is None else flat
+    enum = flat.enum
+    if not enum and flat.items is not None:
+        items = shape(refs, flat.items)
+        enum = []
+        extra = _one_of(items.enum)
+    else:
+        extra = ""
+    value, example = _default(refs, node, about, flat.words)
+    parts = [
+        found.text(about.get("description"), DESCRIPTION_LIMIT).strip()
+        or found.text(flat.words.get("description"), DESCRIPTION_LIMIT).strip(),
+        extra,
+        _bounds(flat.words),
+        _sketch(refs, flat),
+        f"Example: {fields.spelled(example)[:200]}." if example not in (None, value) else "",
+        "Deprecated." if about.get("deprecated") is True else "",
+    ]
+    value = example if value is None else value
+    return Parameter(
+        name=found.text(name, NAME_LIMIT),
+        type=_type(flat),
+        description=found.text(" ".join(p for p in parts if p), PARAMETER_DESCRIPTION_LIMIT),
+        default=fields.default(value, found),
+        enum=fields.enum(enum, found),
+        place=place,
+    )
+
+
+def _own(value: Mapping[str, Any], resolver: Any) -> Shape:
+    kinds = value.get("type")
+    kinds = [kind for kind in (kinds if isinstance(kinds, list) else [kinds]) if kind != "null"]
+    kind = kinds[0] if kinds and isinstance(kinds[0], str) else ""
+    if value.get("type") == "null" or value.get("type") == ["null"]:
+        kind = "null"
+    properties = value.get("properties")
+    required = value.get("required")
+    return Shape(
+        words={k: v for k, v in value.items() if k not in {"allOf", "oneOf", "anyOf"}},
+        type=kind,
+        enum=[value["const"]] if "const" in value else list(_list(value.get("enum"))),
+        properties={
+            str(name): Node(one, resolver)
+            for name, one in (properties.items() if isinstance(properties, dict) else ())
+        },
+        required={one for one in _list(required) if isinstance(one, str)},
+        items=Node(value["items"], resolver) if "items" in value else None,
+    )
+
+
+def _any_of(variants: list[Shape]) -> Shape:
+    result = Shape()
+    for one in variants:
+        result.absorb(one)
+    result.required = set.intersection(*(one.required for one in variants))
+    every = all(one.enum for one in variants)
+    result.enum = [value for one in variants for value in one.enum] if every else []
+    if len(variants) > 1:
+        # What one variant says of itself is not true of all.
+        kept = {"default", "example", "examples"}
+        result.words = {k: v for k, v in result.words.items() if k in kept}
+    return result
+
+
+def _type(flat: Shape) -> str:
+    kind = _TYPES.get(flat.type, "STRING")
+    if kind == "STRING":
+        if flat.enum:
+            return "ENUM"
+        form = flat.words.get("format")
+        return _FORMATS.get(form, kind) if isinstance(form, str) else kind
+    return kind
+
+
+def _default(
+    refs: References, node: Node, about: Mapping[str, Any], words: Mapping[str, Any]
+) -> tuple[Any, Any]:
+    """Return the default and the example, None for each that there is not."""
+    examples: list[Any] = [about.get("example")]
+    named = about.get("examples")
+    for one in list(named.values())[:1] if isinstance(named, dict) else []:
+        value = refs.follow(Node(one, node.resolver)).value
+        examples.append(value.get("value") if isinstance(value, dict) else None)
+    examples.append(words.get("example"))
+    examples += _list(words.get("examples"))[:1]
+    example = next((one for one in examples if one is not None), None)
+    return words.get("default"), example
+
+
+def _bounds(words: Mapping[str, Any]) -> str:
+    told = [
+        f"{key}: {fields.spelled(words[key])[:80]}"
+        for key in _BOUNDS
+        if isinstance(words.get(key), int | float | str)
+    ]
+    form = words.get("format")
+    if isinstance(form, str) and form not in _FORMATS:
+        told.insert(0, f"format: {form[:40]}")
+    return f"({', '.join(told)})" if told else ""
+
+
+def _sketch(refs: References, flat: Shape) -> str:
+    """Return the fields of an object, or of a list's objects, in a line."""
+    inner, head = flat, "Fields"
+    if flat.items is not None:
+        inner, head = shape(refs, flat.items), "List of objects with"
+        if not inner.properties:
+            kind = inner.type if inner.type in _TYPES else ""
+            return f"List of {kind}s." if kind else ""
+    if not inner.properties:
+        return ""
+    names = [
+        f"{name} ({kind})" if (kind := shape(refs, node).type) else name
+        for name, node in list(inner.properties.items())[:_SKETCH_LIMIT]
+    ]
+    more = ", …" if len(inner.properties) > _SKETCH_LIMIT else ""
+    return f"{head}: {', '.join(names)}{more}."
+
+
+def _one_of(values: Iterable[Any]) -> str:
+    told = [fields.spelled(value) for value in values if value is not None][:50]
+    return f"Each one of: {', '.join(told)}." if told else ""
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
