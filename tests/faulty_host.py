@@ -27,7 +27,7 @@ class FaultyHost:
         self.closing = threading.Event()
         self.gate = threading.Event()
         self._seen: Counter[str] = Counter()
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._server = _Server(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
 
@@ -40,7 +40,13 @@ class FaultyHost:
         with self._lock:
             self.calls.append((time.monotonic(), host, path))
             self._seen[path] += 1
+            self._lock.notify_all()
             return self._seen[path]
+
+    def wait_for(self, many: int, seconds: float = 60) -> bool:
+        """Wait until there have been so many calls; return whether it came to that."""
+        with self._lock:
+            return self._lock.wait_for(lambda: len(self.calls) >= many, seconds)
 
     def times(self, host: str) -> list[float]:
         with self._lock:

@@ -492,8 +492,14 @@ def test_a_stopped_check_keeps_what_it_has_judged(host: Any) -> None:
     async def run() -> Result:
         world = live_world(apis, timeout=30, via=host.url)
         plan = planned(apis, refuses=world.refuses)
-        checker = Checker(plan.items, world, keep=kept, rules=Rules(rate=0))
-        checker._listen = lambda tally: checker.stop() if tally.done == 5 else None
+        replies: list[str] = []
+
+        def heard(api_id: str, _: Reply) -> None:
+            replies.append(api_id)
+            if len(replies) == 5:
+                asyncio.get_running_loop().call_soon(checker.stop)
+
+        checker = Checker(plan.items, world, keep=kept, rules=Rules(rate=0), heard=heard)
         try:
             return await checker.run()
         finally:

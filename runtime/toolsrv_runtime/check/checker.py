@@ -32,6 +32,7 @@ from toolsrv_runtime.check.worlds import Reply, World
 
 BATCH = 16
 FLUSH_S = 1.0
+TELL_S = 0.1
 UNREACHED_LIMIT = 20
 """So many calls in a row that reach nobody, at several hosts, end a check."""
 EXCERPT_LIMIT = 200
@@ -84,8 +85,8 @@ class Checker:
     ) -> None:
         """Take the plan.
 
-        ``keep`` stores results, in a thread; ``listen`` hears the counts after every verdict, and
-        ``heard`` every reply that leads to one.
+        ``keep`` stores results, in a thread; ``listen`` hears the counts now and then and
+        at the end, ``heard`` every reply that leads to a verdict.
         """
         self._world = world
         self._keep = keep
@@ -110,6 +111,7 @@ class Checker:
         self._not_checked: dict[str, str] = {}
         self._saving = asyncio.Lock()
         self._started = time.monotonic()
+        self._told = 0.0
 
     async def run(self) -> Result:
         """Check everything; return when all is done or something ends it.
@@ -130,6 +132,7 @@ class Checker:
             if isinstance(error, Exception):
                 raise error
         await self._save()
+        self._told = 0.0
         self._tick()
         return Result(
             self._ended or "complete",
@@ -288,7 +291,11 @@ class Checker:
         self._unsaved.extend(entries)
 
     def _tick(self) -> None:
-        self.tally.seconds = time.monotonic() - self._started
+        now = time.monotonic()
+        if now - self._told < TELL_S:
+            return
+        self._told = now
+        self.tally.seconds = now - self._started
         self.tally.busiest = max((len(queue) for queue in self._queues.values()), default=0)
         self._listen(replace(self.tally))
 

@@ -7,8 +7,10 @@ nothing of APIs or verdicts; which hosts may be called is the caller's policy.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import socket
+import threading
 
 import httpx
 
@@ -84,10 +86,9 @@ async def public_addresses(host: str, port: int) -> list[str]:
         PolicyError: an address of it is private, link-local or otherwise not public.
     """
     try:
-        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        addresses = await _addresses(host, port)
     except (OSError, UnicodeError) as error:
         raise httpx.ConnectError(f"{host!r} does not resolve: {error}") from error
-    addresses = list(dict.fromkeys(str(one[4][0]) for one in found))
     for address in addresses:
         ip = ipaddress.ip_address(address)
         if not ip.is_global or ip.is_multicast:
@@ -96,3 +97,31 @@ async def public_addresses(host: str, port: int) -> list[str]:
                 hint="name a server of your own with --via",
             )
     return sorted(addresses, key=lambda one: ":" in one)
+
+
+async def _addresses(host: str, port: int) -> list[str]:
+    """Resolve a name in a thread that nobody waits for at the end: it can hang for long."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[list[str]] = loop.create_future()
+
+    def tell(addresses: list[str], error: Exception | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(addresses)
+        else:
+            future.set_exception(error)
+
+    def resolve() -> None:
+        addresses: list[str] = []
+        failed: Exception | None = None
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            addresses = list(dict.fromkeys(str(one[4][0]) for one in found))
+        except (OSError, UnicodeError) as error:
+            failed = error
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(tell, addresses, failed)
+
+    threading.Thread(target=resolve, name="toolsrv-resolve", daemon=True).start()
+    return await future

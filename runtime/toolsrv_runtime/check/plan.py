@@ -52,8 +52,8 @@ def make_plan(
     Args:
         apis: the APIs to choose from, in catalog order.
         latest: the checks that are kept, by id and content hash.
-        since: ISO time; an API that was checked then or later is left out, unless its provider
-            only said that it was called too often.
+        since: ISO time; an API that was checked after it is left out, unless its provider only
+            said that it was called too often.
         refuses: why the world cannot call an API, "" when it can.
         size: take a sample of that many of the APIs that can be called.
         seed: of the sample.
@@ -96,4 +96,4 @@ def _item(api: Api, refuses: Callable[[Api], str]) -> Item | str:
 def _recent(entry: HealthEntry | None, since: str) -> bool:
     if entry is None or entry.verdict is Verdict.RATE_LIMITED:
         return False
-    return entry.checked_at >= since
+    return entry.checked_at > since

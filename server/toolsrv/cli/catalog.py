@@ -6,6 +6,7 @@ from collections import Counter
 
 import click
 
+from toolsrv.cli.check import check
 from toolsrv.cli.options import category_option, example, json_option
 from toolsrv.cli.output import emit_json, table
 from toolsrv.cli.session import Session, pass_session
@@ -15,6 +16,9 @@ from toolsrv.plain import one_line
 @click.group(epilog=example("toolsrv catalog stats"))
 def catalog() -> None:
     """Look at the catalogs."""
+
+
+catalog.add_command(check)
 
 
 @catalog.command("list", epilog=example("toolsrv catalog list --json"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 from collections import Counter
 from contextlib import ExitStack
@@ -27,6 +28,19 @@ if TYPE_CHECKING:
     from toolsrv_runtime.check.worlds import World
 
 MODES = ("offline", "live", "recorded")
+
+
+class Finite(click.FloatRange):
+    """A number in a range, and not NaN, which every range lets pass."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number."""
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is no number", param, ctx)
+        return number
 
 
 @click.command(
@@ -61,7 +75,7 @@ MODES = ("offline", "live", "recorded")
 )
 @click.option(
     "--rate",
-    type=click.FloatRange(min=0, max=1000),
+    type=Finite(min=0, max=1000),
     help="Calls per second to one host; 0: no limit.  [default: 1 when live]",
 )
 @click.option(
@@ -73,21 +87,21 @@ MODES = ("offline", "live", "recorded")
 )
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True, max=600),
+    type=Finite(min=0, min_open=True, max=600),
     default=15.0,
     show_default=True,
     help="Seconds for one call.",
 )
 @click.option(
     "--slow",
-    type=click.FloatRange(min=0, min_open=True, max=600),
+    type=Finite(min=0, min_open=True, max=600),
     default=10.0,
     show_default=True,
     help="Seconds from which an answer counts as slow.",
 )
 @click.option(
     "--recheck-after",
-    type=click.FloatRange(min=0, max=36_500),
+    type=Finite(min=0, max=36_500),
     metavar="DAYS",
     default=30.0,
     show_default=True,
