@@ -6,6 +6,7 @@ but the table.
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Mapping
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 LINE_EVERY_S = 10.0
 SHOWN_REASONS = 8
+SHOWN_NAMES = 6
+_QUOTED = re.compile(r"'[^']*'")
 
 
 def duration(seconds: float) -> str:
@@ -41,7 +44,7 @@ def progress_line(tally: Tally) -> str:
     left = tally.left_s
     standings = tally.standings
     return (
-        f"checked {tally.done:,} of {tally.total:,} APIs · {tally.rate:.1f}/s · "
+        f"{tally.done:,} of {tally.total:,} APIs · {tally.rate:.1f}/s · "
         + (f"{duration(left)} left" if left is not None else "…")
         + f" · {standings['alive']:,} alive, {standings['dead']:,} dead, "
         f"{standings['unknown']:,} unknown"
@@ -61,10 +64,11 @@ class CheckView:
     def __enter__(self) -> Self:
         if not self._quiet and self._console.is_terminal:
             from rich.live import Live
+            from rich.text import Text
 
             self._live = Live(
                 console=self._console,
-                get_renderable=lambda: self._line,
+                get_renderable=lambda: Text(self._line, no_wrap=True, overflow="ellipsis"),
                 refresh_per_second=4,
                 transient=True,
             )
@@ -98,20 +102,31 @@ def show_result(result: Result, not_checked: Mapping[str, str]) -> None:
     ]
     if rows:
         table(("verdict", "APIs#", "which means"), rows)
-    note(
-        f"checked {tally.done:,} APIs with {tally.calls:,} calls in {duration(tally.seconds)}: "
-        f"{tally.standings['alive']:,} alive, {tally.standings['dead']:,} dead, "
-        f"{tally.standings['unknown']:,} unknown"
-    )
+    if tally.calls:
+        note(
+            f"checked {tally.done:,} APIs with {tally.calls:,} calls in {duration(tally.seconds)}: "
+            f"{tally.standings['alive']:,} alive, {tally.standings['dead']:,} dead, "
+            f"{tally.standings['unknown']:,} unknown"
+        )
     show_reasons(not_checked)
 
 
 def show_reasons(not_checked: Mapping[str, str]) -> None:
-    """Say on stderr why APIs were not checked, the commonest reasons first."""
-    reasons = Counter(not_checked.values()).most_common()
-    for reason, many in reasons[:SHOWN_REASONS]:
-        note(f"not checked: {one_line(reason)} ({many:,} APIs)")
-    if rest := sum(many for _, many in reasons[SHOWN_REASONS:]):
+    """Say on stderr why APIs were not checked, the commonest reasons first.
+
+    Reasons that differ only in what they quote are told together.
+    """
+    kinds: dict[str, Counter[str]] = {}
+    for reason in not_checked.values():
+        kinds.setdefault(_QUOTED.sub("{}", reason), Counter())[reason] += 1
+    ordered = sorted(kinds.items(), key=lambda kind: -kind[1].total())
+    for kind, reasons in ordered[:SHOWN_REASONS]:
+        commonest = [reason for reason, _ in reasons.most_common(SHOWN_NAMES)]
+        names = ", ".join(match[0] for one in commonest if (match := _QUOTED.search(one)))
+        more = ", …" if len(reasons) > SHOWN_NAMES else ""
+        text = kind.replace("{}", names + more, 1) if names else kind
+        note(f"not checked: {one_line(text)} ({reasons.total():,} APIs)")
+    if rest := sum(reasons.total() for _, reasons in ordered[SHOWN_REASONS:]):
         note(f"not checked: other reasons ({rest:,} APIs); --json lists them all")
 
 
