@@ -41,6 +41,7 @@ from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_registry.health import Health, HealthEntry
 from toolsrv_registry.nearby import listed, nearest, short
 from toolsrv_registry.schema import MIGRATIONS
+from toolsrv_registry.shelf import Shelf
 from toolsrv_registry.store_rows import (
     accept_apis,
     delete_apis,
@@ -60,6 +61,7 @@ class Store:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.health = Health(database)
+        self.shelf = Shelf(database)
         self._lock = threading.Lock()
         self._hashes: tuple[str, str] = ("", "")
 

@@ -1,0 +1,86 @@
+"""What a search shows of APIs beside themselves, and the words that name them.
+
+Reads the registry file only; ``visible`` is explained in ``schema.py``. What depends on the whole
+catalog is read once and kept until the file changes.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+from toolsrv_registry.database import Database
+
+Value = TypeVar("Value")
+_KEPT = 4
+
+
+class Label(NamedTuple):
+    """The catalog that an API is served from, and whether a newer text waits to be accepted."""
+
+    catalog: str
+    changed: bool
+
+
+class Shelf:
+    """Labels of APIs, members of catalogs, words of names. Thread-safe."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._members: _Kept[frozenset[str]] = _Kept()
+        self._names: _Kept[frozenset[str]] = _Kept()
+
+    def labels(self, api_ids: Sequence[str]) -> dict[str, Label]:
+        """Return the labels of the visible APIs among the ids."""
+        rows = self._database.read(
+            "SELECT id, catalogs.name AS catalog, pending IS NOT NULL AS changed"
+            " FROM visible JOIN catalogs ON catalogs.number = visible.catalog"
+            " WHERE id IN (SELECT value FROM json_each(?))",
+            [json.dumps(list(api_ids))],
+        )
+        return {row["id"]: Label(row["catalog"], bool(row["changed"])) for row in rows}
+
+    def documents_of(self, catalog: str) -> frozenset[str]:
+        """Return the document hashes of a catalog's visible APIs; O(1) while nothing changed."""
+        return self._members.get(self._state(), catalog, lambda: self._read_documents(catalog))
+
+    def names(self) -> frozenset[str]:
+        """Return the words in the names of APIs, tools and categories; O(1) while kept."""
+        return self._names.get(self._state(), "", self._read_names)
+
+    def _read_documents(self, catalog: str) -> frozenset[str]:
+        rows = self._database.read(
+            "SELECT document_hash FROM visible"
+            " WHERE visible.catalog = (SELECT number FROM catalogs WHERE name = ?)",
+            [catalog],
+        )
+        return frozenset(row["document_hash"] for row in rows)
+
+    def _read_names(self) -> frozenset[str]:
+        rows = self._database.read("SELECT name, tool, category FROM words")
+        return frozenset(word for row in rows for column in row for word in column.split())
+
+    def _state(self) -> str:
+        rows = self._database.read(
+            "SELECT name, enabled, content_hash, revision FROM catalogs ORDER BY 1"
+        )
+        return repr([tuple(row) for row in rows])
+
+
+class _Kept(Generic[Value]):
+    """A few values of one state of the file."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._state = ""
+        self._values: dict[str, Value] = {}
+
+    def get(self, state: str, key: str, read: Callable[[], Value]) -> Value:
+        with self._lock:
+            if state != self._state or len(self._values) >= _KEPT:
+                self._state, self._values = state, {}
+            if key not in self._values:
+                self._values[key] = read()
+            return self._values[key]
