@@ -234,7 +234,7 @@ async def _run(
             checker: Checker = Checker(
                 plan.items, world, keep=store.health.record, rules=rules, listen=view.show, **heard
             )
-            return await stoppable(checker.run(), ask=checker.stop, at_once=lambda: None)
+            return await stoppable(checker.run(), ask=checker.stop, at_once=view.close)
     finally:
         await world.aclose()
 

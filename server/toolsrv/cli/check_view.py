@@ -81,8 +81,13 @@ class CheckView:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the terminal back; may be called again."""
         if self._live is not None:
             self._live.stop()
+            self._live = None
 
     def show(self, tally: Tally) -> None:
         """Show how far the check is."""
