@@ -1,7 +1,7 @@
 """What each part of a text finds, by words and by meaning: the rankings that a search starts from.
 
 Reads the store's word index and the vector index to a fixed depth, within a place (category,
-tool). Where the vectors cannot be used it says why and the words stand alone. Builds or repairs
+tool, catalog). Where the vectors cannot be used it says why and the words stand alone. Builds or repairs
 the index of a small catalog itself. Knows nothing about how the rankings are put together.
 """
 
@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from toolsrv_registry.chroma import REBUILD
-from toolsrv_registry.encoder import Encoder
+from toolsrv_registry.encoder import Encoder, Vectors
 from toolsrv_registry.errors import DataError
 from toolsrv_registry.store import Store
 from toolsrv_registry.vectors import Index
@@ -22,6 +24,10 @@ DEPTH = 100
 # Up to this many APIs a search builds or repairs the index itself (a few seconds); beyond it says
 # that words alone answered.
 _BUILD_AT_ONCE = 2_000
+# The index does not know catalogs. A catalog of at most so many texts is compared one by one, of a
+# larger one so much deeper a ranking is read.
+_COMPARED = 2_000
+_DEEPER = 10
 
 Near = list[tuple[str, float]]
 
@@ -32,6 +38,7 @@ class Place:
 
     category: str | None = None
     tool: str | None = None
+    catalog: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +69,11 @@ class Recall:
 
     def _lexical(self, part: str, place: Place) -> list[str]:
         found = self._store.match(
-            content_words(part), DEPTH, category=place.category, tool=place.tool
+            content_words(part),
+            DEPTH,
+            category=place.category,
+            tool=place.tool,
+            catalog=place.catalog,
         )
         return [match.api_id for match in found]
 
@@ -79,16 +90,34 @@ class Recall:
             if state == "stale":
                 degraded = f"the vector index is out of date: new APIs by words only ({REBUILD})"
             vectors = self._encoder.encode(parts)
-            where = {"category": place.category, "tool": place.tool}
             try:
-                nearest = self._index.query(vectors, DEPTH, **where)
+                nearest = self._nearest(vectors, place)
             except DataError:
                 if not small:
                     raise
                 self._index.build()
-                nearest = self._index.query(vectors, DEPTH, **where)
+                nearest = self._nearest(vectors, place)
         except DataError as error:
             return [], f"words only: {error.message} ({error.hint})"
         ids = self._store.ids_of_documents([key for row in nearest for key, _ in row])
         found = [[(i, cosine) for key, cosine in row for i in ids.get(key, ())] for row in nearest]
         return found, degraded
+
+    def _nearest(self, vectors: Vectors, place: Place) -> list[Near]:
+        """Return per vector the nearest (document hash, cosine) in a place."""
+        if place.catalog is None:
+            return self._index.query(vectors, DEPTH, category=place.category, tool=place.tool)
+        members = self._store.shelf.documents_of(place.catalog)
+        if place.category or place.tool or len(members) > _COMPARED:
+            deep = _DEEPER * DEPTH
+            rows = self._index.query(vectors, deep, category=place.category, tool=place.tool)
+            return [[near for near in row if near[0] in members][:DEPTH] for row in rows]
+        known = self._index.vectors(sorted(members))
+        if not known:
+            return [[] for _ in vectors]
+        keys, cosines = list(known), vectors @ np.stack(list(known.values())).T
+        orders = np.argsort(-cosines, axis=1, kind="stable")[:, :DEPTH]
+        return [
+            [(keys[at], float(row[at])) for at in order]
+            for row, order in zip(cosines, orders, strict=True)
+        ]

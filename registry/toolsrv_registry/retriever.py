@@ -1,30 +1,35 @@
 """From a task to the APIs that fit it, with the reason for each.
 
-Words (FTS5, BM25) and meaning (vectors, cosine) each rank the APIs for the whole text and for
-every clause of it. Per part the two rankings are fused (``fusion``); an API's score is its best
-over the parts, so every need of a task brings its API to the front. Without a usable vector
-index the words alone answer, and the result says why.
+A text is read (``reading``), each part of it recalls APIs by words and by meaning (``recall``),
+one ranking is made of them (``fusion``), and a list of that (``arrange``): every need with its API
+near the top, near-duplicates folded, dead APIs left out. Without a usable vector index the words
+alone answer, and the result says why.
 
 Knows nothing about models, calls or conversation formats.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
 from toolsrv_registry.affinity import Affinity
 from toolsrv_registry.api import Api
+from toolsrv_registry.arrange import Fold, Kept, covering, grouped
 from toolsrv_registry.clauses import TEXT_LIMIT, clauses
 from toolsrv_registry.encoder import Encoder
-from toolsrv_registry.errors import UsageError
+from toolsrv_registry.errors import NotFoundError, UsageError
 from toolsrv_registry.fusion import Candidate, fuse
+from toolsrv_registry.nearby import listed, nearest, short
+from toolsrv_registry.reading import Reader, Reading
 from toolsrv_registry.recall import DEPTH, Place, Recall, Recalled
 from toolsrv_registry.store import Store
 from toolsrv_registry.vectors import Index
 
 _CATEGORIES = 5
+# At least so many APIs are read for a page, for the twins and the categories of its hits.
+_LEAST_READ = 16
 # A hit is related from this cosine, or from this share of its clause's words. On 30 requests that
 # the offline catalog cannot serve and 44 that it can, 23 and none fall below both.
 _RELATED = 0.30
@@ -34,32 +39,50 @@ _COVERED_ALONE = 0.15
 
 
 class Hit(BaseModel):
-    """One API that fits, best first in a result.
+    """One API that fits.
 
-    ``score`` in [0, 1] orders the hits of one result and means little across results. ``lexical_rank`` and ``dense_rank`` count from 1 within
-    ``clause``, the part of the text this API fits best; None when it was not among the best
-    hundred. ``similarity`` is the cosine with that part (0.0 when unknown). ``matched_words`` are
-    the words of that part that occur in the API's texts.
+    ``rank`` is its place in the whole list, from 1. ``score`` in [0, 1] says how well it fits and
+    means little across results. ``lexical_rank`` and ``dense_rank`` count from 1 within
+    ``clause``, the part of the text (as it was searched) this API fits best; None when it was not
+    among the best hundred. ``similarity`` is the cosine with that part (0.0 when unknown).
+    ``matched_words`` are the words of that part that occur in the API's texts. ``similar`` are the
+    ids of near-duplicates, which do not stand in the list themselves. ``changed``: a newer text
+    waits to be accepted. ``dead`` says why the last check failed; empty for an API that is alive
+    or was never checked.
     """
 
     model_config = ConfigDict(frozen=True)
 
     api: Api
+    rank: int
     score: float
     lexical_rank: int | None
     dense_rank: int | None
     similarity: float
     matched_words: tuple[str, ...]
     clause: str
+    similar: tuple[str, ...] = ()
+    catalog: str = ""
+    changed: bool = False
+    dead: str = ""
+
+    @property
+    def tool_id(self) -> str:
+        """The tool's part of the API's id: ``Category/tool``."""
+        return self.api.id.rpartition("/")[0]
 
 
 class SearchResult(BaseModel):
-    """Hits for a text, best first.
+    """Hits for a text, best first, from place ``offset`` + 1 of the list on.
 
-    ``nothing_fits``: even the best hit is likely unrelated. ``nearest_categories`` are where the
-    closest APIs lie, most of them first. ``degraded`` says why the vectors were not used, or not
-    up to date; empty when all is well. ``query`` is the text that was searched (cut at 4,000
-    characters).
+    ``next_offset`` leads to the next page; None when there is none. ``nothing_fits``: even the best
+    hit is likely unrelated. ``nearest_categories`` are where the closest APIs lie, most of them
+    first. ``dead_left_out`` counts better APIs than the last hit that were left out because they
+    failed their last check. ``degraded`` says why the vectors were not used, or not up to date;
+    empty when all is well.
+
+    ``query`` is the text that was given (cut at 4,000 characters). ``reading`` tells what was
+    searched for it: misspelt words put right, another language put into English.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -68,7 +91,16 @@ class SearchResult(BaseModel):
     hits: tuple[Hit, ...]
     nothing_fits: bool
     nearest_categories: tuple[str, ...]
+    offset: int = 0
+    next_offset: int | None = None
+    dead_left_out: int = 0
     degraded: str = ""
+    reading: Reading = Reading("")
+
+    @property
+    def groups(self) -> list[list[Hit]]:
+        """The hits with those of one tool together, in the order of each tool's best."""
+        return grouped(self.hits, lambda hit: hit.tool_id)
 
 
 class Retriever:
@@ -77,6 +109,7 @@ class Retriever:
     def __init__(self, store: Store, index: Index, encoder: Encoder) -> None:
         self._store = store
         self._recall = Recall(store, index, encoder)
+        self._reader = Reader(store.shelf, store.frequency)
         self._affinity = Affinity(store, encoder)
 
     def search(
@@ -84,30 +117,45 @@ class Retriever:
         text: str,
         limit: int = 5,
         *,
+        offset: int = 0,
         category: str | None = None,
         tool: str | None = None,
+        catalog: str | None = None,
+        include_dead: bool = False,
     ) -> SearchResult:
         """Return the APIs that fit a task or a question, best first.
 
         Any language and any characters are fine; the first 4,000 characters count. Names of a
-        category or tool are taken in any form.
+        category or tool are taken in any form, a catalog's as it is. ``offset`` leaves out the
+        beginning of the list, which is the same whatever the page; it ends where the rankings
+        do, after some hundred APIs per part of the text.
 
-        Raises UsageError for an empty text or a limit below 1, NotFoundError (with near matches)
-        for an unknown category or tool.
+        Raises UsageError for an empty text, a limit below 1, an offset below 0 or a disabled
+        catalog, NotFoundError (with near matches) for an unknown category, tool or catalog.
         """
         if limit < 1:
             raise UsageError(f"a search for {limit} APIs finds nothing", hint="ask for 1 or more")
+        if offset < 0:
+            raise UsageError(f"a list does not begin at {offset}", hint="begin at 0 or later")
         query = _query(text)
-        ranked, recalled = self._ranked(_parts(query), self._place(category, tool))
-        apis = self._store.get_many([candidate.api_id for candidate in ranked[: 4 * limit]])
-        ranked = [candidate for candidate in ranked if candidate.api_id in apis]
-        hits = tuple(self._hit(candidate, apis[candidate.api_id]) for candidate in ranked[:limit])
+        place = self._place(category, tool, catalog)
+        reading = self._reader.read(query)
+        parts = _parts(reading.text)
+        ranked, recalled = self._ranked(parts, place)
+        dead = self._store.dead()
+        alive = [c for c in ranked if include_dead or c.api_id not in dead] if dead else ranked
+        kept, more = self._kept(covering(alive, parts), reading.text, limit, offset)
+        page = kept[offset : offset + limit]
         return SearchResult(
             query=query,
-            hits=hits,
-            nothing_fits=self._nothing_fits(hits, measured=bool(recalled.dense)),
-            nearest_categories=_categories([apis[candidate.api_id] for candidate in ranked]),
+            hits=self._hits(page, offset, dead),
+            nothing_fits=self._nothing_fits(kept[:limit], measured=bool(recalled.dense)),
+            nearest_categories=_categories([one.api for one in kept]),
+            offset=offset,
+            next_offset=offset + limit if more else None,
+            dead_left_out=0 if include_dead else _left_out(ranked, page, dead),
             degraded=recalled.degraded,
+            reading=reading,
         )
 
     def rank(
@@ -117,13 +165,15 @@ class Retriever:
         *,
         category: str | None = None,
         tool: str | None = None,
+        catalog: str | None = None,
     ) -> list[tuple[str, float]]:
-        """Return up to ``depth`` (API id, score), best first: the bare ranking, nothing arranged.
+        """Return up to ``depth`` (API id, score), best first: the bare ranking.
 
-        What ``search`` starts from; for evaluation. Raises as ``search`` does.
+        What ``search`` starts from, for evaluation: nothing is moved, folded or left out. Raises
+        as ``search`` does.
         """
-        query = _query(text)
-        ranked, _ = self._ranked(_parts(query), self._place(category, tool))
+        reading = self._reader.read(_query(text))
+        ranked, _ = self._ranked(_parts(reading.text), self._place(category, tool, catalog))
         return [(candidate.api_id, candidate.score) for candidate in ranked[:depth]]
 
     def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
@@ -134,35 +184,74 @@ class Retriever:
         """
         return self._affinity.measure(text, apis)
 
-    def _place(self, category: str | None, tool: str | None) -> Place:
+    def _place(self, category: str | None, tool: str | None, catalog: str | None) -> Place:
         if category is not None:
             category = self._store.resolve_category(category)
         if tool is not None:
             tool = self._store.resolve_tool(tool, category=category)
-        return Place(category, tool)
+        if catalog is not None:
+            self._check_enabled(catalog)
+        return Place(category, tool, catalog)
+
+    def _check_enabled(self, catalog: str) -> None:
+        known = {entry.name: entry.enabled for entry in self._store.catalogs()}
+        if catalog not in known:
+            near = nearest(catalog, known)
+            hint = f"did you mean {listed(near)}?" if near else f"there are {listed(list(known))}"
+            raise NotFoundError(f"no catalog is called {short(catalog)!r}", hint=hint)
+        if not known[catalog]:
+            raise UsageError(
+                f"the catalog {catalog!r} is disabled", hint=f"toolsrv catalog enable {catalog}"
+            )
 
     def _ranked(self, parts: Sequence[str], place: Place) -> tuple[list[Candidate], Recalled]:
         """Return all that the parts find, best first, each with the part that it fits best."""
         recalled = self._recall.read(parts, place)
         return fuse(parts, recalled.lexical, recalled.dense), recalled
 
-    def _hit(self, candidate: Candidate, api: Api) -> Hit:
-        return Hit(
-            api=api,
-            score=candidate.score,
-            lexical_rank=candidate.lexical_rank,
-            dense_rank=candidate.dense_rank,
-            similarity=candidate.similarity,
-            matched_words=self._affinity.overlap(candidate.part, api).words,
-            clause=candidate.part,
+    def _kept(
+        self, ordered: Sequence[Candidate], text: str, limit: int, offset: int
+    ) -> tuple[list[Kept], bool]:
+        """Return the list as far as the page needs it, and whether it goes on."""
+        folder = Fold(text)
+        step = max(_LEAST_READ, 2 * limit)
+        for at in range(0, len(ordered), step):
+            part = ordered[at : at + step]
+            apis = self._store.get_many([candidate.api_id for candidate in part])
+            for candidate in part:
+                if candidate.api_id in apis:
+                    folder.add(candidate, apis[candidate.api_id])
+            if len(folder) > offset + limit:
+                break
+        return folder.kept(), len(folder) > offset + limit
+
+    def _hits(self, page: Sequence[Kept], offset: int, dead: Mapping[str, str]) -> tuple[Hit, ...]:
+        labels = self._store.shelf.labels([one.candidate.api_id for one in page])
+        return tuple(
+            Hit(
+                api=one.api,
+                rank=rank,
+                score=one.candidate.score,
+                lexical_rank=one.candidate.lexical_rank,
+                dense_rank=one.candidate.dense_rank,
+                similarity=one.candidate.similarity,
+                matched_words=self._affinity.overlap(one.candidate.part, one.api).words,
+                clause=one.candidate.part,
+                similar=one.similar,
+                catalog=labels[one.api.id].catalog if one.api.id in labels else "",
+                changed=one.api.id in labels and labels[one.api.id].changed,
+                dead=dead.get(one.api.id, ""),
+            )
+            for rank, one in enumerate(page, start=offset + 1)
         )
 
-    def _nothing_fits(self, hits: Sequence[Hit], *, measured: bool) -> bool:
+    def _nothing_fits(self, best: Sequence[Kept], *, measured: bool) -> bool:
         """Judge whether even the best hits are unrelated to their parts of the text."""
-        if measured and any(hit.similarity >= _RELATED for hit in hits):
+        if measured and any(one.candidate.similarity >= _RELATED for one in best):
             return False
         least = _COVERED if measured else _COVERED_ALONE
-        return all(self._affinity.overlap(hit.clause, hit.api).coverage < least for hit in hits)
+        overlaps = (self._affinity.overlap(one.candidate.part, one.api) for one in best)
+        return all(overlap.coverage < least for overlap in overlaps)
 
 
 def _query(text: str) -> str:
@@ -183,3 +272,9 @@ def _categories(apis: Sequence[Api]) -> tuple[str, ...]:
     for api in apis[:20]:
         counted[api.category] = counted.get(api.category, 0) + 1
     return tuple(sorted(counted, key=lambda name: -counted[name])[:_CATEGORIES])
+
+
+def _left_out(ranked: Sequence[Candidate], page: Sequence[Kept], dead: Mapping[str, str]) -> int:
+    """Count the dead APIs that are better than the last of a page; all where it is empty."""
+    least = min((one.candidate.score for one in page), default=0.0)
+    return sum(one.api_id in dead and one.score >= least for one in ranked) if dead else 0

@@ -44,6 +44,7 @@ from toolsrv_registry.schema import MIGRATIONS
 from toolsrv_registry.shelf import Shelf
 from toolsrv_registry.store_rows import (
     accept_apis,
+    compare,
     delete_apis,
     put_apis,
     put_catalog_row,
@@ -110,6 +111,15 @@ class Store:
             number = put_catalog_row(db, catalog.name, total, source)
             put_tools(db, number, catalog.tools)
             return put_apis(db, number, catalog, hold=hold)
+
+    def preview(self, catalog: Catalog) -> Changes:
+        """Return what ``put_catalog`` would change in what is served; writes nothing."""
+        rows = self._database.read(
+            "SELECT id, content_hash FROM apis WHERE catalog ="
+            " (SELECT number FROM catalogs WHERE name = ?)",
+            [catalog.name],
+        )
+        return compare({row["id"]: row["content_hash"] for row in rows}, catalog)
 
     def catalog(self, name: str) -> Catalog:
         """Return a whole catalog as it is served, with what only an export needs.
@@ -282,18 +292,21 @@ class Store:
         *,
         category: str | None = None,
         tool: str | None = None,
+        catalog: str | None = None,
     ) -> list[Match]:
         """Return the visible APIs with any of the words, best first, equal scores by id.
 
         Any text is safe as a term: it is quoted, never parsed as a query. The first 64 terms
-        count. Raises NotFoundError for an unknown category or tool.
+        count. Raises NotFoundError for an unknown category, tool or catalog.
         """
+        number = None if catalog is None else self._catalog_number(catalog)
         query = fts_query(terms)
         if not query or limit < 1:
             return []
-        values = {**self._place(category, tool), "query": query, "limit": limit}
+        place = self._place(category, tool)
+        values = {**place, "catalog": number, "query": query, "limit": limit}
         rows = []
-        if category is None and tool is None:
+        if category is None and tool is None and catalog is None:
             rows = self._database.read(queries.MATCH_TOP, values)
         if len(rows) < limit:
             rows = self._database.read(queries.MATCH, values)

@@ -13,6 +13,7 @@ MATCH = """
     WHERE words MATCH :query
     AND (:category IS NULL OR visible.category = :category)
     AND (:tool IS NULL OR tool_key = :tool)
+    AND (:catalog IS NULL OR visible.catalog = :catalog)
     ORDER BY score DESC, id LIMIT :limit
 """
 # The same for the usual case, in half the time: few of the best rows are hidden, so only those few
