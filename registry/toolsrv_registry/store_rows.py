@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -83,6 +83,18 @@ def put_apis(db: sqlite3.Connection, number: int, catalog: Catalog, *, hold: boo
         changed=tuple(changed),
         removed=removed,
         unchanged=len(hashes) - len(added) - len(changed),
+    )
+
+
+def compare(old: Mapping[str, str], catalog: Catalog) -> Changes:
+    """Return what differs between content hashes by id and the APIs of a catalog."""
+    new = {api.id: documents.content_hash(api) for api in catalog.apis}
+    changed = tuple(i for i, content in new.items() if old.get(i, content) != content)
+    return Changes(
+        added=tuple(i for i in new if i not in old),
+        changed=changed,
+        removed=tuple(i for i in old if i not in new),
+        unchanged=sum(old.get(i) == content for i, content in new.items()),
     )
 
 

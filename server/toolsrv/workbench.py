@@ -11,9 +11,11 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from toolsrv_registry.errors import DataError, NotFoundError
+from toolsrv_registry.errors import DataError, NotFoundError, ToolsrvError
 
 if TYPE_CHECKING:  # downhill imports, kept out of start-up
+    from pathlib import Path
+
     from toolsrv.settings import Settings
     from toolsrv_registry.api import Api, Catalog
     from toolsrv_registry.registry import Registry
@@ -82,7 +84,8 @@ class Workbench:
     def searchable(self) -> Registry:
         """Return the open registry with an index that fits the catalogs, built where needed.
 
-        Where no index can be built a search goes by words alone and says so.
+        Where no index can be built, or a large one is not built yet, a search goes by words alone
+        and says so.
 
         Raises:
             DataError: The data folder or what is in it cannot be used.
@@ -152,13 +155,15 @@ class Workbench:
         self._check(category, None)
 
     def domains(self) -> tuple[str, ...]:
-        """Return what the catalogs in use are about, without opening the store.
+        """Return what the catalogs in use are about; opens nothing heavy.
 
-        The tools' names while they are few, else the categories.
+        The tools' names while they are few, else the categories. Of imported catalogs only
+        categories of ToolBench's list: a client's model reads this, and their words are not ours.
         """
-        tools = [tool for one in load_catalogs() for tool in one.tools]
-        few = len(tools) <= NAMED_TOOLS
-        return tuple(sorted({tool.name if few else tool.category for tool in tools}))
+        imported, hidden = _imported(self.settings.data_dir)
+        tools = [tool for one in load_catalogs() if one.name not in hidden for tool in one.tools]
+        few = len(tools) <= NAMED_TOOLS and not imported
+        return tuple(sorted({tool.name if few else tool.category for tool in tools} | imported))
 
     def _check(self, category: str | None, tool: str | None) -> None:
         """Look at the names first: they are known before an index is built or a model loaded."""
@@ -202,7 +207,8 @@ class Workbench:
     def _build_index(self) -> Registry:
         registry = self.registry()
         try:
-            registry.ensure_index(self.progress)
+            if registry.store.size() <= INDEXED_AT_ONCE:
+                registry.ensure_index(self.progress)
         except DataError as error:
             log.warning("no vector index: %s (%s)", error.message, error.hint)
         return registry
@@ -219,15 +225,38 @@ class Workbench:
         return load_engine(path, threads=self.settings.threads or None)
 
 
+INDEXED_AT_ONCE = 2_000
+"""Up to so many APIs the index is built when it is needed; beyond, by import and `index build`."""
 NAMED_TOOLS = 60
 WARM_MODEL_BYTES = 64 * 1024 * 1024
 
 
 def load_catalogs() -> tuple[Catalog, ...]:
-    """Return the catalogs in use: so far the one that ships."""
+    """Return the catalogs that ship; imported ones are in the store."""
     from toolsrv_catalogs.offline import load_offline_catalog
 
     return (load_offline_catalog(),)
+
+
+def _imported(folder: Path) -> tuple[set[str], set[str]]:
+    """Return the known categories of imported catalogs, and the names of disabled catalogs."""
+    from toolsrv_catalogs.categories import CATEGORIES
+    from toolsrv_registry.registry import STORE_FILE
+    from toolsrv_registry.store import Store
+
+    shipped = {one.name for one in load_catalogs()}
+    if not (folder / STORE_FILE).exists():
+        return set(), set()
+    try:
+        with Store.open(folder / STORE_FILE) as store:
+            catalogs = store.catalogs()
+            hidden = {one.name for one in catalogs if not one.enabled}
+            if all(one.name in shipped for one in catalogs if one.enabled):
+                return set(), hidden
+            return set(CATEGORIES & store.categories().keys()), hidden
+    except ToolsrvError as error:  # told by the first request that needs the store
+        log.warning("the catalogs cannot be listed: %s", error.message)
+        return set(), set()
 
 
 def _default_caller() -> Caller:

@@ -1,0 +1,126 @@
+"""``toolsrv catalog import``: a source read, compared, stored and indexed by one command.
+
+Until the store's one transaction nothing has changed; after it the catalog stays, whatever
+becomes of the index.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from toolsrv.cli.catalog_change import refuse_shipped
+from toolsrv.cli.import_view import Bar, Imported, IndexResult, show
+from toolsrv.cli.options import example, json_option
+from toolsrv.cli.output import emit_json, note
+from toolsrv.cli.session import Session, pass_session
+from toolsrv_registry.errors import DataError, ToolsrvError
+
+if TYPE_CHECKING:
+    from toolsrv_catalogs.importer import Reading
+    from toolsrv_registry.registry import Registry
+    from toolsrv_registry.store import Store
+
+
+@click.command(
+    "import",
+    epilog=example(
+        "toolsrv catalog import toolenv.tar.gz --name toolbench --dry-run",
+        "toolsrv catalog import petstore.yaml --category Commerce",
+    ),
+)
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--name", metavar="NAME", help="The catalog's name.  [default: after PATH]")
+@click.option("--category", metavar="NAME", help="Category of what names none.  [default: Other]")
+@click.option("--dry-run", is_flag=True, help="Say what would be done; change nothing.")
+@click.option("--accept", is_flag=True, help="Serve changed texts at once.")
+@click.option("--no-index", is_flag=True, help="Do not build the search index afterwards.")
+@json_option
+@pass_session
+def import_(
+    session: Session,
+    path: Path,
+    name: str | None,
+    category: str | None,
+    dry_run: bool,
+    accept: bool,
+    no_index: bool,
+    as_json: bool,
+) -> None:
+    """Take the APIs at PATH into a catalog, and index them for search.
+
+    PATH is ToolBench's toolenv (the folder, or its .tar.gz, .tar or .zip, which is not unpacked),
+    tool files, or OpenAPI 3.0 and 3.1 documents in JSON or YAML. Importing again takes what was
+    added and removed; a text that changed is shown and waits until it is accepted, with --accept
+    or `toolsrv catalog accept`. What cannot be read is refused, with a reason, and the rest taken.
+    """
+    from toolsrv_catalogs.importer import catalog_name, check_name, read_catalog
+
+    started = time.perf_counter()
+    path = path.expanduser()
+    name = catalog_name(path) if name is None else name
+    check_name(name)
+    refuse_shipped(name, "imported over", "choose another name with --name")
+    registry = session.workbench().registry()
+    with Bar("reading", "bytes") as bar:
+        reading = read_catalog(path, name=name, category=category, progress=bar.show)
+    imported = _put(registry.store, reading, path, dry_run=dry_run, accept=accept, started=started)
+    index = None
+    if not dry_run and not no_index:
+        index = _index(registry, name)
+    if as_json:
+        emit_json(imported.document(registry.index.state(), index))
+    else:
+        show(imported, registry.index.state(), index)
+
+
+def _put(
+    store: Store, reading: Reading, path: Path, *, dry_run: bool, accept: bool, started: float
+) -> Imported:
+    """Store the catalog and return what that came to."""
+    from toolsrv_catalogs.difference import difference
+
+    catalog = reading.catalog
+    known = any(one.name == catalog.name for one in store.catalogs())
+    if known and not reading.complete:
+        raise DataError(
+            f"{str(path)!r} was not read to its end, and {catalog.name!r} is there already",
+            hint="nothing was changed; import it under another name, or mend the source",
+        )
+    changes = store.preview(catalog)
+    served = {i: store.get(i, catalog=catalog.name) for i in changes.changed}
+    new = {api.id: api for api in catalog.apis}
+    waiting = 0 if accept else len(served)
+    if not dry_run:
+        note(f"storing {len(new)} APIs")
+        store.put_catalog(catalog, hold=not accept, source=str(path.resolve()))
+        waiting = len(store.changed(catalog.name))
+    return Imported(
+        reading=reading,
+        source=str(path),
+        changes=changes,
+        differences={i: difference(old, new[i]) for i, old in served.items()},
+        waiting=waiting,
+        dry_run=dry_run,
+        accepted=accept,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def _index(registry: Registry, name: str) -> IndexResult:
+    """Build the index; where that fails or is interrupted the catalog is there all the same."""
+    started = time.perf_counter()
+    try:
+        with Bar("building the index", "APIs") as bar:
+            registry.index.build(bar.show)
+    except KeyboardInterrupt:
+        note(
+            f"note: {name} is imported and found by words; build the index with: toolsrv index build"
+        )
+        raise
+    except ToolsrvError as error:
+        return IndexResult(time.perf_counter() - started, f"{error.message} ({error.hint})")
+    return IndexResult(time.perf_counter() - started, "")

@@ -1,0 +1,135 @@
+"""``toolsrv catalog list|show|inspect|stats``: which catalogs there are and what is in them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import click
+
+from toolsrv.cli.options import category_option, example, json_option
+from toolsrv.cli.output import emit_json, note, table
+from toolsrv.cli.session import Session, pass_session
+from toolsrv.plain import one_line
+from toolsrv_registry.errors import NotFoundError
+
+
+@click.command("list", epilog=example("toolsrv catalog list --json"))
+@json_option
+@pass_session
+def list_(session: Session, as_json: bool) -> None:
+    """List the catalogs."""
+    catalogs = session.workbench().registry().store.catalogs()
+    if as_json:
+        emit_json([one.model_dump(mode="json") for one in catalogs])
+        return
+    table(
+        ("catalog", "tools#", "APIs#", "enabled", "changed#", "put", "source"),
+        [
+            (
+                one.name,
+                one.tools,
+                one.apis,
+                "yes" if one.enabled else "no",
+                one.changed or "",
+                one.updated_at,
+                one_line(one.source) or "ships with toolsrv",
+            )
+            for one in catalogs
+        ],
+    )
+    for one in catalogs:
+        if one.changed:
+            note(f"note: {one.changed} changed texts wait: toolsrv catalog diff {one.name}")
+
+
+@click.command(epilog=example("toolsrv catalog show offline --category Science"))
+@click.argument("name", required=False)
+@category_option
+@click.option("--tool", metavar="NAME", help="Only this tool.")
+@json_option
+@pass_session
+def show(
+    session: Session, name: str | None, category: str | None, tool: str | None, as_json: bool
+) -> None:
+    """Show the APIs of the catalog NAME, or of all catalogs."""
+    store = session.workbench().registry().store
+    apis = store.apis(catalog=name, category=category, tool=tool)
+    if as_json:
+        from toolsrv.views import api_view
+
+        emit_json([api_view(api).model_dump(mode="json") for api in apis])
+        return
+    catalogs = [name] if name is not None else [one.name for one in store.catalogs() if one.changed]
+    waiting = {api_id for one in catalogs for api_id in store.changed(one)}
+    table(
+        ("API", "method", "description", "changed"),
+        [
+            (
+                api.id,
+                api.method,
+                one_line(api.description, 160),
+                "waits" if api.id in waiting else "",
+            )
+            for api in apis
+        ],
+    )
+
+
+@click.command(epilog=example("toolsrv catalog inspect offline"))
+@click.argument("name")
+@json_option
+@pass_session
+def inspect(session: Session, name: str, as_json: bool) -> None:
+    """Say what the catalog NAME is: where it is from, what it holds, what waits."""
+    store = session.workbench().registry().store
+    entry = next((one for one in store.catalogs() if one.name == name), None)
+    if entry is None:
+        store.changed(name)  # tells which catalogs there are
+        raise NotFoundError(f"no catalog is called {name!r}")
+    apis = store.apis(catalog=name)
+    tools = Counter(tool.category for tool in store.tools(catalog=name))
+    many = Counter(api.category for api in apis)
+    methods = Counter(api.method for api in apis)
+    document: dict[str, Any] = entry.model_dump(mode="json") | {
+        "waiting": store.changed(name),
+        "methods": dict(methods.most_common()),
+        "without_address": sum(not api.url for api in apis),
+        "without_description": sum(not api.description.strip() for api in apis),
+        "by_category": {
+            category: {"tools": tools[category], "apis": many[category]}
+            for category in sorted(many)
+        },
+    }
+    if as_json:
+        emit_json(document)
+        return
+    categories = document.pop("by_category")
+    shown = document | {
+        "waiting": ", ".join(document["waiting"][:10]),
+        "methods": ", ".join(f"{method} {count}" for method, count in methods.most_common()),
+    }
+    table(
+        ("catalog", "value"),
+        [(key.replace("_", " "), one_line(str(v))) for key, v in shown.items()],
+    )
+    table(
+        ("category", "tools#", "APIs#"),
+        [(category, one["tools"], one["apis"]) for category, one in categories.items()],
+    )
+
+
+@click.command(epilog=example("toolsrv catalog stats"))
+@json_option
+@pass_session
+def stats(session: Session, as_json: bool) -> None:
+    """Count tools and APIs per category."""
+    store = session.workbench().registry().store
+    totals = store.stats()
+    tools = Counter(tool.category for tool in store.tools())
+    rows = [(category, tools[category], apis) for category, apis in store.categories().items()]
+    if as_json:
+        by_category = {category: {"tools": many, "apis": apis} for category, many, apis in rows}
+        emit_json(totals.model_dump(mode="json") | {"by_category": by_category})
+        return
+    table(("category", "tools#", "APIs#"), [*rows, ("all", totals.tools, totals.apis)])

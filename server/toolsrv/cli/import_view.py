@@ -1,0 +1,219 @@
+"""An import as it is shown: the bar while it runs, the report at its end, for people and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from toolsrv.cli.catalog_change import show_difference
+from toolsrv.cli.output import console, note, table
+from toolsrv.plain import one_line, plain
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from toolsrv_catalogs.importer import Reading
+    from toolsrv_registry.entries import Changes
+
+LINES = 40
+"""Refused things and altered files that are shown; all are in the JSON."""
+DIFFERENCES = 20
+
+
+class Bar:
+    """Progress on stderr: a bar with the time left on a terminal, elsewhere one line.
+
+    ``show`` takes (done, total) and may be called from any thread.
+    """
+
+    def __init__(self, what: str, unit: str) -> None:
+        self._what = what
+        self._unit = unit
+        self._progress: Progress | None = None
+        self._task: Any = None
+        self._told = False
+
+    def __enter__(self) -> Self:
+        screen = console(err=True)
+        if screen.is_terminal:
+            from rich.progress import (
+                BarColumn,
+                DownloadColumn,
+                MofNCompleteColumn,
+                Progress,
+                TextColumn,
+                TimeRemainingColumn,
+            )
+
+            count = DownloadColumn() if self._unit == "bytes" else MofNCompleteColumn()
+            self._progress = Progress(
+                TextColumn(self._what), BarColumn(), count, TimeRemainingColumn(), console=screen
+            )
+            self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+    def show(self, done: int, total: int) -> None:
+        """Say how far it is."""
+        if self._progress is not None:
+            if self._task is None:
+                self._task = self._progress.add_task(self._what, total=total)
+            self._progress.update(self._task, completed=done, total=total)
+        elif not self._told:
+            self._told = True
+            note(f"{self._what}: {total} {self._unit}")
+
+
+@dataclass(frozen=True)
+class IndexResult:
+    """How the building of the index went: seconds, and the fault if there was one."""
+
+    seconds: float
+    fault: str
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an import came to; ``differences`` are diffs of changed APIs by id."""
+
+    reading: Reading
+    source: str
+    changes: Changes
+    differences: Mapping[str, Sequence[str]]
+    waiting: int
+    dry_run: bool
+    accepted: bool
+    seconds: float
+
+    def document(self, state: str, index: IndexResult | None) -> dict[str, Any]:
+        """Return all of it as one JSON document."""
+        files = self.reading.files
+        catalog = self.reading.catalog
+        return {
+            "catalog": catalog.name,
+            "source": self.source,
+            "dry_run": self.dry_run,
+            "tools": len(catalog.tools),
+            "apis": len(catalog.apis),
+            "added": list(self.changes.added),
+            "removed": list(self.changes.removed),
+            "unchanged": self.changes.unchanged,
+            "changed": [
+                {"id": i, "diff": list(self.differences.get(i, ()))} for i in self.changes.changed
+            ],
+            "accepted": self.accepted,
+            "waiting": self.waiting,
+            "read": self.totals(),
+            "refused": self.refused(),
+            "files": [one.model_dump(mode="json") for one in files],
+            "seconds": round(self.seconds, 3),
+            "index": {
+                "state": state,
+                "seconds": round(index.seconds, 3) if index else 0.0,
+                "error": index.fault if index else "",
+            },
+        }
+
+    def totals(self) -> dict[str, Any]:
+        """Return counts over all files."""
+        files = self.reading.files
+        kinds = Counter(one.kind or "refused" for one in files)
+        return {
+            "files": len(files),
+            "kinds": dict(sorted(kinds.items())),
+            "passed_over": self.reading.passed,
+            "complete": self.reading.complete,
+            "hidden_characters": sum(one.hidden for one in files),
+            "cut_texts": sum(one.cut for one in files),
+            "notes": sum(len(one.notes) for one in files),
+        }
+
+    def refused(self) -> list[dict[str, str]]:
+        """Return everything that was refused, with the file it stands in."""
+        return [
+            {"path": one.path, "what": refusal.what, "name": refusal.name, "reason": refusal.reason}
+            for one in self.reading.files
+            for refusal in one.refused
+        ]
+
+
+def show(imported: Imported, state: str, index: IndexResult | None) -> None:
+    """Print the report on stdout, and on stderr what to do next."""
+    changes, totals = imported.changes, imported.totals()
+    _refusals(imported)
+    _alterations(imported)
+    for lines in list(imported.differences.values())[:DIFFERENCES]:
+        show_difference(lines)
+    if changes.unchanged or changes.changed or changes.removed:  # there was one of that name
+        _named("added", changes.added)
+        _named("removed", changes.removed)
+    catalog = imported.reading.catalog
+    rows = [
+        ("catalog", catalog.name),
+        ("tools", len(catalog.tools)),
+        ("APIs", len(catalog.apis)),
+        ("added", len(changes.added)),
+        ("removed", len(changes.removed)),
+        ("changed", len(changes.changed)),
+        ("unchanged", changes.unchanged),
+        ("files", ", ".join(f"{count} {kind}" for kind, count in totals["kinds"].items())),
+        ("refused", len(imported.refused())),
+        ("hidden characters removed", totals["hidden_characters"]),
+        ("texts cut", totals["cut_texts"]),
+        ("seconds", f"{imported.seconds:.1f}"),
+    ]
+    table(("dry run" if imported.dry_run else "import", "value"), rows)
+    _next(imported, state, index)
+
+
+def _named(what: str, api_ids: Sequence[str]) -> None:
+    if api_ids:
+        more = f" and {len(api_ids) - DIFFERENCES} more" if len(api_ids) > DIFFERENCES else ""
+        out = console()
+        out.print(f"{what}: {plain(', '.join(api_ids[:DIFFERENCES]))}{more}", soft_wrap=True)
+
+
+def _refusals(imported: Imported) -> None:
+    refused = imported.refused()
+    if refused:
+        rows = [
+            (one["path"], one["what"], one_line(one["name"], 80), one["reason"])
+            for one in refused[:LINES]
+        ]
+        table(("file", "refused", "name", "because"), rows)
+    if len(refused) > LINES:
+        note(f"note: {len(refused) - LINES} more were refused; --json lists all")
+
+
+def _alterations(imported: Imported) -> None:
+    altered = [one for one in imported.reading.files if one.hidden or one.cut or one.notes]
+    if altered:
+        rows = [
+            (one.path, one.hidden or "", one.cut or "", "; ".join(one.notes[:3]))
+            for one in altered[:LINES]
+        ]
+        table(("file", "hidden characters#", "texts cut#", "altered"), rows)
+    if len(altered) > LINES:
+        note(f"note: {len(altered) - LINES} more files were altered; --json lists all")
+
+
+def _next(imported: Imported, state: str, index: IndexResult | None) -> None:
+    name = imported.reading.catalog.name
+    if not imported.reading.complete:
+        note("note: the source was not read to its end")
+    if imported.waiting:
+        note(
+            f"note: {imported.waiting} changed texts wait; the accepted ones are served until:"
+            f" toolsrv catalog accept {name}"
+        )
+    if imported.dry_run:
+        note("note: nothing was changed (--dry-run)")
+    elif index is not None and index.fault:
+        note(f"note: the index could not be built, words are searched: {index.fault}")
+    elif state != "ready":
+        note("note: found by words so far; for searches by meaning: toolsrv index build")
