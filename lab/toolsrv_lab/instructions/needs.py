@@ -1,0 +1,172 @@
+"""One need in a person's words: a clause that an API would serve.
+
+The object of the API's intent is put into other words, thinned or enriched, given values, a place
+in the tool or none, and set in a frame that suits its verb: question, request, wish or keywords.
+Seeded; the same random state gives the same clause.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import dataclass
+
+from toolsrv_lab.instructions.intents import GET, Intent, about, intents, spoken, topic
+from toolsrv_lab.instructions.values import spoken_value
+from toolsrv_lab.instructions.words_data import synonyms
+from toolsrv_registry.api import Api, Parameter
+from toolsrv_registry.words import STOP_WORDS
+
+_GET_VERBS = (
+    "get", "find", "fetch", "retrieve", "show me", "give me", "tell me", "provide me with", "list",
+    "look up", "pull up", "provide", "share", "send me", "obtain", "check", "gather", "bring up",
+)  # fmt: skip
+_FRAMES = {
+    GET: (
+        "can you {get} {np}", "could you {get} {np}", "could you please {get} {np}", "please {get} {np}",
+        "{get} {np}", "I need {np}", "I'd like to know {np}", "I would like to see {np}",
+        "I want to know {np}", "I want {np}", "I'm looking for {np}", "I am interested in {np}",
+        "help me find {np}", "what is {np}", "what are {np}", "where can I find {np}",
+        "I need to know {np}", "do you know {np}", "can you help me with {np}", "is there {np}",
+        "what about {np}", "I also want {np}", "it would be great to have {np}", "show me {np}",
+        "I need information on {np}", "tell me about {np}", "I'm curious about {np}",
+        "I'd love to have {np}", "are there {np}", "can you tell me {np}", "I require {np}",
+        "I have to find {np}", "which {np} are there", "any {np}", "suggest {np}", "recommend {np}",
+    ),
+    "": (
+        "can you {verb} {np}", "could you {verb} {np}", "please {verb} {np}", "{verb} {np}",
+        "I need to {verb} {np}", "I want to {verb} {np}", "I'd like to {verb} {np}",
+        "I would like you to {verb} {np}", "help me {verb} {np}", "how do I {verb} {np}",
+        "is it possible to {verb} {np}", "I have to {verb} {np}", "we should {verb} {np}",
+        "would you {verb} {np} for me", "I'm trying to {verb} {np}", "let's {verb} {np}",
+    ),
+}  # fmt: skip
+_BEFORE = (
+    "the ", "the ", "a list of ", "all the ", "some ", "the details of ", "information about ",
+    "details about ", "detailed information about ", "the latest ", "data on ", "the list of ",
+    "a ", "everything on ", "",
+)  # fmt: skip
+_FROM_TOOL = (
+    "from {tool}", "on {tool}", "using {tool}", "using the {tool} API", "with the {tool} tool",
+    "in {tool}", "available on {tool}", "via {tool}", "through the {tool} service", "for {tool}",
+    "provided by {tool}", "by using {tool}", "in the {tool} database",
+)  # fmt: skip
+_QUOTED = (
+    "using the '{name}' API", "with the '{name}' endpoint", "by calling the {name} API endpoint",
+    "using the {name} function", "use the '{name}' API for that", "via '{name}'",
+)  # fmt: skip
+_VALUE = (
+    "for {value}", "with the {name} '{value}'", "for the {name} {value}", "with {name} {value}",
+    "where the {name} is {value}", "of {value}", "({name}: {value})", "for {name} '{value}'",
+    "and the {name} is {value}", "with {name} set to {value}", "about {value}",
+)  # fmt: skip
+_WHERE = ("in {value}", "for {value}", "near {value}", "around {value}", "of {value}")
+_WHEN = ("on {value}", "for {value}", "as of {value}")
+_TODAY = frozenset({"today", "tomorrow", "yesterday", "next week"})
+_BARE_LIMIT = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How freely a text is worded, all in [0, 1]."""
+
+    synonyms: float
+    thinning: float
+    tool: float
+    quoted: float
+    values: float
+
+
+def need(api: Api, rng: random.Random, style: Style) -> str:
+    """Return one clause, without final punctuation."""
+    readings = intents(api)
+    intent = _choose(readings, rng)
+    thing = _thing(api, intent, rng, style)
+    phrase = _decorated(api, thing, intent, rng, style)
+    if rng.random() < 0.07:
+        return phrase
+    return _framed(phrase, intent, rng, style)
+
+
+def _choose(readings: list[Intent], rng: random.Random) -> Intent:
+    telling = [one for one in readings if not one.hollow] or readings
+    if not telling:
+        return Intent(GET, "get", "", hollow=True)
+    return telling[0] if rng.random() < 0.6 else rng.choice(telling)
+
+
+def _thing(api: Api, intent: Intent, rng: random.Random, style: Style) -> str:
+    words = intent.thing.split()
+    if len(words) > _BARE_LIMIT:
+        words = words[: rng.randrange(6, _BARE_LIMIT + 1)]
+    if len(words) > 4:
+        words = [w for w in words if w.lower() in STOP_WORDS or rng.random() > style.thinning]
+    thing = _reworded(" ".join(words), rng, style.synonyms)
+    if intent.hollow or len(words) < 3 and rng.random() < 0.35:
+        hint = topic(api)
+        if rng.random() < 0.4 and about(api):
+            hint = _clean_about(rng.choice(about(api)))
+        hint = _reworded(hint, rng, style.synonyms / 2)
+        thing = rng.choice((f"{hint} {thing}", f"{thing} of {hint}", f"{thing} for {hint}")).strip()
+    return thing
+
+
+def _clean_about(text: str) -> str:
+    words = text.split()[:10]
+    return " ".join(words[1:] if words and words[0].lower() in {"get", "the", "a", "our"} else words)
+
+
+def _reworded(text: str, rng: random.Random, share: float) -> str:
+    """Return the text with a share of its known words and two-word phrases exchanged."""
+    table, words, out, at = synonyms(), text.split(), [], 0
+    while at < len(words):
+        for width in (2, 1):
+            key = " ".join(words[at : at + width]).lower().strip(",.")
+            if len(key.split()) == width and key in table and rng.random() < share:
+                out.append(rng.choice(table[key]))
+                at += width
+                break
+        else:
+            out.append(words[at])
+            at += 1
+    return " ".join(out)
+
+
+def _decorated(api: Api, thing: str, intent: Intent, rng: random.Random, style: Style) -> str:
+    before = rng.choice(_BEFORE) if intent.kind == GET else rng.choice(("the ", "a ", "", "my "))
+    if thing.split()[:1] and thing.split()[0].lower() in STOP_WORDS:
+        before = ""
+    parts = [before + thing]
+    asked = [p for p in api.required if rng.random() < style.values]
+    asked += [p for p in api.optional if rng.random() < style.values / 5]
+    parts += [_with_value(parameter, rng) for parameter in asked[:3]]
+    named = rng.random()
+    if named < style.tool:
+        tool = topic(api) if rng.random() < 0.4 else api.tool.replace("_", " ").strip()
+        parts.insert(rng.choice((1, len(parts))), rng.choice(_FROM_TOOL).format(tool=tool[:60]))
+    elif named < style.tool + style.quoted:
+        name = api.name if rng.random() < 0.5 else " ".join(spoken(api.name))
+        parts.append(rng.choice(_QUOTED).format(name=name[:60]))
+    return " ".join(part for part in parts if part)
+
+
+def _with_value(parameter: Parameter, rng: random.Random) -> str:
+    value = spoken_value(parameter, rng)
+    name = " ".join(spoken(parameter.name)) or "value"
+    if value in _TODAY:
+        return value
+    if re.search(r"city|country|location|place|address|region", name):
+        return rng.choice(_WHERE).format(value=value)
+    if re.search(r"date|year|month|day", name):
+        return rng.choice(_WHEN).format(value=value)
+    return rng.choice(_VALUE).format(name=name, value=value)
+
+
+def _framed(phrase: str, intent: Intent, rng: random.Random, style: Style) -> str:
+    if intent.kind == GET:
+        frame = rng.choice(_FRAMES[GET])
+        return frame.format(get=rng.choice(_GET_VERBS), np=phrase)
+    verb = intent.verb
+    if rng.random() < style.synonyms:
+        verb = rng.choice((*synonyms().get(verb, ()), verb)).split(",")[0]
+    return rng.choice(_FRAMES[""]).format(verb=verb, np=phrase)
