@@ -88,6 +88,11 @@ class Affinity:
             coverage=met / everything if everything else 0.0,
         )
 
+    def met(self, text: str, api: Api) -> tuple[str, ...]:
+        """Return the content words of the text that the API has; cheaper than ``overlap``."""
+        fields = self._words_of(api)
+        return tuple(word for word in content_words(text) if stem(word) in fields)
+
     def cosines(self, text: str, apis: Sequence[Api]) -> list[float]:
         """Return the cosine of the text with each API's document. Raises DataError."""
         texts = [text, *map(document_text, apis)]

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeVar
 
 from toolsrv_registry.api import Api
@@ -127,8 +128,8 @@ class Fold:
         about = api.description or api.tool_description
         return _Sketch(
             tool=api.id.rpartition("/")[0],
-            named=stems(words(api.tool[:_NAME_LIMIT])) & self._asked,
-            name=frozenset(words(api.name[:_NAME_LIMIT])),
+            named=stems(_name_words(api.tool)) & self._asked,
+            name=_name_words(api.name),
             text=frozenset(about[:_DESCRIPTION_LIMIT].lower().split()),
             parameters=frozenset(parameter.name.lower() for parameter in api.parameters),
         )
@@ -149,6 +150,11 @@ def grouped(items: Iterable[Item], key: Callable[[Item], str]) -> list[list[Item
     for item in items:
         groups.setdefault(key(item), []).append(item)
     return list(groups.values())
+
+
+@lru_cache(maxsize=8_192)
+def _name_words(name: str) -> frozenset[str]:
+    return frozenset(words(name[:_NAME_LIMIT]))
 
 
 def _twins(one: _Sketch, other: _Sketch) -> bool:

@@ -10,6 +10,7 @@ Knows nothing about models, calls or conversation formats.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from pydantic import BaseModel, ConfigDict
@@ -27,9 +28,10 @@ from toolsrv_registry.recall import DEPTH, Place, Recall, Recalled
 from toolsrv_registry.store import Store
 from toolsrv_registry.vectors import Index
 
-_CATEGORIES = 5
-# At least so many APIs are read for a page, for the twins and the categories of its hits.
-_LEAST_READ = 16
+# The nearest categories are those of so many of the best.
+_NEAREST, _CATEGORIES = 20, 5
+# At least so many APIs are read for a page, for the twins of its hits.
+_LEAST_READ = 10
 # A hit is related from this cosine, or from this share of its clause's words. On 30 requests that
 # the offline catalog cannot serve and 44 that it can, 23 and none fall below both.
 _RELATED = 0.30
@@ -144,13 +146,14 @@ class Retriever:
         ranked, recalled = self._ranked(parts, place)
         dead = self._store.dead()
         alive = [c for c in ranked if include_dead or c.api_id not in dead] if dead else ranked
-        kept, more = self._kept(covering(alive, parts), reading.text, limit, offset)
+        ordered = covering(alive, parts)
+        kept, more = self._kept(ordered, reading.text, limit, offset)
         page = kept[offset : offset + limit]
         return SearchResult(
             query=query,
             hits=self._hits(page, offset, dead),
             nothing_fits=self._nothing_fits(kept[:limit], measured=bool(recalled.dense)),
-            nearest_categories=_categories([one.api for one in kept]),
+            nearest_categories=_categories(ordered),
             offset=offset,
             next_offset=offset + limit if more else None,
             dead_left_out=0 if include_dead else _left_out(ranked, page, dead),
@@ -235,7 +238,7 @@ class Retriever:
                 lexical_rank=one.candidate.lexical_rank,
                 dense_rank=one.candidate.dense_rank,
                 similarity=one.candidate.similarity,
-                matched_words=self._affinity.overlap(one.candidate.part, one.api).words,
+                matched_words=self._affinity.met(one.candidate.part, one.api),
                 clause=one.candidate.part,
                 similar=one.similar,
                 catalog=labels[one.api.id].catalog if one.api.id in labels else "",
@@ -267,11 +270,10 @@ def _parts(query: str) -> list[str]:
     return [query, *found] if len(found) > 1 else [query]
 
 
-def _categories(apis: Sequence[Api]) -> tuple[str, ...]:
-    counted: dict[str, int] = {}
-    for api in apis[:20]:
-        counted[api.category] = counted.get(api.category, 0) + 1
-    return tuple(sorted(counted, key=lambda name: -counted[name])[:_CATEGORIES])
+def _categories(ordered: Sequence[Candidate]) -> tuple[str, ...]:
+    """Return the categories of the best candidates, those of most of them first."""
+    counted = Counter(one.api_id.partition("/")[0] for one in ordered[:_NEAREST])
+    return tuple(name for name, _ in counted.most_common(_CATEGORIES))
 
 
 def _left_out(ranked: Sequence[Candidate], page: Sequence[Kept], dead: Mapping[str, str]) -> int:

@@ -1,7 +1,7 @@
 """What toolsrv tells about APIs, calls and runs: one typed shape for ``--json`` and for MCP.
 
 Text from catalogs and APIs is made plain here. Built from the rooms' own types; nothing here
-searches, calls or solves.
+searches, calls or solves; ``search_view`` tells of searches.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from toolsrv_registry.functions import parameter_keys
 from toolsrv_runtime.outcome import Evidence, Source, Usage
 
 if TYPE_CHECKING:
-    from toolsrv_registry.retriever import Hit, SearchResult
     from toolsrv_runtime.calls.caller import CallResult
 
 Detail = Literal["names", "summary", "full"]
@@ -50,27 +49,6 @@ class ApiView(BaseModel):
     method: str
     parameters: tuple[ParameterView, ...]
     example: dict[str, Any] = Field(description="Arguments of a call, to start from.")
-
-
-class HitView(BaseModel):
-    """An API that a search found."""
-
-    id: str = Field(description="Pass it to describe_apis or call_api as it is.")
-    score: float = Field(description="Higher fits better; comparable within one search only.")
-    description: str = ""
-    required: tuple[str, ...] = Field(default=(), description="Required parameters.")
-    why: str = Field(default="", description="What the match rests on.")
-    parameters: tuple[ParameterView, ...] = ()
-
-
-class SearchView(BaseModel):
-    """The APIs that fit a query, best first."""
-
-    query: str
-    hits: tuple[HitView, ...]
-    nothing_fits: bool = Field(description="True: no API fits well; the hits are only the nearest.")
-    nearest_categories: tuple[str, ...]
-    degraded: str = Field(description="Why the vectors were not used; empty when all is well.")
 
 
 class MissingView(BaseModel):
@@ -168,47 +146,6 @@ def example_value(parameter: Parameter) -> Any:
         return parameter.enum[0]
     kind = parameter.type.upper()
     return {"NUMBER": 1, "INTEGER": 1, "BOOLEAN": True, "ARRAY": [], "OBJECT": {}}.get(kind, "…")
-
-
-def hit_view(hit: Hit, detail: Detail, query: str) -> HitView:
-    """Return the view of a hit with as much as ``detail`` asks for."""
-    if detail == "names":
-        return HitView(id=hit.api.id, score=round(hit.score, 4))
-    full = detail == "full"
-    text = hit.api.description or hit.api.tool_description
-    return HitView(
-        id=hit.api.id,
-        score=round(hit.score, 4),
-        description=plain(text) if full else one_line(text, SUMMARY_LIMIT),
-        required=tuple(
-            name for name, one in parameter_keys(hit.api).items() if one in hit.api.required
-        ),
-        why=why(hit, query),
-        parameters=parameter_views(hit.api) if full else (),
-    )
-
-
-def why(hit: Hit, query: str) -> str:
-    """Say in a few words what a hit rests on."""
-    parts = []
-    if hit.matched_words:
-        parts.append("words: " + ", ".join(hit.matched_words))
-    if hit.similarity:
-        parts.append(f"meaning: {hit.similarity:.2f}")
-    if hit.clause != query:
-        parts.append(f"for: {one_line(hit.clause, 80)}")
-    return "; ".join(parts)
-
-
-def search_view(result: SearchResult, detail: Detail) -> SearchView:
-    """Return the view of a search."""
-    return SearchView(
-        query=result.query,
-        hits=tuple(hit_view(hit, detail, result.query) for hit in result.hits),
-        nothing_fits=result.nothing_fits,
-        nearest_categories=tuple(result.nearest_categories),
-        degraded=plain(result.degraded),
-    )
 
 
 def call_view(result: CallResult) -> CallView:

@@ -132,15 +132,32 @@ class Workbench:
         )
 
     def search(
-        self, text: str, limit: int, *, category: str | None = None, tool: str | None = None
+        self,
+        text: str,
+        limit: int,
+        *,
+        offset: int = 0,
+        category: str | None = None,
+        tool: str | None = None,
+        catalog: str | None = None,
+        include_dead: bool = False,
     ) -> SearchResult:
-        """Return the APIs that fit a text, best first.
+        """Return the APIs that fit a text, best first (``Retriever.search``).
 
         Raises:
-            NotFoundError: No such category or tool.
+            NotFoundError: No such category, tool or catalog.
+            UsageError: The catalog is disabled.
         """
         self._check(category, tool)
-        return self.searchable().retriever.search(text, limit, category=category, tool=tool)
+        return self.searchable().retriever.search(
+            text,
+            limit,
+            offset=offset,
+            category=category,
+            tool=tool,
+            catalog=catalog,
+            include_dead=include_dead,
+        )
 
     def api(self, api_id: str) -> Api:
         """Return one API.

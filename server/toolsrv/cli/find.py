@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from toolsrv.cli.options import category_option, example, json_option
@@ -10,40 +12,98 @@ from toolsrv.cli.session import Session, pass_session
 from toolsrv.plain import compact_json, plain
 from toolsrv_registry.errors import UsageError
 
+if TYPE_CHECKING:  # pydantic models are loaded when a search is shown
+    from toolsrv.search_view import HitView, SearchView
+    from toolsrv.views import Detail
+
 
 @click.command(epilog=example('toolsrv search "sunrise in a city" --limit 3'))
 @click.argument("text")
 @click.option("--limit", type=click.IntRange(1, 100), default=5, show_default=True)
+@click.option(
+    "--offset", type=click.IntRange(0, 1_000), default=0, help="Leave out so many of the best."
+)
 @category_option
 @click.option("--tool", metavar="NAME", help="Only APIs of this tool.")
+@click.option("--catalog", metavar="NAME", help="Only APIs of this catalog.")
+@click.option(
+    "--detail",
+    type=click.Choice(["names", "summary", "full"]),
+    help="How much of each API.  [default: summary; full with --json]",
+)
+@click.option("--include-dead", is_flag=True, help="Also APIs that failed when last checked.")
 @json_option
 @pass_session
 def search(
     session: Session,
     text: str,
     limit: int,
+    offset: int,
     category: str | None,
     tool: str | None,
+    catalog: str | None,
+    detail: Detail | None,
+    include_dead: bool,
     as_json: bool,
 ) -> None:
-    """Find the APIs that fit TEXT, best first."""
-    from toolsrv.views import search_view
+    """Find the APIs that fit TEXT, best first; those of one tool stand together."""
+    from toolsrv.search_view import search_view
 
     query = plain(text).strip()
     if not query:
         raise UsageError("the text to search for is empty", hint="say what the API should do")
-    result = session.workbench().search(query, limit, category=category, tool=tool)
-    view = search_view(result, "full" if as_json else "summary")
+    result = session.workbench().search(
+        query,
+        limit,
+        offset=offset,
+        category=category,
+        tool=tool,
+        catalog=catalog,
+        include_dead=include_dead,
+    )
+    view = search_view(result, detail or ("full" if as_json else "summary"))
     if as_json:
         emit_json(view.model_dump(mode="json"))
-        return
-    if view.degraded:
-        note(f"note: {view.degraded}")
+    else:
+        _show(view, detail)
+
+
+def _show(view: SearchView, detail: Detail | None) -> None:
+    for line in (view.degraded, *view.notes):
+        if line:
+            note(f"note: {line}")
     if view.nothing_fits:
         near = ", ".join(view.nearest_categories)
         note("note: nothing fits well" + (f"; nearest categories: {near}" if near else ""))
-    rows = [(f"{hit.score:.3f}", hit.id, hit.description, hit.why) for hit in view.hits]
-    table(("score#", "API", "description", "why"), rows)
+    if detail == "names":
+        for hit in view.hits:
+            console().print(hit.id)
+    else:
+        columns = ("rank#", "score#", "API", "description", "why")
+        table(columns, [_row(hit) for hit in view.hits])
+    if view.next_offset is not None:
+        note(f"more: --offset {view.next_offset}")
+
+
+def _row(hit: HitView) -> tuple[str, ...]:
+    """Return a hit as a row of the table; what marks it stands under its id."""
+    name = hit.id
+    if hit.dead:
+        name += f"\ndead: {hit.dead}"
+    if hit.changed:
+        name += "\nchanged: a newer text waits"
+    about = hit.description
+    if hit.parameters:
+        about += "\n" + "\n".join(
+            f"{one.name} ({one.type}{', required' * one.required})" for one in hit.parameters
+        )
+    reasons = hit.why
+    if hit.similar:
+        reasons += f"\n+{len(hit.similar)} similar: {', '.join(hit.similar[:SIMILAR_SHOWN])}"
+    return str(hit.rank), f"{hit.score:.3f}", name, about, reasons
+
+
+SIMILAR_SHOWN = 3
 
 
 @click.command(epilog=example("toolsrv describe Location/world_clock/convert_time"))

@@ -6,31 +6,53 @@ import json
 from typing import Any
 
 from toolsrv.plain import compact_json, one_line, plain
-from toolsrv.views import ApiView, CallView, DescribeView, RunView, SearchView, returned, shorten
+from toolsrv.search_view import HitView, SearchView
+from toolsrv.views import ApiView, CallView, DescribeView, RunView, returned, shorten
 
 RESPONSE_LIMIT = 20_000
 EVIDENCE_LIMIT = 600
+SIMILAR_LIMIT = 5
 
 
 def search_text(view: SearchView) -> str:
-    """Return a search as a numbered list."""
-    if not view.hits:
-        return "No API fits."
-    lines = ["Nothing fits well; these are only the nearest:" if view.nothing_fits else "Found:"]
-    for number, hit in enumerate(view.hits, start=1):
-        lines.append(f"{number}. {hit.id}")
-        if hit.description:
-            lines.append(f"   {one_line(hit.description, 400)}")
-        if hit.parameters:
-            lines += [f"   {line}" for line in _parameter_lines(hit.parameters)]
-        elif hit.required:
-            lines.append(f"   required: {', '.join(hit.required)}")
-    if view.nothing_fits and view.nearest_categories:
-        lines.append(f"Nearest categories: {', '.join(view.nearest_categories)}")
+    """Return a search as a list, numbered by rank."""
+    lines = [f"Note: {note}" for note in view.notes]
     if view.degraded:
         lines.append(f"Note: {view.degraded}")
-    lines.append("Next: describe_apis for parameters, then call_api.")
+    lines.append(_found(view))
+    for hit in view.hits:
+        lines += _hit_lines(hit)
+    if view.nothing_fits and view.nearest_categories:
+        lines.append(f"Nearest categories: {', '.join(view.nearest_categories)}")
+    if view.next_offset is not None:
+        lines.append(f"More: search_apis with offset={view.next_offset}.")
+    if view.hits:
+        lines.append("Next: describe_apis for parameters, then call_api.")
     return "\n".join(lines)
+
+
+def _found(view: SearchView) -> str:
+    if not view.hits:
+        return "No more APIs." if view.offset else "No API fits."
+    if view.nothing_fits:
+        return "Nothing fits well; these are only the nearest:"
+    return "Found:"
+
+
+def _hit_lines(hit: HitView) -> list[str]:
+    marks = [f"dead: {hit.dead}"] * bool(hit.dead) + ["changed"] * hit.changed
+    lines = [f"{hit.rank}. {hit.id}" + (f" [{'; '.join(marks)}]" if marks else "")]
+    if hit.description:
+        lines.append(f"   {one_line(hit.description, 400)}")
+    if hit.parameters:
+        lines += [f"   {line}" for line in _parameter_lines(hit.parameters)]
+    elif hit.required:
+        lines.append(f"   required: {', '.join(hit.required)}")
+    if hit.why:
+        lines.append(f"   why: {hit.why}")
+    if hit.similar:
+        lines.append(f"   +{len(hit.similar)} similar: {', '.join(hit.similar[:SIMILAR_LIMIT])}")
+    return lines
 
 
 def describe_text(view: DescribeView) -> str:

@@ -19,18 +19,17 @@ from toolsrv.mcp_server.progress import Progress
 from toolsrv.mcp_server.rim import failure, success
 from toolsrv.plain import clean_task, plain
 from toolsrv.runs import Run, Runs
+from toolsrv.search_view import SearchView, search_view
 from toolsrv.views import (
     CallView,
     DescribeView,
     Detail,
     MissingView,
     RunView,
-    SearchView,
     api_view,
     call_view,
     phase,
     run_view,
-    search_view,
 )
 from toolsrv_registry.errors import NotFoundError, UsageError
 
@@ -56,16 +55,33 @@ class Tools:
         limit: Annotated[int, Field(ge=1, le=50)] = 5,
         category: Annotated[str | None, Field(description="Only this category.")] = None,
         tool: Annotated[str | None, Field(description="Only this tool.")] = None,
+        catalog: Annotated[str | None, Field(description="Only this catalog.")] = None,
         detail: Annotated[
             Detail, Field(description="names: ids only. full: with parameters.")
         ] = "summary",
+        offset: Annotated[
+            int, Field(ge=0, le=1_000, description="next_offset of the page before.")
+        ] = 0,
+        include_dead: Annotated[
+            bool, Field(description="Also APIs that failed when last checked.")
+        ] = False,
     ) -> Annotated[CallToolResult, SearchView]:
         """Search."""
         text = plain(query).strip()
         if not text:
             raise UsageError("the query is empty", hint="say what the API should do")
         result = await Progress(ctx).during(
-            in_thread(lambda: self._bench.search(text, limit, category=category, tool=tool)),
+            in_thread(
+                lambda: self._bench.search(
+                    text,
+                    limit,
+                    offset=offset,
+                    category=category,
+                    tool=tool,
+                    catalog=catalog,
+                    include_dead=include_dead,
+                )
+            ),
             "opening the catalog",
         )
         view = search_view(result, detail)
