@@ -99,9 +99,9 @@ def _api(api: Api, extra: dict[str, Any], taken: set[str]) -> dict[str, Any]:
     }
     ours: dict[str, Any] = {}
     # The reader counts APIs of one name; say so where its count would give another id.
-    if unused(api_place(api.category, api.tool, api.name), taken) != api.id:
-        taken.add(api.id)
+    if unused(api_place(api.category, api.tool, api.name), set(taken)) != api.id:
         ours["id"] = api.id
+    taken.add(api.id)
     if api.body_type:
         ours["body_type"] = api.body_type
     if api.security:

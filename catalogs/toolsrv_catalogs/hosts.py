@@ -41,7 +41,8 @@ def address_fault(url: str) -> str:
         return f"{url[:80]!r} is no address: {error}"
     if parts.scheme not in {"http", "https"}:
         return f"{url[:80]!r} is no web address"
-    if parts.username is not None or "\\" in url:
+    # The parser takes line ends and tabs out without a word.
+    if parts.username is not None or set(url) & set("\\\t\n\r"):
         return f"{url[:80]!r} hides its host"
     return host_fault(f"[{host}]" if ":" in host else host)
 

@@ -44,7 +44,10 @@ class Reading:
 
 def catalog_name(path: Path) -> str:
     """Return the name a catalog gets after its source: ``toolenv`` for ``toolenv.tar.gz``."""
-    whole = path.expanduser().resolve()
+    try:
+        whole = path.expanduser().resolve()
+    except (OSError, ValueError, RuntimeError):  # told when it is opened
+        return "catalog"
     name = whole.parent.name if whole.name == "tools" and whole.is_dir() else whole.name
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", _ARCHIVE.sub("", name)).strip("-._")[:64]
     return plain or "catalog"

@@ -101,13 +101,14 @@ def parameter(
     else:
         extra = ""
     value, example = _default(refs, node, about, flat.words)
+    told = "" if value is None or example in (None, value) else fields.spelled(example)[:200]
     parts = [
         found.text(about.get("description"), DESCRIPTION_LIMIT).strip()
         or found.text(flat.words.get("description"), DESCRIPTION_LIMIT).strip(),
         extra,
         _bounds(flat.words),
         _sketch(refs, flat),
-        f"Example: {fields.spelled(example)[:200]}." if example not in (None, value) else "",
+        f"Example: {told}." if told else "",
         "Deprecated." if about.get("deprecated") is True else "",
     ]
     value = example if value is None else value

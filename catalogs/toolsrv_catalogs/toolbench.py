@@ -20,7 +20,12 @@ from toolsrv_catalogs import fields
 from toolsrv_catalogs.fields import METHODS, URL_LIMIT, unused
 from toolsrv_catalogs.findings import FileFindings, What
 from toolsrv_catalogs.hosts import address_fault, host_fault
-from toolsrv_catalogs.text import DESCRIPTION_LIMIT, NAME_LIMIT, PARAMETER_DESCRIPTION_LIMIT
+from toolsrv_catalogs.text import (
+    DESCRIPTION_LIMIT,
+    NAME_LIMIT,
+    PARAMETER_DESCRIPTION_LIMIT,
+    clean,
+)
 from toolsrv_registry import names
 from toolsrv_registry.api import Api, Catalog, Parameter, Place, SecurityScheme, Tool
 from toolsrv_registry.errors import DataError, NotFoundError
@@ -248,7 +253,8 @@ def _api_extra(entry: Mapping[str, Any], name: str, found: FileFindings) -> dict
         for parameter in _list(entry.get(key)):
             if isinstance(parameter, dict) and parameter.keys() - PARAMETER_KEYS:
                 more = {k: v for k, v in parameter.items() if k not in PARAMETER_KEYS}
-                parameters[found.text(parameter.get("name"), NAME_LIMIT)] = more
+                if (one := clean(str(parameter.get("name") or ""), NAME_LIMIT)).strip():
+                    parameters[one] = more
     if parameters := fields.kept(parameters, found, what=repr(name)):
         extra["parameters"] = parameters
     return extra

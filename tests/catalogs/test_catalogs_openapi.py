@@ -1,0 +1,644 @@
+"""OpenAPI documents: operations as APIs, references that stay inside, YAML that stays small."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolsrv_catalogs import openapi_refs, yaml_text
+from toolsrv_catalogs.findings import FileFindings
+from toolsrv_catalogs.importer import Reading, read_catalog
+from toolsrv_catalogs.openapi import read_openapi
+from toolsrv_registry.api import Api, SecurityScheme, Tool
+from toolsrv_registry.errors import DataError
+
+PETS: dict[str, Any] = {
+    "openapi": "3.0.3",
+    "info": {"title": "Pet Store", "description": "Sells pets", "version": "1"},
+    "externalDocs": {"url": "https://docs.example"},
+    "servers": [
+        {"url": "http://plain.example"},
+        {
+            "url": "https://{region}.pets.example/{base}/",
+            "variables": {
+                "region": {"default": "eu", "enum": ["eu", "us"]},
+                "base": {"default": "v1"},
+            },
+        },
+    ],
+    "security": [{"key": []}],
+    "paths": {
+        "/pets/{petId}": {
+            "parameters": [
+                {"name": "petId", "in": "path", "required": True, "schema": {"type": "integer"}},
+                {"name": "trace", "in": "header", "schema": {"type": "string"}},
+                {"name": "Authorization", "in": "header", "schema": {"type": "string"}},
+            ],
+            "get": {
+                "operationId": "getPetById",
+                "summary": "One pet",
+                "description": "Everything about one pet.",
+                "parameters": [
+                    {"$ref": "#/components/parameters/Lang"},
+                    {
+                        "name": "fields",
+                        "in": "query",
+                        "description": "What to tell",
+                        "schema": {
+                            "type": "array",
+                            "items": {"type": "string", "enum": ["a", "b"]},
+                        },
+                    },
+                    {"name": "sid", "in": "cookie", "schema": {"type": "string"}, "example": "x1"},
+                    {
+                        "name": "trace",
+                        "in": "header",
+                        "required": True,
+                        "schema": {"type": "boolean", "default": False},
+                    },
+                ],
+                "responses": {"200": {"description": "ok"}},
+            },
+            "delete": {"operationId": "removePet", "security": [], "deprecated": True},
+        },
+        "/pets": {
+            "post": {
+                "operationId": "addPet",
+                "security": [{"key": [], "bearer": []}, {"login": ["write"]}, {}],
+                "requestBody": {
+                    "required": True,
+                    "content": {
+                        "application/xml": {"schema": {"type": "string"}},
+                        "application/json": {
+                            "schema": {"$ref": "#/components/schemas/NewPet"},
+                            "example": {"name": "Rex"},
+                        },
+                    },
+                },
+            },
+            "put": {
+                "operationId": "replacePets",
+                "servers": [{"url": "https://bulk.example"}],
+                "requestBody": {
+                    "content": {
+                        "application/json": {
+                            "schema": {
+                                "type": "array",
+                                "items": {"$ref": "#/components/schemas/NewPet"},
+                            }
+                        }
+                    }
+                },
+            },
+            "patch": {
+                "operationId": "formPet",
+                "requestBody": {
+                    "content": {
+                        "application/x-www-form-urlencoded": {
+                            "schema": {"properties": {"born": {"type": "string", "format": "date"}}}
+                        }
+                    }
+                },
+            },
+        },
+    },
+    "components": {
+        "parameters": {
+            "Lang": {
+                "name": "lang",
+                "in": "query",
+                "schema": {"type": "string", "enum": ["en", "de"], "default": "en"},
+            }
+        },
+        "schemas": {
+            "Named": {
+                "type": "object",
+                "required": ["name"],
+                "properties": {
+                    "name": {"type": "string", "description": "What to call it"},
+                    "id": {"type": "integer", "readOnly": True},
+                },
+            },
+            "NewPet": {
+                "allOf": [
+                    {"$ref": "#/components/schemas/Named"},
+                    {
+                        "properties": {
+                            "kind": {"oneOf": [{"const": "dog"}, {"const": "cat"}]},
+                            "weight": {"type": "number", "minimum": 0, "maximum": 90},
+                            "home": {"$ref": "#/components/schemas/Home"},
+                            "mother": {"$ref": "#/components/schemas/NewPet"},
+                        }
+                    },
+                ]
+            },
+            "Home": {
+                "type": "object",
+                "properties": {"city": {"type": "string"}, "zip": {"type": "string"}},
+            },
+        },
+        "securitySchemes": {
+            "key": {"type": "apiKey", "in": "header", "name": "X-Key"},
+            "bearer": {"type": "http", "scheme": "Bearer"},
+            "login": {"type": "oauth2", "flows": {}},
+        },
+    },
+}
+
+
+def _none(_: PurePosixPath) -> Any:
+    raise KeyError
+
+
+def _read(document: dict[str, Any]) -> tuple[Tool, FileFindings]:
+    found = FileFindings()
+    tool = read_openapi(document, PurePosixPath("x.yaml"), "Other", load=_none, found=found)
+    return tool, found
+
+
+def _document(
+    operation: dict[str, Any] | None = None, *, path: str = "/x", **more: Any
+) -> dict[str, Any]:
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "T", "version": "1"},
+        "servers": [{"url": "https://t.example"}],
+        "paths": {path: {"get": operation or {}}},
+    } | more
+
+
+def _one(document: dict[str, Any]) -> Api:
+    (api,) = _read(document)[0].apis
+    return api
+
+
+@pytest.fixture(scope="module")
+def pets() -> dict[str, Api]:
+    return {api.name: api for api in _read(PETS)[0].apis}
+
+
+def test_a_document_is_a_tool_and_each_operation_an_api(pets: dict[str, Api]) -> None:
+    tool, found = _read(PETS)
+    assert (tool.name, tool.description, tool.category) == ("Pet Store", "Sells pets", "Other")
+    assert (tool.home_url, tool.host) == ("https://docs.example", "eu.pets.example")
+    assert list(pets) == ["getPetById", "removePet", "addPet", "replacePets", "formPet"]
+    assert found.refused == []
+    get = pets["getPetById"]
+    assert get.id == "Other/pet_store/getpetbyid"
+    assert get.description == "One pet\nEverything about one pet."
+    assert (get.method, get.url) == ("GET", "https://eu.pets.example/v1/pets/{petId}")
+    assert pets["replacePets"].url == "https://bulk.example/pets"
+    assert "Deprecated." in pets["removePet"].description
+
+
+def test_parameters_keep_their_place_type_default_and_allowed_values(
+    pets: dict[str, Api],
+) -> None:
+    get = pets["getPetById"]
+    assert [(p.name, p.place, p.type) for p in get.required] == [
+        ("petId", "path", "NUMBER"),
+        ("trace", "header", "BOOLEAN"),
+    ]
+    assert [(p.name, p.place, p.type, p.default, p.enum) for p in get.optional] == [
+        ("lang", "query", "ENUM", "en", ("en", "de")),
+        ("fields", "query", "ARRAY", "", ()),
+        ("sid", "cookie", "STRING", "x1", ()),
+    ]
+    assert get.required[1].default is False
+    assert get.optional[1].description == "What to tell Each one of: a, b. List of strings."
+
+
+def test_a_json_body_becomes_parameters(pets: dict[str, Api]) -> None:
+    add = pets["addPet"]
+    assert [(p.name, p.place, p.default) for p in add.required] == [("name", "body", "Rex")]
+    assert add.required[0].description == "What to call it"
+    assert [(p.name, p.type, p.enum) for p in add.optional] == [
+        ("kind", "ENUM", ("dog", "cat")),
+        ("weight", "NUMBER", ()),
+        ("home", "OBJECT", ()),
+        ("mother", "OBJECT", ()),
+    ]
+    assert "minimum: 0, maximum: 90" in add.optional[1].description
+    assert add.optional[2].description == "Fields: city (string), zip (string)."
+    assert add.body_type == ""
+
+
+def test_a_body_that_is_no_object_is_one_parameter(pets: dict[str, Api]) -> None:
+    (body,) = pets["replacePets"].optional
+    assert (body.name, body.place, body.type) == ("body", "payload", "ARRAY")
+    assert "List of objects with: " in body.description
+
+
+def test_a_form_keeps_its_media_type(pets: dict[str, Api]) -> None:
+    form = pets["formPet"]
+    assert form.body_type == "application/x-www-form-urlencoded"
+    assert [(p.name, p.type) for p in form.optional] == [("born", "DATE (YYYY-MM-DD)")]
+
+
+def test_security_is_alternatives_of_what_is_needed_together(pets: dict[str, Api]) -> None:
+    key = SecurityScheme(name="key", kind="apiKey", place="header", key="X-Key")
+    bearer = SecurityScheme(name="bearer", kind="http", scheme="bearer")
+    login = SecurityScheme(name="login", kind="oauth2")
+    assert pets["getPetById"].security == ((key,),)
+    assert pets["removePet"].security == ()
+    assert pets["addPet"].security == ((key, bearer), (login,), ())
+
+
+@pytest.mark.parametrize("version", ["3.0.0", "3.1.1"])
+def test_json_and_yaml_read_the_same(tmp_path: Path, version: str) -> None:
+    document = PETS | {"openapi": version}
+    (tmp_path / "a.json").write_text(json.dumps(document))
+    (tmp_path / "b.yaml").write_text(yaml.safe_dump(document, sort_keys=False))
+    a, b = (read_catalog(tmp_path / name, name="same") for name in ("a.json", "b.yaml"))
+    assert a.catalog == b.catalog
+    assert len(a.catalog.apis) == 5
+
+
+@pytest.mark.parametrize(
+    ("schema", "type_", "enum"),
+    [
+        ({"type": ["string", "null"]}, "STRING", ()),
+        ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "NUMBER", ()),
+        ({"type": "integer", "enum": [1, 2, None]}, "NUMBER", ("1", "2")),
+        ({"const": True}, "ENUM", ("true",)),
+        ({"enum": ["b", "a", "b"]}, "ENUM", ("b", "a")),
+        ({"type": "string", "format": "binary"}, "BINARY", ()),
+        ({}, "STRING", ()),
+        (True, "STRING", ()),
+        (None, "STRING", ()),
+        ("odd", "STRING", ()),
+        ({"type": 7, "enum": "x", "properties": [], "allOf": 3}, "STRING", ()),
+    ],
+)
+def test_schemas_become_types(schema: Any, type_: str, enum: tuple[str, ...]) -> None:
+    api = _one(_document({"parameters": [{"name": "p", "in": "query", "schema": schema}]}))
+    (parameter,) = api.optional
+    assert (parameter.type, parameter.enum) == (type_, enum)
+
+
+def test_a_parameter_may_have_content_and_named_examples() -> None:
+    entry = {
+        "name": "p",
+        "in": "query",
+        "content": {"application/json": {"schema": {"type": "object"}}},
+        "examples": {"one": {"value": {"a": 1}}},
+    }
+    (parameter,) = _one(_document({"parameters": [entry]})).optional
+    assert (parameter.type, parameter.default) == ("OBJECT", {"a": 1})
+
+
+def test_a_placeholder_without_description_is_a_parameter_all_the_same() -> None:
+    document = _document({}, path="/x/{id}")
+    assert [(p.name, p.place) for p in _one(document).required] == [("id", "path")]
+    assert "'id' is not described" in _read(document)[1].notes[0]
+
+
+def test_operations_of_one_name_all_stay_reachable() -> None:
+    document = _document({"operationId": "go"})
+    document["paths"]["/y"] = {"get": {"operationId": "go"}, "post": {"summary": "Go"}}
+    tool, found = _read(document)
+    assert [api.id for api in tool.apis] == ["Other/t/go", "Other/t/go_2", "Other/t/go_3"]
+    assert len(found.notes) == 2
+
+
+@pytest.mark.parametrize(
+    "servers",
+    [
+        None,
+        [],
+        "x",
+        [{"url": "/v1"}],
+        [{"url": "https://{tenant}.example"}],
+        [{"url": "https://a b.example"}],
+        [{"url": "ftp://a.example"}],
+        [{"url": "https://user:secret@a.example"}],
+        [{"url": "https://a.example:99999"}],
+        [{"url": 7}],
+        [7],
+    ],
+)
+def test_an_api_without_a_usable_server_is_kept_without_address(servers: Any) -> None:
+    tool, found = _read(_document(servers=servers))
+    assert tool.apis[0].url == ""
+    assert [one.what for one in found.refused] == ["address"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "reason"),
+    [
+        ({"parameters": {"not": "a list"}}, "no list"),
+        ({"parameters": [{"$ref": "#/nope"}]}, "leads to nothing"),
+        ({"parameters": [{"$ref": "#/paths/~1x/get/parameters/0"}]}, "circle"),
+        ({"parameters": [{"$ref": "https://evil.example/x.json"}]}, "nothing is fetched"),
+        ({"parameters": [{"$ref": "file:///etc/passwd"}]}, "nothing is fetched"),
+        ({"parameters": [{"$ref": "//evil.example/x"}]}, "nothing is fetched"),
+        ({"parameters": [{"$ref": "../../../../etc/passwd"}]}, "leads to nothing"),
+        ({"parameters": [{"$ref": "#/paths/zz/0/1"}]}, "leads to nothing"),
+        ({"parameters": [{"$ref": "http://[bad"}]}, "nothing is fetched"),
+        ({"requestBody": {"$ref": "#/nope"}}, "leads to nothing"),
+        ("no object", "no object"),
+        (None, "no object"),
+    ],
+)
+def test_an_operation_that_cannot_be_read_is_refused_and_the_rest_kept(
+    operation: Any, reason: str
+) -> None:
+    document = _document()
+    document["paths"]["/x"]["get"] = operation
+    document["paths"]["/good"] = {"get": {"operationId": "good"}}
+    document["paths"]["/bad"] = []
+    document["paths"]["x-odd"] = {"get": {}}
+    tool, found = _read(document)
+    assert [api.name for api in tool.apis] == ["good"]
+    assert reason in found.refused[0].reason
+    assert found.refused[0].name == "GET /x"
+
+
+def test_trace_is_never_called() -> None:
+    document = _document()
+    document["paths"]["/x"]["trace"] = {}
+    tool, found = _read(document)
+    assert len(tool.apis) == 1
+    assert found.refused[0].name == "TRACE /x"
+
+
+def _all_of(*names: str) -> dict[str, Any]:
+    return {"allOf": [{"$ref": f"#/components/schemas/{name}"} for name in names]}
+
+
+@pytest.mark.parametrize(
+    "schemas",
+    [
+        {"A": _all_of("A")},
+        {"A": _all_of("B"), "B": _all_of("A")},
+        {"A": {"$ref": "#/components/schemas/A"}},
+        {chr(65 + n): _all_of(*[chr(66 + n)] * 9) for n in range(20)} | {"U": {}},
+        {"A": {"anyOf": [_all_of("A"), _all_of("A")]}},
+    ],
+    ids=["self", "pair", "reference", "tree", "choice"],
+)
+def test_circles_and_tangles_of_schemas_end_quickly(schemas: dict[str, Any]) -> None:
+    body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/A"}}}}
+    started = time.perf_counter()
+    tool, found = _read(_document({"requestBody": body}, components={"schemas": schemas}))
+    assert time.perf_counter() - started < 5
+    assert tool.apis == ()
+    assert len(found.refused) == 1
+
+
+def test_a_schema_may_contain_itself() -> None:
+    tree = {
+        "properties": {"children": {"type": "array", "items": {"$ref": "#/components/schemas/A"}}}
+    }
+    body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/A"}}}}
+    api = _one(_document({"requestBody": body}, components={"schemas": {"A": tree}}))
+    assert [(p.name, p.type) for p in api.optional] == [("children", "ARRAY")]
+
+
+# --- references to other files -------------------------------------------------------------------
+
+
+def _lay(root: Path, files: dict[str, Any]) -> Path:
+    for name, document in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(document))
+    return root
+
+
+def _parameters(reading: Reading) -> list[str]:
+    return [p.name for api in reading.catalog.apis for p in api.parameters]
+
+
+def _referring(ref: str) -> dict[str, Any]:
+    return _document({"operationId": "go", "parameters": [{"$ref": ref}]})
+
+
+def test_references_lead_to_other_files_of_the_folder_and_on_from_there(tmp_path: Path) -> None:
+    root = _lay(
+        tmp_path / "specs",
+        {
+            "api/main.json": _referring("../parts/parameters.json#/page"),
+            "parts/parameters.json": {
+                "page": {
+                    "name": "page",
+                    "in": "query",
+                    "schema": {"$ref": "schemas/number.json"},
+                }
+            },
+            "parts/schemas/number.json": {"type": "integer", "default": 1},
+        },
+    )
+    reading = read_catalog(root)
+    (api,) = reading.catalog.apis
+    assert [(p.name, p.type, p.default) for p in api.optional] == [("page", "NUMBER", 1)]
+    assert {one.path: one.kind for one in reading.files} == {
+        "api/main.json": "openapi",
+        "parts/parameters.json": "fragment",
+        "parts/schemas/number.json": "fragment",
+    }
+    assert not [refusal for one in reading.files for refusal in one.refused]
+
+
+def test_a_single_file_reads_its_neighbours_but_never_leaves_its_folder(tmp_path: Path) -> None:
+    secret = {"name": "secret", "in": "query"}
+    root = _lay(
+        tmp_path,
+        {
+            "secret.json": secret,
+            "specs/near.json": {"name": "near", "in": "query"},
+            "specs/good.json": _referring("near.json"),
+            "specs/bad.json": _referring("../secret.json"),
+            "specs/linked.json": _referring("link.json"),
+        },
+    )
+    (root / "specs/link.json").symlink_to(root / "secret.json")
+    assert _parameters(read_catalog(root / "specs/good.json")) == ["near"]
+    for name in ("bad", "linked"):
+        with pytest.raises(DataError) as raised:
+            read_catalog(root / f"specs/{name}.json")
+        assert "leads to nothing" in raised.value.message
+
+
+def test_files_that_are_neither_tools_nor_documents_are_refused(tmp_path: Path) -> None:
+    root = _lay(
+        tmp_path,
+        {
+            "good.json": _document({"operationId": "good"}),
+            "swagger.json": {"swagger": "2.0", "paths": {}},
+            "old.json": {"openapi": "2.9", "paths": {}},
+            "list.json": [1, 2],
+            "odd.json": {"a": 1},
+        },
+    )
+    (root / "broken.yaml").write_text("a: [1, 2")
+    reading = read_catalog(root)
+    assert [api.name for api in reading.catalog.apis] == ["good"]
+    refused = {one.path: one.refused[0].reason for one in reading.files if one.refused}
+    assert "Swagger 2" in refused["swagger.json"]
+    assert "3.0 and 3.1" in refused["old.json"]
+    assert "neither" in refused["list.json"]
+    assert "neither" in refused["odd.json"]
+    assert "no YAML" in refused["broken.yaml"]
+
+
+def test_texts_are_cleaned_and_counted() -> None:
+    operation = {
+        "operationId": "a\u200bb",
+        "description": "x\u202ey",
+        "parameters": [{"name": "p\u0007", "in": "query", "description": "z\ufeff"}],
+    }
+    tool, found = _read(_document(operation))
+    (api,) = tool.apis
+    assert (api.name, api.description) == ("ab", "xy")
+    assert (api.optional[0].name, api.optional[0].description) == ("p", "z")
+    assert found.hidden == 4
+
+
+# --- YAML ----------------------------------------------------------------------------------------
+
+
+def test_yaml_reads_as_json_would_have_it() -> None:
+    text = "a: &x {b: 1, c: no, 200: 2020-01-01}\nd: {<<: *x, b: 3}\ne: [*x, ~, 1.5, 0x1f, '1']"
+    assert yaml_text.load(text) == {
+        "a": {"b": 1, "c": "no", "200": "2020-01-01"},
+        "d": {"b": 3, "c": "no", "200": "2020-01-01"},
+        "e": [{"b": 1, "c": "no", "200": "2020-01-01"}, None, 1.5, 31, "1"],
+    }
+
+
+def _bomb(head: str, row: str) -> str:
+    return head + "".join(
+        row.format(name=chr(98 + n), inner=",".join(["*" + chr(97 + n)] * 9)) for n in range(12)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (_bomb("a: &a [l,l,l,l]\n", "{name}: &{name} [{inner}]\n"), "expand"),
+        (_bomb("a: &a {{x: 1}}\n".format(), "{name}: &{name} {{<<: [{inner}]}}\n"), "expand"),
+        ("[" * 5000, "nested"),
+        ("- " * 5000, "nested"),
+        ("a: &a [*a]", "nothing yet"),
+        ("a: *b", "nothing yet"),
+        ("? [a]\n: b", "key"),
+        ("!!python/object/apply:os.system ['true']: 1\nb: [", "key"),
+        ("a: b: c", "mapping"),
+        ("\t- a", "token"),
+    ],
+)
+def test_yaml_that_does_harm_is_a_value_error(text: str, reason: str) -> None:
+    started = time.perf_counter()
+    with pytest.raises(ValueError, match=reason):
+        yaml_text.load(text)
+    assert time.perf_counter() - started < 5
+
+
+def test_yaml_tags_are_not_obeyed() -> None:
+    text = "a: !!python/object/apply:os.system ['exit 1']\nb: !!python/name:os.system x"
+    assert yaml_text.load(text) == {"a": ["exit 1"], "b": "x"}
+
+
+_JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**9), 10**9)
+    | st.floats(allow_nan=False, allow_infinity=False, min_value=-1e9, max_value=1e9)
+    | st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=12),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(
+            st.text(st.characters(codec="ascii", min_codepoint=32)), inner, max_size=4
+        )
+    ),
+    max_leaves=15,
+)
+
+
+@given(_JSON)
+def test_json_values_survive_yaml(value: Any) -> None:
+    assert yaml_text.load(yaml.safe_dump(value, allow_unicode=True)) == value or "<<" in str(value)
+
+
+_WORDS = st.sampled_from(
+    [
+        "$ref",
+        "#/components/schemas/A",
+        "#/paths",
+        "type",
+        "object",
+        "properties",
+        "items",
+        "allOf",
+        "oneOf",
+        "enum",
+        "required",
+        "name",
+        "in",
+        "query",
+        "path",
+        "schema",
+        "content",
+        "application/json",
+        "default",
+        "example",
+        "get",
+        "post",
+        "parameters",
+        "requestBody",
+        "security",
+        "servers",
+        "url",
+        "variables",
+    ]
+)
+_DOCUMENTS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | _WORDS | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(_WORDS | st.just("A"), inner, max_size=5)
+    ),
+    max_leaves=25,
+)
+
+
+@given(
+    st.dictionaries(st.sampled_from(["/a", "/b/{c}", "x"]), _DOCUMENTS, max_size=3),
+    _DOCUMENTS,
+    st.dictionaries(st.just("schemas"), _DOCUMENTS),
+    _DOCUMENTS,
+)
+@settings(max_examples=300, deadline=None)
+def test_any_document_reads_or_is_refused_in_parts(
+    paths: dict[str, Any], security: Any, components: dict[str, Any], info: Any
+) -> None:
+    document = {
+        "openapi": "3.1.0",
+        "info": info,
+        "paths": paths,
+        "security": security,
+        "components": components,
+    }
+    tool, _ = _read(document)
+    ids = [api.id for api in tool.apis]
+    assert len(ids) == len(set(ids))
+    assert len(json.dumps(tool.model_dump(mode="json"))) < 1_000_000
+
+
+def test_every_operation_has_its_own_budget_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openapi_refs, "STEPS_LIMIT", 60)
+    document = _document()
+    document["paths"] = {
+        f"/{n}": {"get": {"parameters": [{"name": f"p{m}", "in": "query"} for m in range(9)]}}
+        for n in range(9)
+    }
+    tool, found = _read(document)
+    assert len(tool.apis) == 9
+    assert found.refused == []
