@@ -224,12 +224,11 @@ class _Reader:
                 found.apis = len(fresh)
                 if not fresh:
                     continue
+                extras = tuple(joined.api_extras[at] for at in fresh if joined.api_extras)
                 joined = joined.model_copy(
                     update={
                         "apis": tuple(joined.apis[at] for at in fresh),
-                        "api_extras": tuple(joined.api_extras[at] for at in fresh)
-                        if joined.api_extras
-                        else (),
+                        "api_extras": extras if any(extras) else (),
                     }
                 )
             result.append(joined)

@@ -238,7 +238,7 @@ _TOOLS = st.dictionaries(
 
 @given(_TOOLS, st.sampled_from(FORMS))
 @settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_nothing_is_lost_from_import_to_import(
     tmp_path_factory: pytest.TempPathFactory, tools: dict[tuple[str, str], Any], form: str
