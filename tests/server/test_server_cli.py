@@ -59,18 +59,29 @@ def test_every_command_offers_json(path: tuple[str, ...]) -> None:
     assert any("--json" in option.opts for option in LEAVES[path].params)
 
 
+def prepare_example(run: Run, path: tuple[str, ...]) -> None:
+    """Make what a command's example names, in the present folder."""
+    if path == ("catalog", "import"):
+        assert run("catalog", "export", "offline", "toolenv.tar.gz", "--force").exit_code == 0
+    if path == ("catalog", "remove"):
+        assert run("catalog", "export", "offline", "my_tools.zip", "--force").exit_code == 0
+        assert run("catalog", "import", "my_tools.zip", "--no-index").exit_code == 0
+
+
 @pytest.mark.parametrize(
     "path",
     [p for p in LEAVES if p not in (("solve",), ("serve",))],
     ids=" ".join,
 )
 def test_every_example_works_and_its_json_is_one_document(
-    run: Run, path: tuple[str, ...], ready_dir: Path
+    run: Run, path: tuple[str, ...], ready_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert ready_dir.is_dir()
+    monkeypatch.chdir(ready_dir.parent)
     words = shlex.split(example_of(LEAVES[path])[0])
     words = words[words.index("toolsrv") + 1 :]
+    prepare_example(run, path)
     assert run(*words).exit_code == 0
+    prepare_example(run, path)
     result = run(*words, *([] if "--json" in words else ["--json"]))
     assert result.exit_code == 0
     json.loads(result.stdout)
@@ -105,6 +116,19 @@ def test_every_example_works_and_its_json_is_one_document(
         (["call", "Events/public_holidays/easter_sunday", '{"year": [1]}'], "year"),
         (["call", "Events/public_holidays/easter_sunday", '{"year": "soon"}'], "year"),
         (["catalog", "show", "nope"], "nope"),
+        (["catalog", "inspect", "nope"], "nope"),
+        (["catalog", "diff", "nope"], "nope"),
+        (["catalog", "accept", "nope"], "nope"),
+        (["catalog", "accept", "offline", "no/such/api"], "no/such/api"),
+        (["catalog", "enable", "nope"], "nope"),
+        (["catalog", "disable", "nope"], "nope"),
+        (["catalog", "remove", "nope"], "nope"),
+        (["catalog", "remove", "offline", "--yes"], "ships"),
+        (["catalog", "export", "nope", "x"], "nope"),
+        (["catalog", "export", "offline", "/"], "there already"),
+        (["catalog", "import", "/no/such/place"], "/no/such/place"),
+        (["catalog", "import", "/tmp", "--name", "offline"], "ships"),
+        (["catalog", "import", "/tmp", "--name", "a b"], "a b"),
         (["catalog", "show", "--category", "Nonsense"], "Nonsense"),
         (["model", "info", "/no/such/model.gguf"], "/no/such/model.gguf"),
         (["config", "set", "widht", "3"], "width"),

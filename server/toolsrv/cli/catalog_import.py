@@ -14,6 +14,7 @@ import click
 
 from toolsrv.cli.catalog_change import refuse_shipped
 from toolsrv.cli.import_view import Bar, Imported, IndexResult, show
+from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session, pass_session
@@ -65,10 +66,13 @@ def import_(
     check_name(name)
     refuse_shipped(name, "imported over", "choose another name with --name")
     registry = session.workbench().registry()
-    with Bar("reading", "bytes") as bar:
-        reading = read_catalog(path, name=name, category=category, progress=bar.show)
-    imported = _put(registry.store, reading, path, dry_run=dry_run, accept=accept, started=started)
     index = None
+    with interruptible():
+        with Bar("reading", "bytes") as bar:
+            reading = read_catalog(path, name=name, category=category, progress=bar.show)
+        imported = _put(
+            registry.store, reading, path, dry_run=dry_run, accept=accept, started=started
+        )
     if not dry_run and not no_index:
         index = _index(registry, name)
     if as_json:
@@ -114,7 +118,7 @@ def _index(registry: Registry, name: str) -> IndexResult:
     """Build the index; where that fails or is interrupted the catalog is there all the same."""
     started = time.perf_counter()
     try:
-        with Bar("building the index", "APIs") as bar:
+        with interruptible(), Bar("building the index", "APIs") as bar:
             registry.index.build(bar.show)
     except KeyboardInterrupt:
         note(

@@ -1,6 +1,6 @@
-"""Ctrl-C during asynchronous work: the first asks it to stop, the second ends the process.
+"""Ctrl-C: work that stops stays stopped, and is told as interrupted.
 
-The work gets ``GRACE_S`` seconds to hand over what it has; after that nobody waits for it.
+During asynchronous work the first asks it to stop, the second ends the process. The work gets ``GRACE_S`` seconds to hand over what it has; after that nobody waits for it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Awaitable, Callable
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from types import FrameType
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -50,3 +52,31 @@ async def stoppable(
         watch.cancel()
         with contextlib.suppress(NotImplementedError):
             loop.remove_signal_handler(signal.SIGINT)
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Let a Ctrl-C in the block come out as KeyboardInterrupt, whatever a library makes of it.
+
+    A KeyboardInterrupt that is raised while compiled code calls back into Python comes out of
+    some libraries as an error of their own.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    asked = False
+
+    def on_interrupt(_signal: int, _frame: FrameType | None) -> None:
+        nonlocal asked
+        asked = True
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield
+    except Exception as error:
+        if asked:
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        signal.signal(signal.SIGINT, before)
