@@ -22,6 +22,10 @@ class Found(Protocol):
     def score(self) -> float:
         """How well it fits; higher is better."""
 
+    @property
+    def clause(self) -> str:
+        """The part of the text that it fits best."""
+
 
 class FoundList(Protocol):
     """What a search gives."""
@@ -37,6 +41,10 @@ class FoundList(Protocol):
     @property
     def nearest_categories(self) -> Sequence[str]:
         """Where the closest APIs lie."""
+
+    @property
+    def dead_left_out(self) -> int:
+        """How many APIs were left out because they failed when last checked."""
 
 
 class Finder(Protocol):

@@ -70,12 +70,18 @@ class Limits(_Frozen):
 
 
 class CandidatesEvent(_Frozen):
-    """The APIs the retriever offers to the model for this task, best first."""
+    """The APIs the retriever offers to the model for this task, best first.
+
+    Comes again when the search for them is made again: ``reason`` says why (empty the first time),
+    and the ids are the new ones. ``dead_left_out`` counts APIs that failed when last checked.
+    """
 
     kind: Literal["candidates"] = "candidates"
     seconds: float
     api_ids: tuple[str, ...]
     scores: tuple[float, ...]
+    reason: str = ""
+    dead_left_out: int = 0
 
 
 class ThoughtEvent(_Frozen):
@@ -138,6 +144,18 @@ Event = Annotated[
 ]
 
 
+class Searched(_Frozen):
+    """A search for candidates: ``reason`` says why it was made again, empty for the first.
+
+    ``api_ids`` are those that it put on offer, best first; none when it found nothing new.
+    """
+
+    query: str
+    reason: str = ""
+    api_ids: tuple[str, ...] = ()
+    scores: tuple[float, ...] = ()
+
+
 class TreeNode(_Frozen):
     """One node of the search tree. The root has ``parent`` -1.
 
@@ -163,7 +181,8 @@ class Outcome(_Frozen):
     ``answered``: the model finished with an answer. ``partial``: a budget ended first and
     ``answer`` holds the best that was found. ``gave_up``: nothing solved the task.
     ``cancelled``: stopped from outside; ``answer`` holds the best partial answer.
-    ``reason`` says in one line why it ended as it did.
+    ``reason`` says in one line why it ended as it did. ``candidates`` are all APIs that were on
+    offer, ``searches`` how they were found.
     """
 
     task: str
@@ -172,6 +191,7 @@ class Outcome(_Frozen):
     reason: str
     evidence: tuple[Evidence, ...]
     candidates: tuple[str, ...]
+    searches: tuple[Searched, ...] = ()
     tree: tuple[TreeNode, ...]
     usage: Usage
     limits: Limits

@@ -15,15 +15,15 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from toolsrv_registry.api import Api
-from toolsrv_registry.functions import FunctionList
 from toolsrv_runtime import outcome as out
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.caller import Caller, CallResult
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.errors import ArgumentError, ContextError, PolicyError
-from toolsrv_runtime.finder import Finder, query
+from toolsrv_runtime.finder import Finder
 from toolsrv_runtime.formats.base import FINISH, Format, Interrupted, Meter, Move, Step, View
 from toolsrv_runtime.ledger import Ledger, code, final_answer, finish, versions
+from toolsrv_runtime.offer import Offer
 from toolsrv_runtime.search.budget import Budget
 from toolsrv_runtime.search.chain import react
 from toolsrv_runtime.search.dfsdt import Act, Answer, Left, Observed, Rules, Think, Wish, dfsdt
@@ -70,13 +70,13 @@ class Run:
         stop: Stop,
         *,
         offered: int,
+        anew_after_give_up: bool = True,
     ) -> None:
         self._task = task
         self._options = options
-        self._offered = offered
-        self._fits = True
-        self._near = ""
-        self._retriever = retriever
+        self._offer = Offer(retriever, task, offered, options.category)
+        self._anew_after_give_up = anew_after_give_up
+        self._gave_up = False
         self._engine = engine
         self._format = form
         self._caller = caller
@@ -86,7 +86,6 @@ class Run:
         self._stop = Stop(parent=stop, deadline=self._budget.deadline)
         self._meter = Meter()
         self._ledger = Ledger()
-        self._functions = FunctionList([])
         self._known: dict[str, CallResult] = {}
 
     async def run(self) -> out.Outcome:
@@ -95,26 +94,22 @@ class Run:
         Raises:
             NotFoundError: the category is unknown.
         """
-        found = await self._off_loop(
-            lambda: self._retriever.search(
-                query(self._task), self._offered, category=self._options.category
-            )
-        )
-        self._functions = FunctionList([hit.api for hit in found.hits])
-        self._on_event(
-            out.CandidatesEvent(
-                seconds=self._seconds(),
-                api_ids=tuple(hit.api.id for hit in found.hits),
-                scores=tuple(round(float(hit.score), 4) for hit in found.hits),
-            )
-        )
-        self._fits = not found.nothing_fits
-        self._near = ", ".join(found.nearest_categories[:3])
-        if not found.hits:
-            self._fits = False
+        self._tell_candidates(await self._off_loop(self._offer.begin))
+        if not self._offer.shown:
             return self._conclude("")
         reason = await self._search()
         return self._conclude(reason)
+
+    def _tell_candidates(self, searched: out.Searched) -> None:
+        self._on_event(
+            out.CandidatesEvent(
+                seconds=self._seconds(),
+                api_ids=searched.api_ids,
+                scores=searched.scores,
+                reason=searched.reason,
+                dead_left_out=self._offer.dead_left_out,
+            )
+        )
 
     async def _search(self) -> str:
         """Drive the search; return why it was ended from outside, or ""."""
@@ -156,14 +151,31 @@ class Run:
                 )
                 return None
 
+    async def _renew(self) -> None:
+        """Search for other candidates when all failed, or after a path gave up, if it may."""
+        results = self._ledger.results.values()
+        worked = {result.api_id for result in results if result.ok}
+        failed = {result.api_id for result in results} - worked
+        if self._gave_up and self._anew_after_give_up:
+            reason = "the model gave up with what it had"
+        elif self._offer.spent(failed):
+            reason = "all that was on offer failed"
+        else:
+            return
+        self._gave_up = False
+        offer = self._offer
+        if offer.may_search() and await self._off_loop(lambda: offer.again(worked, failed, reason)):
+            self._tell_candidates(offer.searches[-1])
+
     async def _think(self, node: Node) -> Move | str:
+        await self._renew()
         view = View(
             self._task,
-            tuple(self._functions),
+            self._offer.shown,
             tuple(self._ledger.steps[n.id] for n in node.calls() if n.id in self._ledger.steps),
             tuple(self._ledger.steps[n.id] for n in node.tried() if n.id in self._ledger.steps),
             tuple(step for step in self._ledger.steps.values() if not step.ok),
-            fits=self._fits,
+            fits=self._offer.fits,
             seed=self._options.seed,
         )
         limit = self._budget.tokens_left
@@ -206,11 +218,12 @@ class Run:
         if move.function == FINISH:
             seen = finish(move.arguments)
             self._ledger.steps[node.id] = Step(move, seen.text, seen.code == Code.ANSWER)
+            self._gave_up |= seen.code == Code.GIVE_UP
             return seen
         return await self._call(node, move, rounds)
 
     async def _call(self, node: Node, move: Move, depth: int) -> Observed:
-        api = self._functions.lookup(move.function)
+        api = self._offer.all.lookup(move.function)
         if api is None:
             text = self._format.observation(
                 None, f"there is no function {move.function!r}; choose one of the list"
@@ -344,10 +357,18 @@ class Run:
         failure = self._ledger.failure()
         if failure and not self._ledger.results:
             why = failure
-        elif not self._ledger.results and not self._fits:
-            why = "no API in the catalog fits this task, read as English"
-            why += f"; the nearest categories are {self._near}" if self._near else ""
+        elif not self._ledger.results and not self._offer.fits:
+            why = self._nothing()
         return self._outcome("gave_up", why, best, partial)
+
+    def _nothing(self) -> str:
+        """Say that the catalog has nothing for the task, and what is near or left out."""
+        why = "no API in the catalog fits this task, read as English"
+        if near := ", ".join(self._offer.nearest):
+            why += f"; the nearest categories are {near}"
+        if dead := self._offer.dead_left_out:
+            why += f"; {dead} left out that failed when last checked"
+        return why
 
     def _outcome(
         self, status: out.Status, reason: str, node: Node | None = None, answer: str = ""
@@ -359,7 +380,8 @@ class Run:
             answer=answer,
             reason=reason,
             evidence=tuple(self._ledger.evidence(used)),
-            candidates=tuple(f.api.id for f in self._functions),
+            candidates=tuple(f.api.id for f in self._offer.all),
+            searches=tuple(self._offer.searches),
             tree=tuple(self._ledger.nodes()),
             usage=self._usage(),
             limits=self._options.limits,

@@ -84,5 +84,6 @@ class Solver:
             on_event,
             stop or Stop(),
             offered=options.candidates or self._profile.candidates,
+            anew_after_give_up=self._profile.anew_after_give_up,
         )
         return await run.run()

@@ -288,6 +288,7 @@ class Nothing:
         hits = ()
         nothing_fits = True
         nearest_categories = ()
+        dead_left_out = 0
 
     def search(self, text: str, limit: int = 5, *, category: str | None = None) -> Any:
         del text, limit, category

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from toolsrv.cli.output import console
 from toolsrv.plain import compact_json, one_line
-from toolsrv_runtime.outcome import Event, Limits, Usage
+from toolsrv_runtime.outcome import CandidatesEvent, Event, Limits, Usage
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -31,7 +31,7 @@ def event_line(event: Event) -> str:
     """Return an event as one line, indented by its depth; ``""`` when it is not for the log."""
     match event.kind:
         case "candidates":
-            return "candidates  " + one_line(", ".join(event.api_ids), LINE_LIMIT)
+            return _candidates(event)
         case "thought":
             return _indent(event.depth) + "thought  " + one_line(event.text, LINE_LIMIT)
         case "call":
@@ -44,6 +44,14 @@ def event_line(event: Event) -> str:
             return f"branch  back to node {event.to}: {one_line(event.reason, LINE_LIMIT)}"
         case _:
             return ""
+
+
+def _candidates(event: CandidatesEvent) -> str:
+    said = [f"searched again, {one_line(event.reason, 80)}: "] if event.reason else []
+    said.append(one_line(", ".join(event.api_ids), LINE_LIMIT))
+    if event.dead_left_out and not event.reason:
+        said.append(f" ({event.dead_left_out} left out: dead when last checked)")
+    return "candidates  " + "".join(said)
 
 
 def budget_line(usage: Usage, limits: Limits, seconds: float) -> str:

@@ -1,0 +1,123 @@
+"""What the model is offered in one solve: the APIs of a first search, and others once they fail.
+
+A solve begins with the best few APIs for its task. When all of them have failed, or a path of the
+search tree gave up, it may search again: for the parts of the task that no call has served yet,
+leaving out all that was offered before. What worked stays on offer, new ones take the place of the
+others. Every search is kept for the outcome. Blocks while it searches; knows nothing of models,
+calls or trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from toolsrv_registry.clauses import clauses
+from toolsrv_registry.functions import Function, FunctionList
+from toolsrv_runtime.finder import Finder, FoundList, query
+from toolsrv_runtime.outcome import Searched
+
+MOST_SEARCHES = 3
+"""Searches of one solve, the first included: each one more may lead a hopeless task on."""
+
+MOST_OFFERED = 9
+"""The shipped model numbers functions up to nine."""
+
+
+class Offer:
+    """The functions of one solve. ``begin`` comes first."""
+
+    def __init__(self, finder: Finder, task: str, limit: int, category: str | None) -> None:
+        self._finder = finder
+        self._query = query(task)
+        self._limit = limit
+        self._category = category
+        self._parts: dict[str, str] = {}
+        self._all = FunctionList([])
+        self._shown: tuple[str, ...] = ()
+        self.searches: list[Searched] = []
+        self.fits = True
+        self.nearest: tuple[str, ...] = ()
+        self.dead_left_out = 0
+
+    @property
+    def all(self) -> FunctionList:
+        """Every function that was ever on offer; a name means the same API all through."""
+        return self._all
+
+    @property
+    def shown(self) -> tuple[Function, ...]:
+        """The functions on offer now."""
+        by_id = {function.api.id: function for function in self._all}
+        return tuple(by_id[api_id] for api_id in self._shown)
+
+    def begin(self) -> Searched:
+        """Search for the whole task.
+
+        Raises:
+            NotFoundError: the category is unknown.
+        """
+        found = self._finder.search(self._query, self._limit, category=self._category)
+        self.fits = bool(found.hits) and not found.nothing_fits
+        self.nearest = tuple(found.nearest_categories[:3])
+        self.dead_left_out = found.dead_left_out
+        return self._take(self._query, found, (), "")
+
+    def may_search(self) -> bool:
+        """Whether another search is left, and the catalog had anything for the task at all."""
+        return self.fits and len(self.searches) < MOST_SEARCHES
+
+    def spent(self, failed: Collection[str]) -> bool:
+        """Whether all that is on offer has failed (API ids)."""
+        return bool(self._shown) and all(api_id in failed for api_id in self._shown)
+
+    def again(self, worked: Collection[str], failed: Collection[str], reason: str) -> bool:
+        """Search for what is left of the task and offer what is found; say whether there is any.
+
+        ``worked`` and ``failed`` are ids of called APIs; what failed goes, what worked stays, and
+        what was not called stays where there is room.
+        """
+        if not self.may_search():
+            return False
+        known = {function.api.id for function in self._all}
+        text = self._left(worked)
+        found = self._finder.search(text, self._limit + len(known), category=self._category)
+        fresh = [hit.api.id for hit in found.hits if hit.api.id not in known]
+        stays = [api_id for api_id in self._shown if api_id in worked]
+        if found.nothing_fits or not fresh:
+            self.searches.append(Searched(query=text, reason=reason, api_ids=(), scores=()))
+            return False
+        room = min(max(self._limit, len(stays) + 1), MOST_OFFERED) - len(stays)
+        self._take(text, found, tuple(known), reason, room=room)
+        idle = [i for i in self._shown if i not in worked and i not in failed]
+        self._shown = tuple([*stays, *fresh[:room], *idle][: len(stays) + room])
+        return True
+
+    def _take(
+        self,
+        text: str,
+        found: FoundList,
+        known: Collection[str],
+        reason: str,
+        *,
+        room: int | None = None,
+    ) -> Searched:
+        """Put the new hits on the list and keep the search."""
+        hits = [hit for hit in found.hits if hit.api.id not in known][:room]
+        self._parts.update((hit.api.id, hit.clause) for hit in hits)
+        self._all = FunctionList([*(f.api for f in self._all), *(hit.api for hit in hits)])
+        if not known:
+            self._shown = tuple(function.api.id for function in self._all)
+        searched = Searched(
+            query=text,
+            reason=reason,
+            api_ids=tuple(hit.api.id for hit in hits),
+            scores=tuple(round(float(hit.score), 4) for hit in hits),
+        )
+        self.searches.append(searched)
+        return searched
+
+    def _left(self, worked: Collection[str]) -> str:
+        """Return the parts of the task that no working API was found for; all where none is."""
+        served = {self._parts.get(api_id, "") for api_id in worked}
+        left = [part for part in clauses(self._query) if part not in served]
+        return "; ".join(left) or self._query

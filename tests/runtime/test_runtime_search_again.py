@@ -1,0 +1,204 @@
+"""Searching for other candidates in the middle of a solve, once what was offered has failed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+
+from toolsrv_catalogs.offline import OFFLINE_HOST
+from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.calls.caller import Caller
+from toolsrv_runtime.engine.scripted import ScriptedEngine
+from toolsrv_runtime.offer import MOST_SEARCHES, Offer
+from toolsrv_runtime.outcome import Event, Outcome
+from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.solve import SolveOptions, Solver
+
+CHAT = Profile(name="chat", format="chat", context=8192)
+GIVE_UP = 'Thought: no\nAction: Finish\nAction Input: {"return_type": "give_up_and_restart"}'
+ANSWER = (
+    "Thought: done\nAction: Finish\nAction Input: "
+    '{"return_type": "give_answer", "final_answer": "12"}'
+)
+TASK = "Measure the width of the door, and then convert 30 centimetres to inches"
+
+
+def api(name: str) -> Api:
+    return Api(
+        id=f"C/t/{name}",
+        category="C",
+        tool="t",
+        name=name,
+        url=f"https://{OFFLINE_HOST}/{name}",
+        required=(Parameter(name="x"),),
+    )
+
+
+@dataclass
+class Hit:
+    api: Api
+    clause: str = ""
+    score: float = 0.5
+
+
+@dataclass
+class Hits:
+    hits: list[Hit]
+    nothing_fits: bool = False
+    nearest_categories: tuple[str, ...] = ()
+    dead_left_out: int = 0
+
+
+@dataclass
+class Shelf:
+    """A finder that has these APIs, best first, for whatever is asked."""
+
+    names: str
+    clauses: dict[str, str] = field(default_factory=dict)
+    asked: list[tuple[str, int]] = field(default_factory=list)
+
+    def search(self, text: str, limit: int = 5, *, category: str | None = None) -> Hits:
+        del category
+        self.asked.append((text, limit))
+        return Hits([Hit(api(n), self.clauses.get(n, text)) for n in self.names[:limit]])
+
+    def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
+        del text
+        return [0.5] * len(apis)
+
+
+def call(name: str) -> str:
+    return f'Thought: try\nAction: {name}_for_t\nAction Input: {{"x": "1"}}'
+
+
+async def world(scope: Any, receive: Any, send: Any) -> None:
+    """Serve the APIs of even letters (b, d, …); the others fail."""
+    del receive
+    status = 200 if (ord(scope["path"][-1]) - ord("a")) % 2 else 500
+    headers = [(b"content-type", b"application/json")]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": b'{"value": 12}'})
+
+
+def solve(
+    finder: Shelf, script: list[str], *, profile: Profile = CHAT, **options: Any
+) -> tuple[Outcome, list[Event], ScriptedEngine]:
+    engine, events = ScriptedEngine(script), list[Event]()
+
+    async def main() -> Outcome:
+        transport = httpx.ASGITransport(app=world, raise_app_exceptions=False)
+        async with Caller(transports={OFFLINE_HOST: transport}) as caller:
+            solver = Solver(retriever=finder, engine=engine, profile=profile, caller=caller)
+            return await solver.solve(
+                TASK, SolveOptions.model_validate(options), on_event=events.append
+            )
+
+    return asyncio.run(main()), events, engine
+
+
+def test_when_all_candidates_failed_others_are_offered_at_once() -> None:
+    outcome, events, engine = solve(
+        Shelf("acbd"), [call("a"), call("c"), call("b"), ANSWER], candidates=2
+    )
+    assert outcome.status == "answered"
+    assert [search.api_ids for search in outcome.searches] == [
+        ("C/t/a", "C/t/c"),
+        ("C/t/b", "C/t/d"),
+    ]
+    assert outcome.searches[1].reason
+    assert outcome.candidates == ("C/t/a", "C/t/c", "C/t/b", "C/t/d")
+    assert [e.api_ids for e in events if e.kind == "candidates"] == [
+        search.api_ids for search in outcome.searches
+    ]
+    assert "b_for_t" not in engine.prompts[1]
+    assert "b_for_t" in engine.prompts[2]
+    assert '"a_for_t"' not in engine.prompts[2].split("width of the door")[0]
+
+
+def test_after_a_path_gave_up_the_next_one_has_other_candidates() -> None:
+    outcome, _, engine = solve(Shelf("acb"), [GIVE_UP, call("b"), ANSWER], candidates=2)
+    assert outcome.status == "answered"
+    assert [one.api_id for one in outcome.evidence] == ["C/t/b"]
+    assert "b_for_t" in engine.prompts[1]
+    # What was not called stays where there is room.
+    assert "a_for_t" in engine.prompts[1]
+
+
+def test_a_model_that_calls_whatever_it_gets_is_left_to_give_up() -> None:
+    profile = CHAT.model_copy(update={"anew_after_give_up": False})
+    outcome, _, _ = solve(Shelf("acb"), [GIVE_UP, GIVE_UP], profile=profile, candidates=2)
+    assert (outcome.status, len(outcome.searches)) == ("gave_up", 1)
+    script = [call("a"), call("c"), call("b"), ANSWER]
+    outcome, _, _ = solve(Shelf("acb"), script, profile=profile, candidates=2)
+    assert (outcome.status, len(outcome.searches)) == ("answered", 2)
+
+
+def test_what_worked_stays_and_only_what_is_left_is_searched_for() -> None:
+    first, second = "Measure the width of the door", "convert 30 centimetres to inches"
+    shelf = Shelf("bacd", clauses={"b": first, "a": second})
+    outcome, _, engine = solve(
+        shelf, [call("b"), call("a"), GIVE_UP, call("d"), ANSWER], candidates=2
+    )
+    assert outcome.status == "answered"
+    assert outcome.searches[1].query == second
+    assert "b_for_t" in engine.prompts[3].split("User:")[0]
+
+
+def test_nothing_new_leaves_the_offer_as_it_is() -> None:
+    outcome, events, _ = solve(Shelf("ac"), [GIVE_UP, GIVE_UP], candidates=2)
+    assert outcome.status == "gave_up"
+    assert [search.api_ids for search in outcome.searches] == [("C/t/a", "C/t/c"), ()]
+    assert len([e for e in events if e.kind == "candidates"]) == 1
+
+
+def test_searches_are_few_however_long_the_solve() -> None:
+    script = [call("a"), call("c"), call("e"), *[GIVE_UP] * 20]
+    outcome, _, _ = solve(Shelf("acegikmoqsuwy"), script, candidates=1)
+    assert outcome.status == "gave_up"
+    assert len(outcome.searches) == MOST_SEARCHES
+    assert len(outcome.candidates) == MOST_SEARCHES
+
+
+def test_a_solve_that_works_searches_once() -> None:
+    shelf = Shelf("bd")
+    outcome, _, _ = solve(shelf, [call("b"), ANSWER], candidates=2)
+    assert len(outcome.searches) == len(shelf.asked) == 1
+
+
+def test_a_task_that_nothing_fits_is_not_searched_for_again() -> None:
+    class Unfit(Shelf):
+        def search(self, text: str, limit: int = 5, *, category: str | None = None) -> Hits:
+            found = super().search(text, limit, category=category)
+            return Hits(found.hits, nothing_fits=True, dead_left_out=3)
+
+    shelf = Unfit("acb")
+    outcome, _, _ = solve(shelf, [GIVE_UP, GIVE_UP], candidates=2)
+    assert len(shelf.asked) == 1
+    assert "no API in the catalog fits" in outcome.reason
+    assert "3 left out" in outcome.reason
+
+
+def test_an_outcome_tells_its_searches_as_json() -> None:
+    outcome, _, _ = solve(Shelf("acb"), [GIVE_UP, call("b"), ANSWER], candidates=2)
+    assert Outcome.model_validate_json(outcome.model_dump_json()) == outcome
+    assert json.loads(outcome.model_dump_json())["searches"][0]["query"].startswith("Measure")
+
+
+@pytest.mark.parametrize("limit", [1, 3, 9])
+def test_a_name_means_the_same_api_all_through(limit: int) -> None:
+    offer = Offer(Shelf("abcdefghijkl"), TASK, limit, None)
+    offer.begin()
+    before = {function.name: function.api.id for function in offer.shown}
+    failed = {function.api.id for function in offer.shown[1:]}
+    assert offer.again({"C/t/a"}, failed, "test")
+    after = {function.name: function.api.id for function in offer.all}
+    assert before.items() <= after.items()
+    assert not failed & {function.api.id for function in offer.shown}
+    assert offer.shown[0].api.id == "C/t/a"
+    assert len(offer.shown) <= 9
