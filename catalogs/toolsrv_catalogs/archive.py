@@ -12,12 +12,13 @@ import gzip
 import io
 import lzma
 import stat
+import struct
 import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import BinaryIO, Self
 
 from toolsrv_catalogs.sources import (
     COUNT_LIMIT,
@@ -50,6 +51,20 @@ _LONG_HEADERS = frozenset(
     }
 )
 _CUT = "it is cut or damaged"
+# What the standard library's unpackers raise over damaged files, found by damaging some.
+_FAULTS: tuple[type[Exception], ...] = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    OSError,
+    ValueError,
+    LookupError,
+    OverflowError,
+    RuntimeError,  # encrypted; NotImplementedError, an unknown method, is one too
+)
 _GZIP, _BZIP2, _XZ = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00"
 
 
@@ -134,7 +149,7 @@ def _tar(path: Path, watch: Watch) -> Iterator[SourceFile]:
             raise _damaged(path, end) from end
         watch.refuse("", f"{end}; what comes after is not read")
         watch.complete = False
-    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, OSError, ValueError) as error:
+    except _FAULTS as error:
         raise _damaged(path, f"{_CUT} ({error})") from error
 
 
@@ -186,7 +201,7 @@ def _zip(path: Path, watch: Watch) -> Iterator[SourceFile]:
     done = taken = 0
     try:
         archive = zipfile.ZipFile(path)
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+    except _FAULTS as error:
         raise _damaged(path, f"{_CUT} ({error})") from error
     with archive:
         for number, member in enumerate(archive.infolist()):
@@ -230,20 +245,10 @@ def _zip_fault(member: zipfile.ZipInfo, place: object) -> str:
 
 
 def _zip_content(archive: zipfile.ZipFile, member: zipfile.ZipInfo, watch: Watch) -> bytes | None:
-    faults: tuple[Any, ...] = (
-        zipfile.BadZipFile,
-        NotImplementedError,
-        RuntimeError,
-        EOFError,
-        OSError,
-        ValueError,
-        zlib.error,
-        lzma.LZMAError,
-    )
     try:
         with archive.open(member) as file:
             content = file.read(FILE_LIMIT + 1)
-    except faults as error:
+    except _FAULTS as error:
         watch.refuse(member.filename, f"cannot be unpacked: {error}")
         return None
     if len(content) > FILE_LIMIT:

@@ -16,8 +16,9 @@ from typing import Any
 from toolsrv_catalogs import fields, yaml_text
 from toolsrv_catalogs.categories import CATEGORIES
 from toolsrv_catalogs.findings import FileFindings, FileReport
+from toolsrv_catalogs.opening import open_source
 from toolsrv_catalogs.schemas import attach, read_schemas
-from toolsrv_catalogs.sources import MIB, Progress, Source, SourceFile, Watch, open_source
+from toolsrv_catalogs.sources import MIB, Progress, Source, SourceFile, Watch
 from toolsrv_catalogs.toolbench import read_tool
 from toolsrv_registry.api import Catalog, Tool
 from toolsrv_registry.errors import DataError, UsageError

@@ -1,8 +1,8 @@
-"""Where catalog files lie: a folder, one file, or an archive that is read without unpacking it.
+"""Where catalog files lie: what a source is, and folders as sources.
 
-``open_source`` gives the files one by one, with their paths inside the source. Nothing is
-written, no link is followed, and nothing outside of what was named is read. Knows sizes, paths
-and kinds of files; does not know what is in them. Archives are in ``archive.py``.
+The files come one by one, with their paths inside the source. Nothing is written, no link is
+followed, and nothing outside of what was named is read. Knows sizes, paths and kinds of files;
+does not know what is in them. ``archive.py`` reads archives; ``opening.py`` tells which is which.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from toolsrv_registry.errors import DataError, NotFoundError
+from toolsrv_registry.errors import DataError
 
 SUFFIXES = frozenset({".json", ".yaml", ".yml"})
 MIB = 1024 * 1024
@@ -59,40 +59,6 @@ class Source:
     sibling: Callable[[PurePosixPath], bytes | None]
 
 
-def open_source(path: Path) -> Source:
-    """Return the source at ``path``: a folder, an archive, or one JSON or YAML file.
-
-    Raises:
-        NotFoundError: there is nothing at ``path``.
-        DataError: it can be none of these, or cannot be read.
-    """
-    from toolsrv_catalogs import archive  # noqa: PLC0415 - it builds on this module
-
-    try:
-        kind = path.stat()
-    except FileNotFoundError as error:
-        raise NotFoundError(f"there is nothing at {str(path)!r}") from error
-    except (OSError, ValueError) as error:
-        raise unreadable(path, error) from error
-    if stat.S_ISDIR(kind.st_mode):
-        return Source(path.resolve().name, lambda watch: _folder(path, watch), lambda _: None)
-    if not stat.S_ISREG(kind.st_mode):
-        raise DataError(
-            f"{str(path)!r} is neither a file nor a folder", hint="name a file or a folder"
-        )
-    if reader := archive.reader_of(path):
-        return Source(path.name, reader, lambda _: None)
-    if kind.st_size > FILE_LIMIT:
-        raise DataError(
-            f"{str(path)!r} is too large: {kind.st_size // MIB} MiB, at most {FILE_LIMIT // MIB}",
-            hint="split it into smaller files",
-        )
-    folder = path.resolve().parent
-    return Source(
-        path.name, lambda watch: _single(path, watch), lambda wanted: _sibling(folder, wanted)
-    )
-
-
 def unreadable(path: Path, error: Exception) -> DataError:
     """Return the error for a path that the system would not read."""
     why = error.strerror if isinstance(error, OSError) else error
@@ -118,27 +84,8 @@ def too_large(size: int) -> str:
     return f"{size // MIB} MiB, at most {FILE_LIMIT // MIB} MiB are read"
 
 
-def _single(path: Path, watch: Watch) -> Iterator[SourceFile]:
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise unreadable(path, error) from error
-    watch.progress(len(content), len(content))
-    yield SourceFile(PurePosixPath(path.name), content)
-
-
-def _sibling(folder: Path, wanted: PurePosixPath) -> bytes | None:
-    """Read a file below ``folder`` that another one refers to; None where that is not allowed."""
-    path = folder.joinpath(*wanted.parts)
-    try:
-        if path.resolve(strict=True) != path or not path.is_relative_to(folder):
-            return None
-        return _content(path) if ours(PurePosixPath(path.name)) else None
-    except (OSError, ValueError):
-        return None
-
-
-def _folder(root: Path, watch: Watch) -> Iterator[SourceFile]:
+def read_folder(root: Path, watch: Watch) -> Iterator[SourceFile]:
+    """Yield the files of ours below ``root``, in path order."""
     paths = list(_walk(root, watch))
     total = sum(size for _, size in paths)
     done = taken = 0
@@ -155,13 +102,13 @@ def _folder(root: Path, watch: Watch) -> Iterator[SourceFile]:
             watch.complete = False
             return
         try:
-            content = _content(path)
+            data = content(path)
         except OSError as error:
             watch.refuse(str(name), f"cannot be read: {error.strerror or error}")
             continue
         taken += size
         watch.progress(done, total)
-        yield SourceFile(name, content)
+        yield SourceFile(name, data)
 
 
 def _walk(root: Path, watch: Watch) -> Iterator[tuple[Path, int]]:
@@ -197,13 +144,13 @@ def _walk(root: Path, watch: Watch) -> Iterator[tuple[Path, int]]:
                 watch.refuse(str(inside), f"is {what}")
 
 
-def _content(path: Path) -> bytes:
+def content(path: Path) -> bytes:
     """Read a regular file without following a link at its place."""
     number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(number, "rb") as file:
         if not stat.S_ISREG(os.fstat(number).st_mode):
             raise OSError(0, "no regular file")
-        content = file.read(FILE_LIMIT + 1)
-    if len(content) > FILE_LIMIT:
+        data = file.read(FILE_LIMIT + 1)
+    if len(data) > FILE_LIMIT:
         raise OSError(0, "too large")
-    return content
+    return data
