@@ -1,0 +1,224 @@
+"""Reading a query: slips put right, other languages put into English, all else left alone."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolsrv_registry import foreign
+from toolsrv_registry.reading import Reader
+from toolsrv_registry.registry import Registry
+from toolsrv_registry.spelling import Speller, english_words, replaced
+from toolsrv_registry.store import Store
+
+USED = {
+    "weather": 40, "forecast": 30, "tomorrow": 3, "translate": 25, "currency": 20, "price": 50,
+    "recipe": 9, "movie": 14, "hotel": 22, "language": 31, "temperature": 12, "restaurant": 8,
+    "cryptocurrency": 17, "stock": 20, "bitcoin": 9, "valid": 7, "address": 15, "email": 30,
+}  # fmt: skip
+
+
+def english(word: str) -> bool:
+    return word in english_words()
+
+
+@pytest.fixture(scope="module")
+def speller() -> Speller:
+    return Speller(["cryptocurrency", "bitcoin", "squake"], lambda word: USED.get(word, 0))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("wether", "weather"),
+        ("wheather", "weather"),
+        ("forcast", "forecast"),
+        ("tomorow", "tomorrow"),
+        ("tranlsate", "translate"),
+        ("currancy", "currency"),
+        ("prce", "price"),
+        ("recpie", "recipe"),
+        ("moive", "movie"),
+        ("hotle", "hotel"),
+        ("langauge", "language"),
+        ("temprature", "temperature"),
+        ("restaraunt", "restaurant"),
+        ("cryptocurency", "cryptocurrency"),
+        ("stok", "stock"),
+        ("bitcion", "bitcoin"),
+        ("vaild", "valid"),
+        ("adress", "address"),
+    ],
+)
+def test_a_slip_is_put_right(speller: Speller, wrong: str, right: str) -> None:
+    assert speller.corrections(f"the {wrong} please") == {wrong: right}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "weather forecast for tomorrow",
+        "headsets, skaters and brighten the ambiance with resonating honed lamps",
+        "squake zomato hamlet",
+        "Wether is the name of a town, Prce of another",  # the second is a name
+        "call getUserWether or /wether/now at wether@example.com",
+        "WTHR and HTL are codes",
+        "x1wether2 3d2a",
+        "",
+    ],
+)
+def test_what_is_no_slip_stays(speller: Speller, text: str) -> None:
+    assert not set(speller.corrections(text)) - {"Wether"}
+
+
+def test_the_first_word_of_a_sentence_and_a_shouted_text_may_be_slips(speller: Speller) -> None:
+    assert speller.corrections("Wether in Rome. Prce of it?") == {
+        "Wether": "weather",
+        "Prce": "price",
+    }
+    assert speller.corrections("WETHER NOW") == {"WETHER": "weather"}
+
+
+def test_a_word_that_the_catalogs_have_is_corrected_only_when_it_is_rare() -> None:
+    rare = Speller([], lambda word: {"weather": 41, "wether": 1}.get(word, 0))
+    assert rare.corrected("wether") == "weather"
+    usual = Speller([], lambda word: {"weather": 41, "wether": 5}.get(word, 0))
+    assert usual.corrected("wether") == ""
+
+
+def test_only_words_change_when_a_text_is_put_right() -> None:
+    assert replaced("wether, (wether) wethers", {"wether": "weather"}) == (
+        "weather, (weather) wethers"
+    )
+
+
+@given(st.text(max_size=200))
+def test_any_text_can_be_looked_at(text: str) -> None:
+    speller = Speller([], lambda _: 0)
+    corrections = speller.corrections(text)
+    assert corrections == {}
+    assert replaced(text, corrections) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "said"),
+    [
+        ("Wie wird das Wetter morgen in Berlin?", "German", "weather tomorrow Berlin"),
+        ("Wetter Berlin morgen", "German", "weather Berlin tomorrow"),
+        ("¿Cuánto cuesta el bitcoin y qué tiempo hará mañana en Madrid?", "Spanish",
+         "price bitcoin; weather tomorrow Madrid"),
+        ("clima en Madrid mañana", "Spanish", "weather Madrid tomorrow"),
+        ("Traduis ce texte en anglais et donne-moi la météo de Paris", "French",
+         "translate text english; weather Paris"),
+        ("Che tempo fa domani a Roma?", "Italian", "weather tomorrow Roma"),
+        ("Converti 100 euro in dollari", "Italian", "convert 100 euros dollars"),
+        ("Previsão do tempo para Lisboa amanhã", "Portuguese", "weather forecast Lisboa tomorrow"),
+        ("Какая погода завтра?", "Russian", "weather tomorrow"),
+        ("明天北京的天气怎么样？", "Chinese", "tomorrow weather"),
+        ("把这段文字翻译成英文，然后查一下美元汇率", "Chinese",
+         "text translate english dollars exchange rate"),
+        ("東京の明日の天気を教えて", "Japanese", "tomorrow weather"),
+        ("서울 날씨 API", "Korean", "API"),
+        ("ما هو الطقس", "Arabic", ""),
+    ],
+)  # fmt: skip
+def test_another_language_is_named_and_put_into_english(
+    text: str, language: str, said: str
+) -> None:
+    found = foreign.detect(text, english)
+    assert found is not None
+    assert found.name == language
+    assert foreign.gloss(text, found) == said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What's the weather in La Paz and the price of tacos al pastor",
+        'translate "wo ist der Bahnhof" to English',
+        'Get me the lyrics of "Je ne regrette rien" by Edith Piaf',
+        "stock price of Volkswagen die Aktie",
+        "restaurant paris",
+        "convert units",
+        "la liga standings",
+        "get data api",
+        "find „天气“ in this text",
+        "12345",
+        "",
+    ],
+)
+def test_english_stays_english(text: str) -> None:
+    assert foreign.detect(text, english) is None
+
+
+@given(st.text(max_size=200))
+def test_any_text_can_be_read_in_any_language(text: str) -> None:
+    foreign.detect(text, english)
+    for code in ("de", "es", "fr", "it", "pt", "ru", "zh", "ja", ""):
+        assert ";;" not in foreign.gloss(text, foreign.Language(code, "x"))
+
+
+def test_a_single_foreign_word_has_a_meaning() -> None:
+    assert foreign.english_of("Wetter") == "weather"
+    assert foreign.english_of("METEO") == "weather"
+    assert foreign.english_of("xyzzy") == ""
+
+
+def test_a_reader_uses_the_words_of_its_store(filled: Store) -> None:
+    reader = Reader(filled.shelf, filled.frequency)
+    assert reader.read("wether forecast").text == "weather forecast"
+    assert reader.read("wether forecast").corrected == (("wether", "weather"),)
+    same = reader.read("weather forecast in Bergen")
+    assert (same.text, same.corrected, same.language) == ("weather forecast in Bergen", (), "")
+
+
+def test_a_reader_learns_new_words_with_the_catalogs(filled: Store) -> None:
+    reader = Reader(filled.shelf, filled.frequency)
+    assert reader.read("reverse a txet").corrected == (("txet", "text"),)
+    filled.remove_catalog("small")
+    assert reader.read("reverse a txet").corrected == ()
+
+
+def test_a_usual_text_is_read_within_two_milliseconds(filled: Store) -> None:
+    reader = Reader(filled.shelf, filled.frequency)
+    text = (
+        "I am planning a trip to Bergen with my family and would like to know the daily weather "
+        "forecast there, and a hotel for four nights; also convert 900 pounds to euros."
+    )
+    reader.read(text)
+    taken = []
+    for _ in range(20):
+        started = time.perf_counter()
+        reader.read(text)
+        taken.append(time.perf_counter() - started)
+    assert min(taken) < 0.002
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("wether forcast for Bergen", "Weather/sky_watch/forecast"),
+        ("Wie lautet die Wettervorhersage für Bergen?", "Weather/sky_watch/forecast"),
+        ("convertir 250 dólares en otra moneda", "Finance/money/convert_currency"),
+        ("Où trouver un hôtel à Rome pour trois nuits ?", "Travel/rooms/search_hotels"),
+        ("заголовки новостей", "News_Media/press/headlines"),
+        ("ホテルを探して", "Travel/rooms/search_hotels"),
+    ],
+)
+def test_misspelt_and_foreign_queries_find_their_api(
+    real: Registry, text: str, expected: str
+) -> None:
+    result = real.retriever.search(text)
+    assert result.hits[0].api.id == expected
+    assert result.query == text
+    assert result.reading.text != text
+
+
+def test_a_language_that_cannot_be_read_is_told_honestly(real: Registry) -> None:
+    result = real.retriever.search("오늘 날씨가 어때요?")
+    assert result.reading.language == "Korean"
+    assert not result.reading.translated
+    assert result.nothing_fits
