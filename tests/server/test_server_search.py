@@ -1,0 +1,177 @@
+"""What a search shows: pages, detail, reasons, twins, and what was read or left out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from toolsrv.mcp_server.texts import search_text
+from toolsrv.search_view import search_view
+from toolsrv.views import Detail
+from toolsrv_registry.api import Api, Parameter
+from toolsrv_registry.reading import Reading
+from toolsrv_registry.retriever import Hit, SearchResult
+
+Connect = Callable[[], AbstractAsyncContextManager[Any]]
+Run = Callable[..., Result]
+
+
+def hit(name: str, rank: int, tool: str = "t", **fields: Any) -> Hit:
+    api = Api(
+        id=f"C/{tool}/{name}",
+        category="C",
+        tool=tool,
+        name=name,
+        description=f"About {name}\x1b[2J",
+        required=(Parameter(name="city"),),
+    )
+    given: dict[str, Any] = {
+        "matched_words": ("rain",),
+        "similarity": 0.61,
+        "clause": "rain in Rome",
+    }
+    return Hit(
+        api=api, rank=rank, score=1 - rank / 10, lexical_rank=1, dense_rank=2, **(given | fields)
+    )
+
+
+def result(*hits: Hit, **fields: Any) -> SearchResult:
+    given: dict[str, Any] = {"nothing_fits": False, "nearest_categories": ("C",)} | fields
+    text = given.pop("text", "rain in Rome")
+    reading = given.pop("reading", Reading(text))
+    return SearchResult(query=text, hits=hits, reading=reading, **given)
+
+
+def test_the_hits_of_one_tool_stand_together_with_their_ranks() -> None:
+    view = search_view(result(hit("a", 1), hit("b", 2, "other"), hit("c", 3)), "summary")
+    assert [(one.id, one.rank) for one in view.hits] == [
+        ("C/t/a", 1),
+        ("C/t/c", 3),
+        ("C/other/b", 2),
+    ]
+
+
+@pytest.mark.parametrize("detail", ["names", "summary", "full"])
+def test_every_hit_says_why_however_little_is_asked_for(detail: Detail) -> None:
+    view = search_view(result(hit("a", 1), text="rain in Rome, and a hotel"), detail)
+    (shown,) = view.hits
+    assert shown.why == "words: rain; meaning: 0.61; for: rain in Rome"
+    assert shown.why in search_text(view)
+    assert bool(shown.description) is (detail != "names")
+    assert bool(shown.parameters) is (detail == "full")
+
+
+def test_marks_and_twins_are_told_in_both_forms() -> None:
+    marked = hit("a", 1, dead="404 on 2026-11-20", changed=True, similar=("C/x/a", "C/y/a"))
+    view = search_view(result(marked), "summary")
+    text = search_text(view)
+    for said in ("dead: 404 on 2026-11-20", "changed", "+2 similar: C/x/a, C/y/a", "accept"):
+        assert said in text
+    assert view.hits[0].similar == ("C/x/a", "C/y/a")
+    assert "\x1b" not in text
+
+
+def test_what_was_read_and_left_out_is_said() -> None:
+    slip = search_view(
+        result(hit("a", 1), reading=Reading("rain", (("rian", "rain"),)), dead_left_out=2), "names"
+    )
+    assert "searched for: rain (rian)" in slip.notes
+    assert "2 APIs left out" in " ".join(slip.notes)
+    assert (slip.searched, slip.dead_left_out) == ("rain", 2)
+    german = search_view(
+        result(hit("a", 1), reading=Reading("rain", (), "German", translated=True)), "names"
+    )
+    assert "seems to be German; searched for: rain" in search_text(german)
+    korean = search_view(result(reading=Reading("비", (), "Korean"), nothing_fits=True), "names")
+    assert "nothing could be read" in search_text(korean)
+    assert "No API fits." in search_text(korean)
+
+
+def test_the_next_page_is_named_only_where_there_is_one() -> None:
+    first = search_text(search_view(result(hit("a", 1), next_offset=5), "names"))
+    assert "offset=5" in first
+    assert "offset" not in search_text(search_view(result(hit("a", 1)), "names"))
+    assert "No more APIs." in search_text(search_view(result(offset=40), "names"))
+
+
+def search(run: Run, *words: str) -> dict[str, Any]:
+    done = run("search", *words, "--json")
+    assert done.exit_code == 0, done.output
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.usefixtures("ready_dir")
+class TestCommandLine:
+    def test_pages_follow_each_other(self, run: Run) -> None:
+        whole = search(run, "convert units of time", "--limit", "6", "--detail", "names")
+        assert whole["next_offset"] == 6
+        pages = [
+            search(run, "convert units of time", "--limit", "3", "--offset", str(offset))
+            for offset in (0, 3)
+        ]
+        ranked = {hit["rank"]: hit["id"] for page in pages for hit in page["hits"]}
+        assert ranked == {hit["rank"]: hit["id"] for hit in whole["hits"]}
+        shown = run("search", "convert units of time", "--limit", "3")
+        assert "--offset 3" in shown.stderr
+
+    def test_names_are_one_id_per_line(self, run: Run) -> None:
+        done = run("search", "sunrise in a city", "--detail", "names", "--limit", "3")
+        lines = done.stdout.split()
+        assert len(lines) == 3
+        assert all(line.count("/") == 2 for line in lines)
+
+    def test_a_catalog_is_a_place_to_search(self, run: Run) -> None:
+        found = search(run, "sunrise", "--catalog", "offline", "--limit", "2")
+        assert {hit["catalog"] for hit in found["hits"]} == {"offline"}
+        wrong = run("search", "sunrise", "--catalog", "offlin")
+        assert wrong.exit_code == 2
+        assert "'offline'" in wrong.stderr
+
+    @pytest.mark.parametrize(
+        ("text", "expected", "said"),
+        [
+            ("sunrse in Bergen", "Weather/sun_and_moon/sunrise_and_sunset", "sunrise (sunrse)"),
+            ("Wie spät ist es in Tokio?", "Location/world_clock/current_time", "German"),
+            ("¿Cuál es la capital de Perú?", "Data/country_facts/capital_city", "Spanish"),
+        ],
+    )
+    def test_misspelt_and_foreign_queries_find_it_and_say_so(
+        self, run: Run, text: str, expected: str, said: str
+    ) -> None:
+        assert search(run, text)["hits"][0]["id"] == expected
+        assert said in run("search", text).stderr
+
+    def test_nothing_fits_names_the_nearest_categories(self, run: Run) -> None:
+        found = search(run, "fold the laundry and feed my hamster Otto")
+        assert found["nothing_fits"]
+        assert found["nearest_categories"]
+        assert "nothing fits" in run("search", "fold the laundry and feed my hamster").stderr
+
+    @pytest.mark.parametrize("bad", [["--offset", "-1"], ["--detail", "all"], ["--limit", "0"]])
+    def test_a_wrong_option_is_a_usage_error(self, run: Run, bad: list[str]) -> None:
+        assert run("search", "x", *bad).exit_code == 2
+
+
+@pytest.mark.anyio
+async def test_a_client_pages_and_narrows_over_every_transport(
+    connect: Connect,
+) -> None:
+    async with connect() as client:
+        query = {"query": "convert a time between time zones", "limit": 2, "detail": "names"}
+        first = (await client.call_tool("search_apis", query)).structured_content
+        second = await client.call_tool(
+            "search_apis", query | {"offset": first["next_offset"], "catalog": "offline"}
+        )
+        ranks = [hit["rank"] for hit in [*first["hits"], *second.structured_content["hits"]]]
+        assert sorted(ranks) == [1, 2, 3, 4]
+        wrong = await client.call_tool("search_apis", {"query": "x", "catalog": "nowhere"})
+        assert wrong.is_error
+        assert "offline" in wrong.content[0].text
+        misspelt = await client.call_tool("search_apis", {"query": "sunrse in Bergen"})
+        assert "sunrise (sunrse)" in misspelt.content[0].text
