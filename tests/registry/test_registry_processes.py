@@ -63,8 +63,8 @@ def stuck(*_):
     threading.Event().wait()
 
 count = iter(range(99))
-real = store.put_api
-store.put_api = lambda *a: real(*a) if next(count) < 5 else stuck()
+real = store_rows.put_api
+store_rows.put_api = lambda *a: real(*a) if next(count) < 5 else stuck()
 apis = tuple(Api(id=f"A/t/{n}", category="A", tool="t", name=str(n)) for n in range(9))
 opened = store.Store.open(Path(sys.argv[1]))
 opened.put_catalog(Catalog(name="new", tools=(Tool(category="A", name="t", apis=apis),)))
