@@ -54,7 +54,7 @@ class _Sketch:
     tool: str
     named: frozenset[str]
     name: frozenset[str]
-    text: frozenset[str]
+    text: str
     parameters: frozenset[str]
 
 
@@ -130,8 +130,10 @@ class Fold:
             tool=api.id.rpartition("/")[0],
             named=stems(_name_words(api.tool)) & self._asked,
             name=_name_words(api.name),
-            text=frozenset(about[:_DESCRIPTION_LIMIT].lower().split()),
-            parameters=frozenset(parameter.name.lower() for parameter in api.parameters),
+            text=about[:_DESCRIPTION_LIMIT].lower(),
+            parameters=frozenset(
+                one.name.lower() for group in (api.required, api.optional) for one in group
+            ),
         )
 
 
@@ -164,8 +166,9 @@ def _twins(one: _Sketch, other: _Sketch) -> bool:
     if one.tool == other.tool:
         return one.name == other.name and one.text == other.text
     if one.name != other.name:
-        return one.text == other.text and len(one.text) >= _LEAST_WORDS
-    if len(one.text) + len(one.name) + len(one.parameters) < _LEAST_WORDS:
+        return one.text == other.text and len(one.text.split()) >= _LEAST_WORDS
+    mine, others = set(one.text.split()), set(other.text.split())
+    if len(mine) + len(one.name) + len(one.parameters) < _LEAST_WORDS:
         return False
-    common = len(one.text & other.text)
-    return common >= _ALIKE * (len(one.text) + len(other.text) - common)
+    common = len(mine & others)
+    return common >= _ALIKE * (len(mine) + len(others) - common)
