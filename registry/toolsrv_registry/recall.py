@@ -1,23 +1,25 @@
-"""What each part of a text finds, by words and by meaning: the rankings that a search starts from.
+"""What each part of a text finds, by words and by meaning, and what speaks for every candidate.
 
-Reads the store's word index and the vector index to a fixed depth, within a place (category,
-tool, catalog). Where the vectors cannot be used it says why and the words stand alone. Builds or repairs
-the index of a small catalog itself. Knows nothing about how the rankings are put together.
+Reads the lexicon and the vector index to a fixed depth, within a place (category, tool, catalog).
+Where the vectors cannot be used it says why and the words stand alone. Builds or repairs the index
+of a small catalog itself. Knows nothing about the order of the candidates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from toolsrv_registry.chroma import REBUILD
 from toolsrv_registry.encoder import Encoder, Vectors
 from toolsrv_registry.errors import DataError
+from toolsrv_registry.lexicon import Lexicon
+from toolsrv_registry.lexicon_file import Lexicons
+from toolsrv_registry.signals import Judged, Near, judge
 from toolsrv_registry.store import Store
 from toolsrv_registry.vectors import Index
-from toolsrv_registry.words import content_words
 
 # How deep each ranking is read.
 DEPTH = 100
@@ -29,27 +31,30 @@ _BUILD_AT_ONCE = 2_000
 _COMPARED = 2_000
 _DEEPER = 10
 
-Near = list[tuple[str, float]]
+Row = list[tuple[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to search: names as stored; None is everywhere."""
+    """Where to search: names as stored, or ids of APIs; None is everywhere."""
 
     category: str | None = None
     tool: str | None = None
     catalog: str | None = None
+    among: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """Per part the API ids by words, best first, and (id, cosine) by meaning, nearest first.
+    """The candidates of a search, in no order yet, as places in ``lexicon``.
 
-    ``dense`` is empty when the vectors could not be used; ``degraded`` then says why.
+    ``measured`` is False when the vectors could not be used; ``degraded`` then says why, or that
+    they are out of date.
     """
 
-    lexical: list[list[str]]
-    dense: list[Near] = field(default_factory=list)
+    lexicon: Lexicon
+    judged: Judged
+    measured: bool
     degraded: str = ""
 
 
@@ -60,25 +65,23 @@ class Recall:
         self._store = store
         self._index = index
         self._encoder = encoder
+        self._lexicons = Lexicons(store)
 
     def read(self, parts: Sequence[str], place: Place) -> Recalled:
-        """Return what each part finds in a place, down to ``DEPTH``."""
-        lexical = [self._lexical(part, place) for part in parts]
-        dense, degraded = self._dense(parts, place)
-        return Recalled(lexical, dense, degraded)
+        """Return what the parts find in a place, down to ``DEPTH`` each."""
+        lexicon = self._lexicons.current()
+        within = lexicon.within(place.category, place.tool, place.catalog, place.among)
+        rows, degraded = self._dense(lexicon, parts, place)
+        near = [_near(lexicon, row) for row in rows]
+        judged = judge(lexicon, lexicon.fit(parts), near, DEPTH, within)
+        return Recalled(lexicon, judged, bool(rows), degraded)
 
-    def _lexical(self, part: str, place: Place) -> list[str]:
-        found = self._store.match(
-            content_words(part),
-            DEPTH,
-            category=place.category,
-            tool=place.tool,
-            catalog=place.catalog,
-        )
-        return [match.api_id for match in found]
+    def load(self) -> None:
+        """Read the lexicon now rather than with the first search."""
+        self._lexicons.current()
 
-    def _dense(self, parts: Sequence[str], place: Place) -> tuple[list[Near], str]:
-        """Return per part the nearest (API id, cosine), and what is wrong with them if anything."""
+    def _dense(self, lexicon: Lexicon, parts: Sequence[str], place: Place) -> tuple[list[Row], str]:
+        """Return per part the nearest (document hash, cosine), and what is wrong if anything."""
         degraded = ""
         small = self._store.size() <= _BUILD_AT_ONCE
         try:
@@ -91,23 +94,25 @@ class Recall:
                 degraded = f"the vector index is out of date: new APIs by words only ({REBUILD})"
             vectors = self._encoder.encode(parts)
             try:
-                nearest = self._nearest(vectors, place)
+                return self._nearest(lexicon, vectors, place), degraded
             except DataError:
                 if not small:
                     raise
                 self._index.build()
-                nearest = self._nearest(vectors, place)
+                return self._nearest(lexicon, vectors, place), degraded
         except DataError as error:
             return [], f"words only: {error.message} ({error.hint})"
-        ids = self._store.ids_of_documents([key for row in nearest for key, _ in row])
-        found = [[(i, cosine) for key, cosine in row for i in ids.get(key, ())] for row in nearest]
-        return found, degraded
 
-    def _nearest(self, vectors: Vectors, place: Place) -> list[Near]:
+    def _nearest(self, lexicon: Lexicon, vectors: Vectors, place: Place) -> list[Row]:
         """Return per vector the nearest (document hash, cosine) in a place."""
-        if place.catalog is None:
+        members: frozenset[str] | None = None
+        if place.among is not None:
+            pairs = zip(lexicon.ids, lexicon.hashes, strict=True)
+            members = frozenset(key for api_id, key in pairs if api_id in place.among)
+        elif place.catalog is not None:
+            members = self._store.shelf.documents_of(place.catalog)
+        if members is None:
             return self._index.query(vectors, DEPTH, category=place.category, tool=place.tool)
-        members = self._store.shelf.documents_of(place.catalog)
         if place.category or place.tool or len(members) > _COMPARED:
             deep = _DEEPER * DEPTH
             rows = self._index.query(vectors, deep, category=place.category, tool=place.tool)
@@ -121,3 +126,10 @@ class Recall:
             [(keys[at], float(row[at])) for at in order]
             for row, order in zip(cosines, orders, strict=True)
         ]
+
+
+def _near(lexicon: Lexicon, row: Row) -> Near:
+    """Return the APIs behind the nearest documents; several APIs may share a text."""
+    found = [(at, cosine) for key, cosine in row for at in lexicon.places.get(key, ())]
+    places = np.asarray([at for at, _ in found], np.int64)
+    return Near(places, np.asarray([cosine for _, cosine in found], np.float32))

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from toolsrv_registry.affinity import Affinity
@@ -20,11 +22,13 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.arrange import Fold, Kept, covering, grouped
 from toolsrv_registry.clauses import TEXT_LIMIT, clauses
 from toolsrv_registry.encoder import Encoder
-from toolsrv_registry.errors import NotFoundError, UsageError
-from toolsrv_registry.fusion import Candidate, fuse
+from toolsrv_registry.errors import DataError, NotFoundError, UsageError
+from toolsrv_registry.fusion import Candidate, plain
 from toolsrv_registry.nearby import listed, nearest, short
+from toolsrv_registry.ranker import Ranker
 from toolsrv_registry.reading import Reader, Reading
 from toolsrv_registry.recall import DEPTH, Place, Recall, Recalled
+from toolsrv_registry.signals import Floats
 from toolsrv_registry.store import Store
 from toolsrv_registry.vectors import Index
 
@@ -108,8 +112,11 @@ class SearchResult(BaseModel):
 class Retriever:
     """Searches a store and its vector index. Thread-safe."""
 
-    def __init__(self, store: Store, index: Index, encoder: Encoder) -> None:
+    def __init__(
+        self, store: Store, index: Index, encoder: Encoder, ranker: Ranker | None = None
+    ) -> None:
         self._store = store
+        self._ranker = Ranker() if ranker is None else ranker
         self._recall = Recall(store, index, encoder)
         self._reader = Reader(store.shelf, store.frequency)
         self._affinity = Affinity(store, encoder)
@@ -152,7 +159,7 @@ class Retriever:
         return SearchResult(
             query=query,
             hits=self._hits(page, offset, dead),
-            nothing_fits=self._nothing_fits(kept[:limit], measured=bool(recalled.dense)),
+            nothing_fits=self._nothing_fits(kept[:limit], measured=recalled.measured),
             nearest_categories=_categories(ordered),
             offset=offset,
             next_offset=offset + limit if more else None,
@@ -169,15 +176,21 @@ class Retriever:
         category: str | None = None,
         tool: str | None = None,
         catalog: str | None = None,
+        among: frozenset[str] | None = None,
     ) -> list[tuple[str, float]]:
         """Return up to ``depth`` (API id, score), best first: the bare ranking.
 
-        What ``search`` starts from, for evaluation: nothing is moved, folded or left out. Raises
-        as ``search`` does.
+        What ``search`` starts from, for evaluation: nothing is moved, folded or left out. With
+        ``among`` only those APIs are ranked. Raises as ``search`` does.
         """
         reading = self._reader.read(_query(text))
-        ranked, _ = self._ranked(_parts(reading.text), self._place(category, tool, catalog))
+        place = replace(self._place(category, tool, catalog), among=among)
+        ranked, _ = self._ranked(_parts(reading.text), place)
         return [(candidate.api_id, candidate.score) for candidate in ranked[:depth]]
+
+    def recall(self, text: str) -> Recalled:
+        """Return the candidates of a text with what speaks for each; for training the ranker."""
+        return self._recall.read(_parts(self._reader.read(_query(text)).text), Place())
 
     def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
         """Return for each API in [0, 1] how well it fits a short clause.
@@ -210,7 +223,29 @@ class Retriever:
     def _ranked(self, parts: Sequence[str], place: Place) -> tuple[list[Candidate], Recalled]:
         """Return all that the parts find, best first, each with the part that it fits best."""
         recalled = self._recall.read(parts, place)
-        return fuse(parts, recalled.lexical, recalled.dense), recalled
+        scores, degraded = self._scores(recalled.judged.signals)
+        if degraded:
+            recalled = replace(recalled, degraded=recalled.degraded or degraded)
+        ids, judged = recalled.lexicon.ids, recalled.judged
+        order = sorted(range(len(scores)), key=lambda at: (-scores[at], ids[judged.places[at]]))
+        ranked = [
+            Candidate(
+                api_id=ids[judged.places[at]],
+                score=float(scores[at]),
+                lexical_rank=int(judged.word_ranks[at]) or None,
+                dense_rank=int(judged.vector_ranks[at]) or None,
+                similarity=0.0 if np.isnan(judged.cosines[at]) else float(judged.cosines[at]),
+                part=parts[judged.parts[at]],
+            )
+            for at in order
+        ]
+        return ranked, recalled
+
+    def _scores(self, signals: Floats) -> tuple[Floats, str]:
+        try:
+            return self._ranker.score(signals), ""
+        except DataError as error:
+            return plain(signals), f"a plain order: {error.message} ({error.hint})"
 
     def _kept(
         self, ordered: Sequence[Candidate], text: str, limit: int, offset: int

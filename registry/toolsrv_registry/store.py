@@ -396,6 +396,17 @@ class Store:
             found.setdefault(row["document_hash"], []).append(row["id"])
         return found
 
+    def state_hash(self) -> str:
+        """Return a hash that changes with anything a search may see; cheap."""
+        return hashlib.sha256(self._state().encode()).hexdigest()
+
+    def word_rows(self) -> list[tuple[str, ...]]:
+        """Return the visible APIs in a fixed order, each as the lexicon wants it.
+
+        Id, document hash, category, tool key, catalog, then the fields of ``documents.Columns``.
+        """
+        return [tuple(row) for row in self._database.read(queries.WORD_ROWS)]
+
     def owner(self) -> str:
         """Return the random name this file got when it was made."""
         return str(self._database.read("SELECT id FROM owner")[0]["id"])

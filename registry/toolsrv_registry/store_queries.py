@@ -41,3 +41,10 @@ TOOLS = """
     AND (:category IS NULL OR tools.category = :category)
     ORDER BY tools.catalog, tools.position
 """
+WORD_ROWS = """
+    SELECT visible.id, document_hash, visible.category, tool_key, catalogs.name,
+        words.name, words.tool, words.category, words.description, about_tool, parameters
+    FROM visible JOIN words ON words.rowid = visible.number
+    JOIN catalogs ON catalogs.number = visible.catalog
+    ORDER BY visible.catalog, visible.position
+"""

@@ -14,7 +14,6 @@ from toolsrv_registry.api import Api, Catalog
 from toolsrv_registry.documents import content_hash
 from toolsrv_registry.encoder import HashingEncoder, OnnxEncoder
 from toolsrv_registry.errors import NotFoundError, UsageError
-from toolsrv_registry.fusion import fuse
 from toolsrv_registry.health import HealthEntry, Verdict
 from toolsrv_registry.registry import Registry
 
@@ -194,35 +193,6 @@ def test_affinity_follows_an_api_that_changed(real: Registry, catalog: Catalog) 
     (before,) = real.retriever.affinity("sell bananas", [api])
     (after,) = real.retriever.affinity("sell bananas", [other])
     assert after > before + 0.3
-
-
-@given(
-    lexical=st.lists(st.lists(st.sampled_from("abcdef"), unique=True), min_size=1, max_size=3),
-    data=st.data(),
-)
-def test_fusion_keeps_every_api_once_with_its_best_part(
-    lexical: list[list[str]], data: st.DataObject
-) -> None:
-    dense = data.draw(
-        st.one_of(
-            st.just([]),
-            st.lists(
-                st.lists(st.sampled_from("cdefgh"), unique=True).map(
-                    lambda r: [(i, 0.5) for i in r]
-                ),
-                min_size=len(lexical),
-                max_size=len(lexical),
-            ),
-        )
-    )
-    parts = [f"part {n}" for n in range(len(lexical))]
-    fused = fuse(parts, lexical, dense)
-    everything = {i for row in lexical for i in row} | {i for row in dense for i, _ in row}
-    assert {candidate.api_id for candidate in fused} == everything
-    assert len(fused) == len(everything)
-    scores = [candidate.score for candidate in fused]
-    assert scores == sorted(scores, reverse=True)
-    assert all(0.0 < score <= 1.0 for score in scores)
 
 
 def test_the_bare_ranking_goes_deeper_than_the_hits_and_starts_alike(real: Registry) -> None:

@@ -30,7 +30,7 @@ def queries(apis: Sequence[Api], count: int, seed: int) -> list[str]:
 
     By turns a fixed sentence, the description of one API, and of two or three APIs joined.
     """
-    chosen = random.Random(seed)  # noqa: S311 - no secrets here
+    chosen = random.Random(seed)
     sentences = chosen.sample(SENTENCES, len(SENTENCES))
     found = []
     for number in range(count):

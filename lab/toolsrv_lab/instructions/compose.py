@@ -19,7 +19,14 @@ _JOINTS = (
     "And ", "Then ", "Next, ", "Plus, ", "After that, ", "I also need something else: ", "", "", "",
     "On top of that, ", "As well, ", "Once you have that, ", "It would also help if ",
 )  # fmt: skip
-_LAST = ("Finally, ", "Lastly, ", "And finally, ", "One more thing: ", "Oh, and ", "Last but not least, ")
+_LAST = (
+    "Finally, ",
+    "Lastly, ",
+    "And finally, ",
+    "One more thing: ",
+    "Oh, and ",
+    "Last but not least, ",
+)
 _INLINE = (", and ", " and also ", ", and then ", "; ", " and ", ", plus ", ", as well as ", ". ")
 _CLOSINGS = (
     "Thanks!", "Thank you for your help!", "Thank you so much!", "Any help is appreciated.",

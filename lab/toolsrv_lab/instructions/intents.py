@@ -52,10 +52,56 @@ _LEAD = re.compile(
 _TAG = re.compile(r"<[^>]{0,200}>|https?://\S+|\*\*|`|&#?\w+;|\{[^}]*\}|\[|\]")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n|\t|;|\s-\s|:\s")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[_/\-.?&=]+")
-_NOISE = frozenset("api apis v1 v2 v3 v4 rest json endpoint copy beta deprecated php http https".split())
+_NOISE = frozenset(
+    [
+        "api",
+        "apis",
+        "v1",
+        "v2",
+        "v3",
+        "v4",
+        "rest",
+        "json",
+        "endpoint",
+        "copy",
+        "beta",
+        "deprecated",
+        "php",
+        "http",
+        "https",
+    ]
+)
 _HOLLOW = frozenset(
-    "all by data detail details endpoint example get home id index info information items latest "
-    "list main name number one result results search single status test value version".split()
+    [
+        "all",
+        "by",
+        "data",
+        "detail",
+        "details",
+        "endpoint",
+        "example",
+        "get",
+        "home",
+        "id",
+        "index",
+        "info",
+        "information",
+        "items",
+        "latest",
+        "list",
+        "main",
+        "name",
+        "number",
+        "one",
+        "result",
+        "results",
+        "search",
+        "single",
+        "status",
+        "test",
+        "value",
+        "version",
+    ]
 )
 _ARTICLE = re.compile(r"^(?:a|an|the|all|any|some|your|this|that|of)\s+", re.IGNORECASE)
 

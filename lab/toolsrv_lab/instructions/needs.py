@@ -102,7 +102,7 @@ def _thing(api: Api, intent: Intent, rng: random.Random, style: Style) -> str:
     if len(words) > 4:
         words = [w for w in words if w.lower() in STOP_WORDS or rng.random() > style.thinning]
     thing = _reworded(" ".join(words), rng, style.synonyms)
-    if intent.hollow or len(words) < 3 and rng.random() < 0.35:
+    if intent.hollow or (len(words) < 3 and rng.random() < 0.35):
         hint = topic(api)
         if rng.random() < 0.4 and about(api):
             hint = _clean_about(rng.choice(about(api)))
@@ -113,7 +113,9 @@ def _thing(api: Api, intent: Intent, rng: random.Random, style: Style) -> str:
 
 def _clean_about(text: str) -> str:
     words = text.split()[:10]
-    return " ".join(words[1:] if words and words[0].lower() in {"get", "the", "a", "our"} else words)
+    return " ".join(
+        words[1:] if words and words[0].lower() in {"get", "the", "a", "our"} else words
+    )
 
 
 def _reworded(text: str, rng: random.Random, share: float) -> str:
@@ -134,7 +136,7 @@ def _reworded(text: str, rng: random.Random, share: float) -> str:
 
 def _decorated(api: Api, thing: str, intent: Intent, rng: random.Random, style: Style) -> str:
     before = rng.choice(_BEFORE) if intent.kind == GET else rng.choice(("the ", "a ", "", "my "))
-    if thing.split()[:1] and thing.split()[0].lower() in STOP_WORDS:
+    if thing.split()[:1] and thing.split(maxsplit=1)[0].lower() in STOP_WORDS:
         before = ""
     parts = [before + thing]
     asked = [p for p in api.required if rng.random() < style.values]
@@ -168,5 +170,5 @@ def _framed(phrase: str, intent: Intent, rng: random.Random, style: Style) -> st
         return frame.format(get=rng.choice(_GET_VERBS), np=phrase)
     verb = intent.verb
     if rng.random() < style.synonyms:
-        verb = rng.choice((*synonyms().get(verb, ()), verb)).split(",")[0]
+        verb = rng.choice((*synonyms().get(verb, ()), verb))
     return rng.choice(_FRAMES[""]).format(verb=verb, np=phrase)

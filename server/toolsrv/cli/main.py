@@ -27,6 +27,7 @@ COMMANDS = {
     "index": ("toolsrv.cli.index:index", "Build or inspect the search index."),
     "model": ("toolsrv.cli.model:model", "Inspect models."),
     "config": ("toolsrv.cli.config:config", "Show and change settings."),
+    "lab": ("toolsrv.cli.lab:lab", "Make and judge the parts that ship."),
     "bench": ("toolsrv.cli.bench:bench", "Measure this installation."),
 }
 

@@ -1,0 +1,98 @@
+"""How well a retriever finds what queries need: NDCG@1/3/5 and Recall@5/10 per set.
+
+Ranks by ``Retriever.rank``, the bare ranking. Queries none of whose APIs the catalogs have are
+counted and left out; a relevant API that the catalogs lack stays in the denominator.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from toolsrv_lab.retrieval.metrics import Estimate, Ranking, estimate, ndcg, recall
+from toolsrv_lab.retrieval.queries import Query
+
+Corpus = Literal["all", "candidates"]
+Progress = Callable[[int, int], None]
+Rank = Callable[[str, frozenset[str] | None], Ranking]
+"""Ranks a text: over everything, or over the given API ids only."""
+
+NDCG_AT = (1, 3, 5)
+RECALL_AT = (5, 10)
+ALL = "all sets"
+
+
+class SetFigures(BaseModel):
+    """The figures of one set of queries, in per cent."""
+
+    model_config = ConfigDict(frozen=True)
+
+    queries: int
+    ndcg: dict[int, Estimate]
+    recall: dict[int, Estimate]
+
+
+class Evaluation(BaseModel):
+    """Figures per set, ``all sets`` last; ``left_out`` counts queries without a known API."""
+
+    model_config = ConfigDict(frozen=True)
+
+    corpus: Corpus
+    apis: int
+    left_out: int
+    sets: dict[str, SetFigures]
+
+
+def evaluate(
+    queries: Iterable[Query],
+    rank: Rank,
+    known: frozenset[str],
+    *,
+    corpus: Corpus = "all",
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Return the figures of a ranking function over queries."""
+    every = list(queries)
+    fit = [query for query in every if known.intersection(_pool(query, corpus))]
+    values: dict[str, list[dict[str, float]]] = defaultdict(list)
+    for done, query in enumerate(fit, start=1):
+        pool = frozenset(one.id for one in query.candidates) if corpus == "candidates" else None
+        ranking = rank(query.query, pool)
+        values[query.set].append(_values(ranking, query.relevant_ids))
+        if progress is not None:
+            progress(done, len(fit))
+    together = [one for some in values.values() for one in some]
+    if len(values) > 1:
+        values[ALL] = together
+    return Evaluation(
+        corpus=corpus,
+        apis=len(known),
+        left_out=len(every) - len(fit),
+        sets={name: _figures(some, seed) for name, some in values.items()},
+    )
+
+
+def _pool(query: Query, corpus: Corpus) -> Sequence[str]:
+    if corpus == "candidates" and not query.candidates:
+        return ()
+    return query.relevant_ids
+
+
+def _values(ranking: Ranking, relevant: Sequence[str]) -> dict[str, float]:
+    found = {f"ndcg{k}": ndcg(ranking, relevant, k) for k in NDCG_AT}
+    return found | {f"recall{k}": recall(ranking, relevant, k) for k in RECALL_AT}
+
+
+def _figures(values: Sequence[dict[str, float]], seed: int) -> SetFigures:
+    def over(name: str) -> Estimate:
+        return estimate([one[name] for one in values], seed)
+
+    return SetFigures(
+        queries=len(values),
+        ndcg={k: over(f"ndcg{k}") for k in NDCG_AT},
+        recall={k: over(f"recall{k}") for k in RECALL_AT},
+    )

@@ -1,0 +1,87 @@
+"""The steps of making a retriever, over the APIs of a registry.
+
+Instructions become training pairs, the pairs batches, the batches an encoder; searches whose
+answers are known become the ranker's lists. What each step writes, the next one reads.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from toolsrv_lab.retrieval.mining import Pair, batches, neighbours
+from toolsrv_lab.retrieval.queries import Query
+from toolsrv_lab.retrieval.ranking import List
+from toolsrv_lab.retrieval.training import Progress, TrainingOptions, train
+from toolsrv_registry.api import Api
+from toolsrv_registry.documents import document_text
+from toolsrv_registry.encoder import SentenceTransformersEncoder
+from toolsrv_registry.errors import DataError
+from toolsrv_registry.retriever import Retriever
+from toolsrv_registry.signals import SIGNALS
+
+_MINING_SEED = 3
+# So many of the ranker's lists come a second time without vectors.
+_BLIND_SHARE = 0.3
+_BY_MEANING = [at for at, name in enumerate(SIGNALS) if "cosine" in name or "meaning" in name]
+_BY_MEANING += [SIGNALS.index("tool's share of the nearest twenty")]
+
+Told = Callable[[str], None]
+Counted = Callable[[int, int], None]
+
+
+def train_encoder(
+    apis: Sequence[Api],
+    queries: Sequence[Query],
+    base: Path,
+    out: Path,
+    options: TrainingOptions,
+    *,
+    progress: Progress | None = None,
+    counted: Counted | None = None,
+) -> Path:
+    """Train the encoder in ``base`` on queries over APIs; return the folder of the trained one.
+
+    ``counted`` is told how far the encoding of the documents for mining is. Raises DataError when
+    the queries name none of the APIs.
+    """
+    places = {api.id: at for at, api in enumerate(apis)}
+    pairs = []
+    for query in queries:
+        needed = frozenset(places[one] for one in query.relevant_ids if one in places)
+        pairs += [Pair(query.query, place, needed) for place in needed]
+    if not pairs:
+        raise DataError("no query of the training names an API of the catalogs")
+    documents = [document_text(api) for api in apis]
+    vectors = SentenceTransformersEncoder(str(base)).encode(documents, progress=counted)
+    dealt = batches(pairs, neighbours(vectors), options.batch_size, random.Random(_MINING_SEED))
+    return train(base, out, list(dealt), documents, options, progress=progress)
+
+
+def ranker_lists(
+    retriever: Retriever, queries: Sequence[Query], *, seed: int = 0, weight: float = 1.0
+) -> Iterator[List]:
+    """Yield the judged candidates of each query, and of some a second time without vectors."""
+    rng = random.Random(seed)
+    for query in queries:
+        recalled = retriever.recall(query.query)
+        wanted = set(query.relevant_ids)
+        needed = np.asarray([recalled.lexicon.ids[at] in wanted for at in recalled.judged.places])
+        signals = recalled.judged.signals
+        if not len(needed):
+            continue
+        yield List(signals, needed, weight)
+        if rng.random() < _BLIND_SHARE:
+            yield List(without_vectors(signals), needed, weight * 0.5)
+
+
+def without_vectors(
+    signals: np.ndarray[tuple[int, int], np.dtype[np.float32]],
+) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+    """Return the signals as they are when words stand alone."""
+    blind = signals.copy()
+    blind[:, _BY_MEANING] = np.nan
+    return blind

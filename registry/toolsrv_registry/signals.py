@@ -1,0 +1,240 @@
+"""What speaks for each candidate of a search, as numbers that a ranker weighs.
+
+One row per candidate, one column per name of ``SIGNALS``; NaN where the vectors were not used or
+did not find the candidate. Everything is relative to the text and the catalog at hand, nothing
+names an API, so that a ranker trained on one catalog serves another. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from toolsrv_registry.lexicon import Fit, Lexicon
+
+Floats = npt.NDArray[np.float32]
+Places = npt.NDArray[np.int64]
+
+SIGNALS = (
+    "cosine with the whole text",
+    "best cosine with a clause",
+    "reciprocal rank by meaning, whole text",
+    "best reciprocal rank by meaning, clauses",
+    "words, whole text",
+    "best words of a clause",
+    "reciprocal rank by words, whole text",
+    "best reciprocal rank by words, clauses",
+    "tool's name in the text",
+    "tool's name in the text, by its weight",
+    "API's name in the text",
+    "API's name in a clause",
+    "best clause's words covered",
+    "tool's best cosine",
+    "tool's mean of three best cosines",
+    "tool's share of the nearest twenty",
+    "tool's best words",
+    "described",
+    "cosine behind the best",
+    "clauses",
+    "tool's candidates",
+    "cosine times words",
+    "words in the name",
+)
+_K = 4.0
+_TOOL_WEIGHT = 15.0
+_NEAREST, _NEAREST_CAP = 20, 8
+_CANDIDATES_CAP = 10
+
+
+class Near(NamedTuple):
+    """The nearest documents of one part: places of APIs, nearest first, and their cosines."""
+
+    places: Places
+    cosines: Floats
+
+
+class Judged(NamedTuple):
+    """Candidates with their signals and, for the reader, the part that each fits best.
+
+    ``word_ranks`` and ``vector_ranks`` count from 1 within that part; 0 when not among the best.
+    """
+
+    places: Places
+    signals: Floats
+    parts: Places
+    word_ranks: Places
+    vector_ranks: Places
+    cosines: Floats
+
+
+def judge(
+    lexicon: Lexicon,
+    fit: Fit,
+    near: Sequence[Near],
+    depth: int,
+    within: npt.NDArray[np.bool_] | None = None,
+) -> Judged:
+    """Return the candidates of a search: the best ``depth`` of each part by words and meaning.
+
+    ``near`` holds one entry per part of ``fit``, or none at all when there are no vectors.
+    """
+    words = fit.words if within is None else np.where(within, fit.words, 0.0)
+    lists = [_best(row, depth) for row in words]
+    near = [Near(*_inside(one, within)) for one in near] if within is not None else list(near)
+    places = np.unique(np.concatenate([*lists, *(one.places for one in near)])).astype(np.int64)
+    if not len(places):
+        empty = np.zeros(0, np.int64)
+        return Judged(
+            empty,
+            np.zeros((0, len(SIGNALS)), np.float32),
+            empty,
+            empty,
+            empty,
+            np.zeros(0, np.float32),
+        )
+    word_ranks = np.stack([_ranks(one, places) for one in lists])
+    measured = bool(near)
+    vector_ranks = (
+        np.stack([_ranks(one.places, places) for one in near])
+        if measured
+        else np.zeros_like(word_ranks)
+    )
+    cosines = (
+        np.stack([_values(one, places) for one in near])
+        if measured
+        else np.full(word_ranks.shape, np.nan, np.float32)
+    )
+    signals = _signals(lexicon, fit, words, places, word_ranks, vector_ranks, cosines, measured)
+    part = _best_part(words[:, places], word_ranks, vector_ranks, cosines)
+    at = np.arange(len(places))
+    return Judged(
+        places, signals, part, word_ranks[part, at], vector_ranks[part, at], cosines[part, at]
+    )
+
+
+def _signals(
+    lexicon: Lexicon,
+    fit: Fit,
+    words: Floats,
+    places: Places,
+    word_ranks: Places,
+    vector_ranks: Places,
+    cosines: Floats,
+    measured: bool,
+) -> Floats:
+    clauses = slice(1, None) if len(words) > 1 else slice(0, 1)
+    top = np.maximum(words.max(axis=1, keepdims=True), 1e-6)
+    share = words[:, places] / top
+    whole = cosines[0]
+    best_clause = _most(cosines[clauses])
+    by_words, by_meaning = _reciprocal(word_ranks), _reciprocal(vector_ranks)
+    tool_numbers, tool = np.unique(lexicon.tool_numbers[places], return_inverse=True)
+    nearest = np.fmax(whole, best_clause)
+    best_of_tool, mean_of_tool = _tool_cosines(nearest, tool, len(tool_numbers))
+    crowd = np.bincount(
+        tool[(vector_ranks[0] > 0) & (vector_ranks[0] <= _NEAREST)], minlength=len(tool_numbers)
+    )
+    tool_words = np.zeros(len(tool_numbers), np.float32)
+    np.maximum.at(tool_words, tool, share[0])
+    named = fit.tools[places]
+    names = fit.names[:, places]
+    unknown = np.full(len(places), np.nan, np.float32)
+    columns = (
+        whole,
+        best_clause,
+        by_meaning[0] if measured else unknown,
+        by_meaning[clauses].max(axis=0) if measured else unknown,
+        share[0],
+        share[clauses].max(axis=0),
+        by_words[0],
+        by_words[clauses].max(axis=0),
+        named,
+        named * np.minimum(lexicon.tool_weights[places], _TOOL_WEIGHT) / _TOOL_WEIGHT,
+        names[0],
+        names[clauses].max(axis=0),
+        (words[clauses][:, places] / np.maximum(fit.full[clauses, None], 1e-6)).max(axis=0),
+        best_of_tool[tool],
+        mean_of_tool[tool],
+        np.minimum(crowd[tool], _NEAREST_CAP) / _NEAREST_CAP if measured else unknown,
+        tool_words[tool],
+        lexicon.described[places],
+        whole - (np.nanmax(whole) if measured and not np.isnan(whole).all() else np.nan),
+        np.full(len(places), len(words) - 1),
+        np.minimum(np.bincount(tool)[tool], _CANDIDATES_CAP),
+        whole * share[0],
+        lexicon.name_lengths[places],
+    )
+    return np.stack([np.asarray(column, np.float32) for column in columns], axis=1)
+
+
+def _best(scores: Floats, depth: int) -> Places:
+    """Return the places of the best positive scores, best first; equal ones in their order."""
+    positive = np.flatnonzero(scores > 0)
+    if len(positive) > depth:
+        least = np.partition(scores[positive], -depth)[-depth]
+        positive = positive[scores[positive] >= least]
+    return positive[np.argsort(-scores[positive], kind="stable")][:depth]
+
+
+def _inside(near: Near, within: npt.NDArray[np.bool_]) -> Near:
+    kept = within[near.places]
+    return Near(near.places[kept], near.cosines[kept])
+
+
+def _ranks(found: Places, places: Places) -> Places:
+    """Return the 1-based rank of each place in a list, 0 where it is not in it."""
+    ranks = np.zeros(len(places), np.int64)
+    ranks[np.searchsorted(places, found)] = np.arange(1, len(found) + 1)
+    return ranks
+
+
+def _values(near: Near, places: Places) -> Floats:
+    values = np.full(len(places), np.nan, np.float32)
+    values[np.searchsorted(places, near.places)] = near.cosines
+    return values
+
+
+def _reciprocal(ranks: Places) -> Floats:
+    return np.where(ranks > 0, _K / (_K + ranks - 1), 0.0).astype(np.float32)
+
+
+def _most(rows: Floats) -> Floats:
+    """Return the greatest of each column; NaN where a column has no number."""
+    most: Floats = np.fmax.reduce(rows, axis=0)
+    return most
+
+
+def _tool_cosines(nearest: Floats, tool: Places, tools: int) -> tuple[Floats, Floats]:
+    """Return each tool's best cosine and the mean of its three best; NaN where it has none."""
+    best = np.full(tools, np.nan, np.float32)
+    total, count = np.zeros(tools, np.float32), np.zeros(tools, np.float32)
+    order = np.lexsort((-nearest, tool))
+    order = order[~np.isnan(nearest[order])]
+    sorted_tools = tool[order]
+    first = np.searchsorted(sorted_tools, np.arange(tools))
+    for k in range(3):
+        at = first + k
+        fine = at < len(order)
+        fine[fine] &= sorted_tools[at[fine]] == np.flatnonzero(fine)
+        values = nearest[order[at[fine]]]
+        if k == 0:
+            best[fine] = values
+        total[fine] += values
+        count[fine] += 1
+    with np.errstate(invalid="ignore"):
+        mean = np.where(count > 0, total / np.maximum(count, 1), np.nan).astype(np.float32)
+    return best, mean
+
+
+def _best_part(words: Floats, word_ranks: Places, vector_ranks: Places, cosines: Floats) -> Places:
+    """Return for each candidate the part that speaks most for it, clauses before the whole."""
+    cosine = np.nan_to_num(cosines, nan=0.0)
+    strength = _reciprocal(word_ranks) + _reciprocal(vector_ranks) + cosine
+    strength += 1e-3 * words / np.maximum(words.max(), 1e-6)
+    if len(strength) > 1:
+        strength[0] -= 0.25
+    best: Places = strength.argmax(axis=0)
+    return best

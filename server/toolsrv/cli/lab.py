@@ -1,0 +1,55 @@
+"""``toolsrv lab``: making and judging the parts that ship. Its commands are imported when called."""
+
+from __future__ import annotations
+
+import click
+
+from toolsrv.cli.lazy import LazyGroup
+from toolsrv.cli.options import example
+
+_HERE = "toolsrv.cli.lab_retrieval"
+
+
+@click.group(
+    cls=LazyGroup,
+    table={
+        "retriever": (f"{_HERE}:train_retriever", "Train the sentence encoder on instructions."),
+        "ranker": (f"{_HERE}:train_ranker", "Train the ranker on searches with known answers."),
+    },
+    epilog=example("toolsrv lab train retriever --instructions FILE --out DIR"),
+)
+def train() -> None:
+    """Train what searches and solves with."""
+
+
+@click.group(
+    "eval",
+    cls=LazyGroup,
+    table={"retrieval": (f"{_HERE}:eval_retrieval", "NDCG and recall on query files.")},
+    epilog=example("toolsrv lab eval retrieval --queries FILE"),
+)
+def eval_() -> None:
+    """Judge what searches and solves with."""
+
+
+@click.group(
+    cls=LazyGroup,
+    table={"retriever": (f"{_HERE}:export_retriever", "A trained encoder as int8 ONNX.")},
+    epilog=example("toolsrv lab export retriever DIR --out FOLDER"),
+)
+def export() -> None:
+    """Turn what was trained into what ships."""
+
+
+@click.group(
+    cls=LazyGroup,
+    table={
+        "instructions": (f"{_HERE}:instructions", "Write tasks over the enabled catalogs."),
+        "train": ("toolsrv.cli.lab:train", "Train the retriever or its ranker."),
+        "export": ("toolsrv.cli.lab:export", "Turn what was trained into what ships."),
+        "eval": ("toolsrv.cli.lab:eval_", "Judge on files of queries."),
+    },
+    epilog=example("toolsrv lab eval retrieval --queries FILE"),
+)
+def lab() -> None:
+    """Make and judge the parts that ship: instructions, training, evaluation."""

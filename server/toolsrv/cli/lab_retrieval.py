@@ -1,0 +1,238 @@
+"""The laboratory's commands about retrieval; the work is done by ``toolsrv_lab``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import click
+
+from toolsrv.cli.import_view import Bar
+from toolsrv.cli.options import example, json_option
+from toolsrv.cli.output import emit_json, note, table
+from toolsrv.cli.session import Session, pass_session
+from toolsrv_registry.errors import UsageError
+
+if TYPE_CHECKING:
+    from toolsrv_lab.retrieval.evaluation import Evaluation
+    from toolsrv_lab.retrieval.metrics import Estimate
+    from toolsrv_lab.retrieval.queries import Query
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_IN = click.Path(exists=True, path_type=Path)
+_OUT = click.Path(path_type=Path)
+_EVERY_STEPS = 20
+
+
+def _queries_option(command: F) -> F:
+    return click.option(
+        "--queries",
+        "files",
+        type=_IN,
+        multiple=True,
+        required=True,
+        help="JSON lines, a ToolBench instruction file, or a folder of its retriever data.",
+    )(command)
+
+
+@click.command(epilog=example("toolsrv lab instructions --rounds 5 --out instructions.jsonl"))
+@click.option("--out", type=_OUT, required=True, help="JSON lines, as query files are read.")
+@click.option("--rounds", type=click.IntRange(1, 1000), default=5, show_default=True,
+              help="Tasks that each API leads.")  # fmt: skip
+@click.option("--seed", type=int, default=17, show_default=True)
+@click.option("--catalog", metavar="NAME", help="Only this catalog.")
+@click.option("--hold-out", type=click.FloatRange(0, 0.9), default=0.1, show_default=True,
+              help="Share of the tools to keep unseen.")  # fmt: skip
+@click.option("--held-out", is_flag=True, help="Write about the unseen tools instead.")
+@pass_session
+def instructions(
+    session: Session,
+    out: Path,
+    rounds: int,
+    seed: int,
+    catalog: str | None,
+    hold_out: float,
+    held_out: bool,
+) -> None:
+    """Write tasks in a person's words over the enabled catalogs, no model needed."""
+    from toolsrv_lab.instructions.writer import is_held_out, write_instructions
+
+    apis = session.workbench().registry().store.apis(catalog=catalog)
+    apis = [api for api in apis if is_held_out(api, hold_out) == held_out]
+    with Bar("writing", "instructions") as bar:
+        written = write_instructions(
+            apis,
+            out,
+            rounds=rounds,
+            seed=seed,
+            name="held out" if held_out else "instructions",
+            progress=bar.show,
+        )
+    note(f"{written} instructions over {len(apis)} APIs in {out}")
+
+
+@click.command(epilog=example("toolsrv lab train retriever --instructions FILE --out DIR"))
+@click.option("--instructions", "file", type=_IN, required=True, help="Made by lab instructions.")
+@click.option("--out", type=_OUT, required=True, help="Folder of the run: checkpoint, model.")
+@click.option(
+    "--base", type=_IN, help="A sentence-transformers folder. [default: all-MiniLM-L6-v2]"
+)
+@click.option("--steps", type=click.IntRange(1), default=600, show_default=True)
+@click.option("--batch-size", type=click.IntRange(2), default=96, show_default=True)
+@click.option("--learning-rate", type=float, default=8e-5, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True)
+@pass_session
+def train_retriever(
+    session: Session,
+    file: Path,
+    out: Path,
+    base: Path | None,
+    steps: int,
+    batch_size: int,
+    learning_rate: float,
+    seed: int,
+) -> None:
+    """Train the encoder contrastively; run it again after a stop and it goes on."""
+    from toolsrv_lab.encoder_export import find_source
+    from toolsrv_lab.retrieval.pipeline import train_encoder
+    from toolsrv_lab.retrieval.queries import read_queries
+    from toolsrv_lab.retrieval.training import TrainingOptions
+
+    apis = session.workbench().registry().store.apis()
+    options = TrainingOptions(
+        steps=steps, batch_size=batch_size, learning_rate=learning_rate, seed=seed
+    )
+    started = time.monotonic()
+    with Bar("finding hard negatives", "APIs") as mining, Bar("training", "steps") as bar:
+
+        def told(done: int, total: int, loss: float) -> None:
+            bar.show(done, total)
+            if done % _EVERY_STEPS == 0 or done == total:
+                note(f"step {done} of {total}: loss {loss:.3f}, {time.monotonic() - started:.0f} s")
+
+        folder = train_encoder(
+            apis,
+            read_queries(file),
+            base or find_source(),
+            out,
+            options,
+            progress=told,
+            counted=mining.show,
+        )
+    note(f"the trained encoder: {folder}; next: toolsrv lab export retriever {folder} --out DIR")
+
+
+@click.command(epilog=example("toolsrv lab export retriever runs/one/model --out encoder"))
+@click.argument("folder", type=_IN)
+@click.option("--out", type=_OUT, required=True, help="Folder for the four files.")
+@click.option("--name", default="toolsrv-retriever-int8", show_default=True)
+def export_retriever(folder: Path, out: Path, name: str) -> None:
+    """Write the encoder in FOLDER as one int8 ONNX file with its card."""
+    from toolsrv_lab.encoder_export import export_trained
+
+    card = export_trained(out, folder, name)
+    emit_json(card["parity_with_torch_fp32"])
+
+
+@click.command(epilog=example("toolsrv lab train ranker --queries FILE --out DIR"))
+@_queries_option
+@click.option("--half", type=click.Choice(["tuning", "all"]), default="tuning", show_default=True,
+              help="Train on the tuning half of the queries, or on all.")  # fmt: skip
+@click.option("--also", type=_IN, help="Instructions over unseen tools, weighted by half.")
+@click.option("--limit", type=click.IntRange(1), default=600, show_default=True,
+              help="How many of the instructions.")  # fmt: skip
+@click.option("--out", type=_OUT, required=True, help="Folder for ranker.onnx and card.json.")
+@click.option("--seed", type=int, default=0, show_default=True)
+@pass_session
+def train_ranker(
+    session: Session,
+    files: tuple[Path, ...],
+    half: str,
+    also: Path | None,
+    limit: int,
+    out: Path,
+    seed: int,
+) -> None:
+    """Train the ranker on searches whose answers are known."""
+    from toolsrv_lab.retrieval import pipeline, ranking
+
+    retriever = session.workbench().registry().retriever
+    queries = [one for one in _read(files) if half == "all" or one.tuning]
+    lists = list(pipeline.ranker_lists(retriever, queries, seed=seed))
+    more = _read((also,))[:limit] if also else []
+    lists += pipeline.ranker_lists(retriever, more, seed=seed, weight=0.5)
+    booster = ranking.train_ranker(lists, seed=seed)
+    about = {"queries": len(queries), "instructions": len(more), "seed": seed}
+    card = ranking.export_ranker(booster, lists, out, {"trained_on": about})
+    note(f"{card['trees']} trees from {len(lists)} lists in {out}")
+
+
+@click.command(epilog=example("toolsrv lab eval retrieval --queries FILE --json"))
+@_queries_option
+@click.option("--corpus", type=click.Choice(["all", "candidates"]), default="all", show_default=True,
+              help="Rank all enabled APIs, or those that a query came with.")  # fmt: skip
+@click.option("--split", is_flag=True, help="Tell the tuning half and the unseen half apart.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the bootstrap.")
+@json_option
+@pass_session
+def eval_retrieval(
+    session: Session,
+    files: tuple[Path, ...],
+    corpus: Literal["all", "candidates"],
+    split: bool,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Print NDCG@1/3/5 and Recall@5/10 per set, with 95 % bootstrap intervals."""
+    from toolsrv_lab.retrieval.evaluation import evaluate
+
+    registry = session.workbench().registry()
+    queries = _read(files)
+    if split:
+        queries = [one.model_copy(update={"set": f"{one.set}, {one.half}"}) for one in queries]
+    known = frozenset(api.id for api in registry.store.apis())
+    with Bar("searching", "queries") as bar:
+        found = evaluate(
+            queries,
+            lambda text, pool: registry.retriever.rank(text, among=pool),
+            known,
+            corpus=corpus,
+            seed=seed,
+            progress=bar.show,
+        )
+    if as_json:
+        emit_json(found.model_dump(mode="json") | {"encoder": registry.index.encoder.name})
+        return
+    _show(found)
+
+
+def _read(files: tuple[Path, ...]) -> list[Query]:
+    from toolsrv_lab.retrieval.queries import read_queries
+
+    queries = [query for file in files for query in read_queries(file)]
+    if not queries:
+        raise UsageError("the files hold no query", hint="give a file of queries, JSON lines")
+    return queries
+
+
+def _show(found: Evaluation) -> None:
+    columns = ("set", "queries#", "NDCG@1#", "NDCG@3#", "NDCG@5#", "Recall@5#", "Recall@10#")
+    rows = [
+        (
+            name,
+            one.queries,
+            *(_cell(one.ndcg[k]) for k in (1, 3, 5)),
+            *(_cell(one.recall[k]) for k in (5, 10)),
+        )
+        for name, one in found.sets.items()
+    ]
+    table(columns, rows, title=f"{found.apis} APIs, corpus: {found.corpus}")
+    if found.left_out:
+        note(f"note: {found.left_out} queries name no API of the enabled catalogs: left out")
+
+
+def _cell(value: Estimate) -> str:
+    return f"{value.mean:.1f} [{value.low:.1f}, {value.high:.1f}]"
