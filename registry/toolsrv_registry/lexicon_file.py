@@ -55,7 +55,8 @@ class Lexicons:
 
     def _load(self, state: str) -> Lexicon | None:
         try:
-            with np.load(self._path, allow_pickle=False) as arrays:
+            # numpy leaves a file open that it opened itself and cannot read.
+            with self._path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 if str(arrays["state"]) != state:
                     return None
                 return _lexicon(arrays)

@@ -1,0 +1,149 @@
+"""The word index in memory: what it counts, and that its file is only ever a cache."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolsrv_registry import lexicon_file
+from toolsrv_registry.api import Api, Catalog, Tool
+from toolsrv_registry.lexicon import Entry, Lexicon, make_lexicon
+from toolsrv_registry.lexicon_file import Lexicons
+from toolsrv_registry.store import Store
+
+WORDS = ("weather", "forecast", "city", "convert", "currency", "euro", "joke", "random")
+
+
+def entry(api_id: str, name: str, tool: str = "tool", description: str = "") -> Entry:
+    return Entry(
+        api_id, f"hash {api_id}", "Cat", tool, "c", (name, tool, "cat", description, "", "")
+    )
+
+
+def catalog(*names: str) -> Catalog:
+    apis = tuple(
+        Api(id=f"Cat/tool/{name}", category="Cat", tool="Tool", name=name) for name in names
+    )
+    return Catalog(name="one", tools=(Tool(category="Cat", name="Tool", apis=apis),))
+
+
+def test_an_api_with_more_of_the_words_fits_better() -> None:
+    lexicon = make_lexicon(
+        [
+            entry("a", "weather forecast", description="the weather of a city for some days"),
+            entry("b", "city list", description="all cities"),
+            entry("c", "joke", description="a random joke"),
+        ]
+    )
+    fit = lexicon.fit(["weather forecast of a city"])
+    assert fit.words[0].argmax() == 0
+    assert fit.words[0][1] > fit.words[0][2] == 0.0
+    assert fit.names[0][0] == pytest.approx(1.0)
+    assert fit.full[0] > fit.words[0].max()
+
+
+def test_stems_meet_and_empty_words_do_not_count_for_names() -> None:
+    lexicon = make_lexicon([entry("a", "converting currencies api v2"), entry("b", "joke")])
+    assert lexicon.fit(["convert a currency"]).names[0][0] == pytest.approx(1.0)
+
+
+def test_the_tools_share_is_taken_of_the_whole_text() -> None:
+    lexicon = make_lexicon([entry("a", "x", tool="numbers trivia"), entry("b", "y", tool="other")])
+    fit = lexicon.fit(["a fact from numbers trivia, and a joke", "a joke"])
+    assert fit.tools[0] == pytest.approx(1.0)
+    assert fit.tools[1] == 0.0
+
+
+def test_a_catalog_without_apis_fits_nothing() -> None:
+    fit = make_lexicon([]).fit(["anything"])
+    assert fit.words.shape == (1, 0)
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=5), min_size=1, max_size=8),
+    st.text(max_size=60),
+)
+def test_shares_and_scores_stay_within_their_bounds(names: list[list[str]], text: str) -> None:
+    lexicon = make_lexicon([entry(str(at), " ".join(one)) for at, one in enumerate(names)])
+    fit = lexicon.fit([text + " weather city", "weather"])
+    assert (fit.words >= 0).all()
+    assert (fit.words <= fit.full[:, None] + 1e-4).all()
+    assert ((fit.names >= 0) & (fit.names <= 1 + 1e-5)).all()
+    assert ((fit.tools >= 0) & (fit.tools <= 1 + 1e-5)).all()
+
+
+def same(one: Lexicon, other: Lexicon) -> bool:
+    texts = ("ids", "hashes", "categories", "tool_keys", "catalogs", "terms")
+    arrays = ("idf", "tool_numbers", "tool_weights", "name_lengths", "described")
+    postings = ("words", "names", "tools")
+    return (
+        all(getattr(one, name) == getattr(other, name) for name in texts)
+        and all(np.array_equal(getattr(one, name), getattr(other, name)) for name in arrays)
+        and all(
+            np.array_equal(a, b)
+            for name in postings
+            for a, b in zip(getattr(one, name), getattr(other, name), strict=True)
+        )
+    )
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lexicon_file, "_WORTH_KEEPING", 1)
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_lexicon_read_from_its_file_is_the_one_that_was_made(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "registry.sqlite3") as store:
+        store.put_catalog(catalog("weather", "größe", "joke"))
+        made = Lexicons(store).current()
+        assert (tmp_path / lexicon_file.FILE).exists()
+        assert same(made, Lexicons(store).current())
+
+
+@pytest.mark.usefixtures("kept")
+@pytest.mark.parametrize("damage", ["gone", "empty", "cut", "other"])
+def test_a_lost_or_damaged_file_is_made_anew(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / lexicon_file.FILE
+    with Store.open(tmp_path / "registry.sqlite3") as store:
+        store.put_catalog(catalog("weather", "joke"))
+        made = Lexicons(store).current()
+        content = path.read_bytes()
+        if damage == "gone":
+            path.unlink()
+        else:
+            path.write_bytes(
+                {"empty": b"", "cut": content[: len(content) // 2], "other": b"x" * 99}[damage]
+            )
+        assert same(made, Lexicons(store).current())
+        assert path.read_bytes()[:2] == b"PK"
+
+
+@pytest.mark.usefixtures("kept")
+def test_it_follows_the_catalogs(tmp_path: Path) -> None:
+    with Store.open(tmp_path / "registry.sqlite3") as store:
+        store.put_catalog(catalog("weather"))
+        lexicons = Lexicons(store)
+        assert lexicons.current() is lexicons.current()
+        store.put_catalog(catalog("weather", "joke"))
+        assert len(lexicons.current()) == 2
+        store.set_enabled("one", enabled=False)
+        assert len(lexicons.current()) == 0
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_folder_that_cannot_be_written_costs_only_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(lexicon_file.np, "savez", full)
+    with Store.open(tmp_path / "registry.sqlite3") as store:
+        store.put_catalog(catalog("weather"))
+        assert len(Lexicons(store).current()) == 1
+    assert not list(tmp_path.glob(".lexicon*"))
