@@ -19,9 +19,16 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from toolsrv_registry.chroma_files import DATABASE, database_fault, graph_fault, graph_hashes
+from toolsrv_registry.chroma_files import (
+    DATABASE,
+    database_fault,
+    graph_fault,
+    graph_hashes,
+    strays,
+)
 from toolsrv_registry.encoder import Vectors
 from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_registry.room import shortage
 
 PREFIX = "toolsrv-"
 REBUILD = "run `toolsrv index build`"
@@ -75,6 +82,12 @@ class Chroma:
             self.close()
             shutil.rmtree(self._folder, ignore_errors=True)
 
+    def tidy(self) -> None:
+        """Delete what dropped collections left in an embedded place; only for its one writer."""
+        if self._url is None:
+            for path in strays(self._folder):
+                shutil.rmtree(path, ignore_errors=True)
+
     def hashes(self) -> dict[str, str]:
         """Return the hashes of an embedded place's graph files, nothing for a server."""
         return {} if self._url is not None else graph_hashes(self._folder)
@@ -102,7 +115,7 @@ class Chroma:
 
     def create(self, name: str, owner: str) -> None:
         """Make an empty collection."""
-        with self._explained(f"make the collection {name}"):
+        with self._explained(f"make the collection {name}", writing=True):
             self._opened().create_collection(
                 name,
                 configuration={"hnsw": dict(_HNSW)},
@@ -124,7 +137,7 @@ class Chroma:
         self, name: str, ids: Sequence[str], vectors: Vectors, places: Sequence[dict[str, str]]
     ) -> None:
         """Add vectors (n, d) with their ids and the fields they are filtered by."""
-        with self._explained(f"write the collection {name}"):
+        with self._explained(f"write the collection {name}", writing=True):
             collection = self._collection(name)
             for at in range(0, len(ids), _BATCH):
                 part = slice(at, at + _BATCH)
@@ -202,7 +215,7 @@ class Chroma:
         return client
 
     @contextmanager
-    def _explained(self, doing: str) -> Iterator[None]:
+    def _explained(self, doing: str, *, writing: bool = False) -> Iterator[None]:
         """Turn whatever Chroma raises into DataError.
 
         Its Rust core panics on a damaged folder, and a panic is a BaseException of its own.
@@ -212,16 +225,24 @@ class Chroma:
         except DataError:
             raise
         except Exception as error:
-            raise self._failure(doing, error) from error
+            raise self._failure(doing, error, writing=writing) from error
         except BaseException as error:
             if type(error).__name__ != "PanicException":
                 raise
-            raise self._failure(doing, error) from error
+            raise self._failure(doing, error, writing=writing) from error
 
-    def _failure(self, doing: str, error: BaseException) -> DataError:
+    def _failure(self, doing: str, error: BaseException, *, writing: bool) -> DataError:
         where = self._url or str(self._folder)
         text = (str(error) or type(error).__name__).splitlines()[0][:300]
-        hint = REBUILD if self._url is None else f"check that a Chroma server answers at {where}"
+        if self._url is not None:
+            hint = f"check that a Chroma server answers at {where}"
+        elif left := shortage(self._folder):
+            text = f"the disk is full, {left} ({text})"
+            hint = f"free some disk space and {REBUILD}"
+        elif writing:
+            hint = f"check its disk (room, quota, limit on file sizes) and {REBUILD}"
+        else:
+            hint = REBUILD
         return DataError(f"cannot {doing} in {where}: {text}", hint=hint)
 
 

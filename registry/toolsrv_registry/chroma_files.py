@@ -1,14 +1,20 @@
-"""Is an embedded Chroma folder whole? Asked before Chroma's native code reads it.
+"""Is an embedded Chroma folder whole, and what in it is of no use any more?
+
+Asked before Chroma's native code reads it.
 
 Chroma's core crashes the process on a truncated graph file and panics on a damaged database, so
 both are checked first: the database by SQLite's own quick check, the graph files by the hashes
 taken when they were built (they are never written again). Cheap: 70 ms for 16,463 vectors.
+
+Chroma leaves the graph files of a collection that was dropped, and those of a process that was
+killed: some 30 MB a build for 16,463 vectors.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sqlite3
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
@@ -55,6 +61,27 @@ def graph_fault(folder: Path, hashes: Mapping[str, str]) -> str:
         if _sha256(path) != digest:
             return f"{name} was altered"
     return ""
+
+
+def strays(folder: Path) -> list[Path]:
+    """Return the graph folders that belong to no collection; none when that cannot be told."""
+    uri = f"file:{quote(str(folder / DATABASE))}?mode=ro"
+    try:
+        connection = sqlite3.connect(uri, uri=True, timeout=20)
+        try:
+            used = {str(row[0]) for row in connection.execute("SELECT id FROM segments")}
+        finally:
+            connection.close()
+    except sqlite3.DatabaseError:
+        return []
+    return [path for path in folder.iterdir() if _is_segment(path) and path.name not in used]
+
+
+def _is_segment(path: Path) -> bool:
+    try:
+        return path.is_dir() and str(uuid.UUID(path.name)) == path.name
+    except ValueError:
+        return False
 
 
 def _sha256(path: Path) -> str:

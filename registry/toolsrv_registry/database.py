@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from toolsrv_registry.errors import BusyError, DataError, ToolsrvError
+from toolsrv_registry.room import REPEAT, shortage
 
 BUSY_SECONDS = 20.0
 APPLICATION_ID = 0x746F6F6C  # "tool"
@@ -168,7 +169,15 @@ def _explained(path: Path, error: sqlite3.DatabaseError) -> ToolsrvError:
             f"{path} is in use by another process", hint="try again when it has finished"
         )
     if code == sqlite3.SQLITE_FULL:
-        return DataError(f"no space left for {path}", hint="free some disk space and repeat")
+        return DataError(f"no space left for {path}: the disk is full", hint=REPEAT)
+    if code == sqlite3.SQLITE_IOERR:
+        left = shortage(path)
+        if left:
+            return DataError(f"no space left for {path}: the disk is full ({left})", hint=REPEAT)
+        return DataError(
+            f"cannot read or write {path}: {error}",
+            hint="check its disk (room, quota, limit on file sizes) and repeat",
+        )
     if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
         return DataError(
             f"cannot write {path}: {error}",

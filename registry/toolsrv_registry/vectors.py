@@ -15,7 +15,7 @@ import fcntl
 import logging
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -113,7 +113,8 @@ class Index:
         """
         with self._alone():
             previous = self._usable()
-            if self.state() != "ready":
+            # An empty place that was just made anew has a pointer too: that of the old one.
+            if previous is None or self.state() != "ready":
                 self._build(previous, progress)
         return self.status()
 
@@ -209,15 +210,22 @@ class Index:
         for name in self._chroma.names(owner):
             if name not in kept:
                 self._chroma.drop(name)
+        self._chroma.tidy()
         documents = self._store.documents()
         content = contents_hash(document.hash for document in documents)
         # The random part keeps a build apart from the remains of one that died.
         name = f"{PREFIX}{content[:12]}-{self._encoder.digest[:8]}-{secrets.token_hex(4)}"
         before = self._chroma.hashes()
-        self._chroma.create(name, owner)
-        self._fill(name, documents, previous, progress)
-        if self._chroma.count(name) != len(documents) or not self._chroma.present:
-            raise DataError("the new vector index is incomplete", hint=REBUILD)
+        try:
+            self._chroma.create(name, owner)
+            self._fill(name, documents, previous, progress)
+            self._check_complete(name, len(documents))
+        except BaseException:
+            # A full disk gets its room back now, not with the next build.
+            with suppress(DataError):
+                self._chroma.drop(name)
+                self._chroma.tidy()
+            raise
         files = {key: value for key, value in self._chroma.hashes().items() if key not in before}
         self._store.set_pointer(
             IndexPointer(
@@ -233,6 +241,11 @@ class Index:
         )
         if previous is not None:
             self._chroma.drop(previous.collection)
+            self._chroma.tidy()
+
+    def _check_complete(self, name: str, documents: int) -> None:
+        if self._chroma.count(name) != documents or not self._chroma.present:
+            raise DataError("the new vector index is incomplete", hint=REBUILD)
 
     def _fill(
         self,
