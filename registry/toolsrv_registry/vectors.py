@@ -113,8 +113,11 @@ class Index:
         """
         with self._alone():
             previous = self._usable()
-            # An empty place that was just made anew has a pointer too: that of the old one.
-            if previous is None or self.state() != "ready":
+            if previous is None and self._pointer() is not None:
+                # Opening the place has made it anew, empty, under the pointer of the old one.
+                _log.warning("the vector index is gone; building it anew")
+                self._forget()
+            if self.state() != "ready":
                 self._build(previous, progress)
         return self.status()
 
@@ -192,8 +195,11 @@ class Index:
             self._chroma.wipe()
             self._store.drop_pointers(self._chroma.place)
             return None
-        self._store.drop_pointers(self._chroma.place, encoder_digest=self._encoder.digest)
+        self._forget()
         return None
+
+    def _forget(self) -> None:
+        self._store.drop_pointers(self._chroma.place, encoder_digest=self._encoder.digest)
 
     def _whole(self, pointer: IndexPointer) -> bool:
         if self._chroma.count(pointer.collection) != pointer.documents:
