@@ -37,7 +37,9 @@ REBUILD = "run `toolsrv index build`"
 _HNSW = {"space": "cosine", "ef_construction": 100, "ef_search": 400}
 _BATCH = 1_000
 _ANSWER_SECONDS = 5.0
-_SERVER_SECONDS = 60.0
+# A search waits so long for a server that hangs, then goes by words; a build has the patience.
+_SEARCH_SECONDS = 10.0
+_BUILD_SECONDS = 60.0
 
 
 class Chroma:
@@ -49,6 +51,7 @@ class Chroma:
         self._lock = threading.RLock()
         self._client: Any = None
         self._inode = 0
+        self._patience = _SEARCH_SECONDS
         if url is not None:
             _address(url)
 
@@ -75,6 +78,15 @@ class Chroma:
                 for session in sessions:
                     session.close()
                 self._client = None
+
+    @contextmanager
+    def patient(self) -> Iterator[None]:
+        """Wait longer for a server inside: for builds, which ask for more at once."""
+        self._wait(_BUILD_SECONDS)
+        try:
+            yield
+        finally:
+            self._wait(_SEARCH_SECONDS)
 
     def wipe(self) -> None:
         """Delete an embedded place with all it holds."""
@@ -113,13 +125,21 @@ class Chroma:
             ours = [c for c in ours if (c.metadata or {}).get("owner") == owner]
         return [c.name for c in ours]
 
-    def create(self, name: str, owner: str) -> None:
+    def kin(self, encoder_digest: str) -> list[str]:
+        """Return the collections on a server with vectors of this encoder, whoever's they are."""
+        if self._url is None:
+            return []
+        with self._explained("list the collections"):
+            found = self._opened().list_collections()
+        return [c.name for c in found if (c.metadata or {}).get("encoder") == encoder_digest]
+
+    def create(self, name: str, owner: str, encoder_digest: str) -> None:
         """Make an empty collection."""
         with self._explained(f"make the collection {name}", writing=True):
             self._opened().create_collection(
                 name,
                 configuration={"hnsw": dict(_HNSW)},
-                metadata={"owner": owner},
+                metadata={"owner": owner, "encoder": encoder_digest},
                 embedding_function=None,
             )
 
@@ -211,8 +231,14 @@ class Chroma:
         httpx.get(f"{self._url.rstrip('/')}/api/v2/heartbeat", timeout=_ANSWER_SECONDS)
         client = chromadb.HttpClient(host=host, port=port, ssl=ssl, settings=settings)
         for session in _sessions(client):
-            session.timeout = _SERVER_SECONDS
+            session.timeout = self._patience
         return client
+
+    def _wait(self, seconds: float) -> None:
+        with self._lock:
+            self._patience = seconds
+            for session in _sessions(self._client) if self._url is not None else ():
+                session.timeout = seconds
 
     @contextmanager
     def _explained(self, doing: str, *, writing: bool = False) -> Iterator[None]:
@@ -234,9 +260,9 @@ class Chroma:
     def _failure(self, doing: str, error: BaseException, *, writing: bool) -> DataError:
         where = self._url or str(self._folder)
         text = (str(error) or type(error).__name__).splitlines()[0][:300]
-        if self._url is not None:
+        if self._url is not None and type(error).__name__ != "NotFoundError":
             hint = f"check that a Chroma server answers at {where}"
-        elif left := shortage(self._folder):
+        elif self._url is None and (left := shortage(self._folder)):
             text = f"the disk is full, {left} ({text})"
             hint = f"free some disk space and {REBUILD}"
         elif writing:

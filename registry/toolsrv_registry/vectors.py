@@ -111,7 +111,7 @@ class Index:
         the log). Waits while another process builds. Raises DataError when Chroma or the encoder
         cannot be used at all.
         """
-        with self._alone():
+        with self._alone(), self._chroma.patient():
             previous = self._usable()
             if previous is None and self._pointer() is not None:
                 # Opening the place has made it anew, empty, under the pointer of the old one.
@@ -223,7 +223,7 @@ class Index:
         name = f"{PREFIX}{content[:12]}-{self._encoder.digest[:8]}-{secrets.token_hex(4)}"
         before = self._chroma.hashes()
         try:
-            self._chroma.create(name, owner)
+            self._chroma.create(name, owner, self._encoder.digest)
             self._fill(name, documents, previous, progress)
             self._check_complete(name, len(documents))
         except BaseException:
@@ -274,7 +274,16 @@ class Index:
             self._add(name, part, vectors)
 
     def _known(self, pointer: IndexPointer | None, hashes: Sequence[str]) -> dict[str, Vectors]:
-        return {} if pointer is None else self._chroma.vectors(pointer.collection, hashes)
+        """Return the vectors that need not be computed: our own, and on a server those of others."""
+        found = {} if pointer is None else self._chroma.vectors(pointer.collection, hashes)
+        for name in self._chroma.kin(self._encoder.digest):
+            missing = [key for key in hashes if key not in found]
+            if not missing:
+                break
+            with suppress(DataError):  # its owner may drop it meanwhile
+                found |= self._chroma.vectors(name, missing)
+        shape = (self._encoder.dimensions,)
+        return {key: vector for key, vector in found.items() if vector.shape == shape}
 
     def _add(self, name: str, documents: Sequence[Document], vectors: Vectors) -> None:
         places = [{"category": d.category, "tool": d.tool_key} for d in documents]
