@@ -11,7 +11,7 @@ import importlib
 
 import click
 
-_COMMANDS = ("server", "search", "engine", "solve")
+_COMMANDS = ("server", "search", "engine", "solve", "catalog", "growth")
 
 
 class _Commands(click.Group):

@@ -1,0 +1,116 @@
+"""The figures of ``toolsrv bench growth`` as a picture: four panels over the number of APIs.
+
+Drawn by matplotlib (extra ``lab``) as one SVG file without fonts or scripts from elsewhere; equal
+figures give an equal file.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import statistics
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from toolsrv_lab.bench.figures import percentile
+from toolsrv_lab.extras import load
+from toolsrv_registry.errors import UsageError
+
+if TYPE_CHECKING:
+    from toolsrv_lab.bench.catalog import Level
+
+_BLUE, _ORANGE, _GREY = "#1f6fb2", "#d9822b", "#9a9a9a"
+
+
+def check_plot(path: Path) -> None:
+    """Raise UsageError when ``plot`` could not write ``path``; nothing was measured yet."""
+    load("matplotlib")
+    if path.suffix != ".svg":
+        raise UsageError(f"{str(path)!r} is not the name of an SVG file", hint="end it in .svg")
+    if not path.absolute().parent.is_dir():
+        raise UsageError(
+            f"there is no folder {str(path.absolute().parent)!r}", hint="make it first"
+        )
+
+
+def plot(levels: Sequence[Level], path: Path) -> None:
+    """Draw build, search, memory and disk into an SVG file.
+
+    Raises:
+        UsageError: matplotlib is not installed.
+    """
+    matplotlib = load("matplotlib")
+    figures = load("matplotlib.figure")
+    settings = {"svg.fonttype": "none", "svg.hashsalt": "toolsrv", "font.size": 9}
+    with matplotlib.rc_context(settings):
+        picture = figures.Figure(figsize=(9, 6), layout="constrained")
+        panels = picture.subplots(2, 2).flat
+        apis = [level.apis for level in levels]
+        searches = [sorted(1000 * seconds for seconds in level.searches) for level in levels]
+        _panel(next(panels), "build the index, s", apis, {"": [level.build for level in levels]})
+        _panel(
+            next(panels),
+            "search, ms",
+            apis,
+            {
+                "p50": [statistics.median(one) for one in searches],
+                "p95": [percentile(one, 95) for one in searches],
+            },
+        )
+        memory = [level.serving or float("nan") for level in levels]
+        _panel(next(panels), "memory of a server, MiB", apis, {"": memory})
+        sizes = [sum(level.disk.values()) for level in levels]
+        _panel(next(panels), "disk, MiB", apis, {"": sizes})
+        if not all(level.encoded for level in levels):
+            picture.suptitle("hollow: vectors of copies made with noise, not encoded", fontsize=9)
+        _mark(picture, levels)
+        buffer = io.BytesIO()
+        picture.savefig(buffer, format="svg", metadata={"Date": None})
+    _write(path, buffer.getvalue())
+
+
+def _panel(axes: Any, title: str, apis: Sequence[int], lines: dict[str, list[float]]) -> None:
+    axes.set_title(title)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(apis, [f"{count:,}" for count in apis])
+    axes.minorticks_off()
+    for color, (label, values) in zip((_BLUE, _ORANGE), lines.items(), strict=False):
+        axes.plot(apis, values, "o-", color=color, label=label or None)
+        for count, value in zip(apis, values, strict=True):
+            axes.annotate(
+                f"{value:,.3g}" if value < 1000 else f"{value:,.0f}",
+                (count, value),
+                textcoords="offset points",
+                xytext=(0, 7),
+                ha="center",
+            )
+    # What twice the APIs cost when everything doubles.
+    first = next(iter(lines.values()))[0]
+    axes.plot(apis, [first * count / apis[0] for count in apis], ":", color=_GREY, label="linear")
+    axes.margins(0.15)
+    axes.legend(frameon=False, fontsize=8)
+
+
+def _mark(picture: Any, levels: Sequence[Level]) -> None:
+    """Draw the points of the first panel hollow where nothing was encoded."""
+    axes = picture.axes[0]
+    for level in levels:
+        if not level.encoded:
+            axes.plot([level.apis], [level.build], "o", color=_BLUE, markerfacecolor="white")
+
+
+def _write(path: Path, content: bytes) -> None:
+    handle, fresh = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.absolute().parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(fresh).chmod(0o644)
+        Path(fresh).replace(path)
+    except BaseException:
+        Path(fresh).unlink(missing_ok=True)
+        raise
