@@ -67,11 +67,11 @@ class Recall:
         self._encoder = encoder
         self._lexicons = Lexicons(store)
 
-    def read(self, parts: Sequence[str], place: Place) -> Recalled:
+    def read(self, parts: Sequence[str], place: Place, *, words_only: bool = False) -> Recalled:
         """Return what the parts find in a place, down to ``DEPTH`` each."""
         lexicon = self._lexicons.current()
         within = lexicon.within(place.category, place.tool, place.catalog, place.among)
-        rows, degraded = self._dense(lexicon, parts, place)
+        rows, degraded = ([], "") if words_only else self._dense(lexicon, parts, place)
         near = [_near(lexicon, row) for row in rows]
         judged = judge(lexicon, lexicon.fit(parts), near, DEPTH, within)
         return Recalled(lexicon, judged, bool(rows), degraded)

@@ -188,9 +188,10 @@ class Retriever:
         ranked, _ = self._ranked(_parts(reading.text), place)
         return [(candidate.api_id, candidate.score) for candidate in ranked[:depth]]
 
-    def recall(self, text: str) -> Recalled:
+    def recall(self, text: str, *, words_only: bool = False) -> Recalled:
         """Return the candidates of a text with what speaks for each; for training the ranker."""
-        return self._recall.read(_parts(self._reader.read(_query(text)).text), Place())
+        parts = _parts(self._reader.read(_query(text)).text)
+        return self._recall.read(parts, Place(), words_only=words_only)
 
     def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
         """Return for each API in [0, 1] how well it fits a short clause.

@@ -42,11 +42,18 @@ SIGNALS = (
     "tool's candidates",
     "cosine times words",
     "words in the name",
+    "reciprocal rank by both, whole text",
+    "best reciprocal rank by both, clauses",
+    "by both, behind a clause's best",
+    "clauses that the API leads",
+    "clauses that its tool leads",
 )
 _K = 4.0
 _TOOL_WEIGHT = 15.0
 _NEAREST, _NEAREST_CAP = 20, 8
 _CANDIDATES_CAP = 10
+# To lead a clause is to be among its first few.
+_LEADING = 5
 
 
 class Near(NamedTuple):
@@ -139,6 +146,12 @@ def _signals(
     )
     tool_words = np.zeros(len(tool_numbers), np.float32)
     np.maximum.at(tool_words, tool, share[0])
+    both = share + _share(cosines)
+    by_both = _reciprocal(_order(both))
+    leads = _order(both[clauses]) <= _LEADING
+    tool_leads = np.zeros((len(leads), len(tool_numbers)), np.bool_)
+    for row, leading in zip(tool_leads, leads, strict=True):
+        row[tool[leading]] = True
     named = fit.tools[places]
     names = fit.names[:, places]
     unknown = np.full(len(places), np.nan, np.float32)
@@ -166,6 +179,11 @@ def _signals(
         np.minimum(np.bincount(tool)[tool], _CANDIDATES_CAP),
         whole * share[0],
         lexicon.name_lengths[places],
+        by_both[0],
+        by_both[clauses].max(axis=0),
+        (both[clauses] / np.maximum(both[clauses].max(axis=1, keepdims=True), 1e-6)).max(axis=0),
+        leads.mean(axis=0),
+        tool_leads.mean(axis=0)[tool],
     )
     return np.stack([np.asarray(column, np.float32) for column in columns], axis=1)
 
@@ -199,6 +217,20 @@ def _values(near: Near, places: Places) -> Floats:
 
 def _reciprocal(ranks: Places) -> Floats:
     return np.where(ranks > 0, _K / (_K + ranks - 1), 0.0).astype(np.float32)
+
+
+def _share(cosines: Floats) -> Floats:
+    """Return each part's cosines as shares of its best; 0 where there is none."""
+    known = np.nan_to_num(cosines, nan=0.0)
+    return known / np.maximum(known.max(axis=1, keepdims=True), 1e-6)
+
+
+def _order(scores: Floats) -> Places:
+    """Return the 1-based rank of each column in its row, best first."""
+    ranks = np.empty(scores.shape, np.int64)
+    order = np.argsort(-scores, axis=1, kind="stable")
+    np.put_along_axis(ranks, order, np.arange(1, scores.shape[1] + 1)[None], axis=1)
+    return ranks
 
 
 def _most(rows: Floats) -> Floats:

@@ -20,14 +20,12 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.documents import document_text
 from toolsrv_registry.encoder import SentenceTransformersEncoder
 from toolsrv_registry.errors import DataError
+from toolsrv_registry.recall import Recalled
 from toolsrv_registry.retriever import Retriever
-from toolsrv_registry.signals import SIGNALS
 
 _MINING_SEED = 3
 # So many of the ranker's lists come a second time without vectors.
 _BLIND_SHARE = 0.3
-_BY_MEANING = [at for at, name in enumerate(SIGNALS) if "cosine" in name or "meaning" in name]
-_BY_MEANING += [SIGNALS.index("tool's share of the nearest twenty")]
 
 Told = Callable[[str], None]
 Counted = Callable[[int, int], None]
@@ -64,24 +62,16 @@ def train_encoder(
 def ranker_lists(
     retriever: Retriever, queries: Sequence[Query], *, seed: int = 0, weight: float = 1.0
 ) -> Iterator[List]:
-    """Yield the judged candidates of each query, and of some a second time without vectors."""
+    """Yield the judged candidates of each query, and of some a second time by words alone."""
     rng = random.Random(seed)
     for query in queries:
-        recalled = retriever.recall(query.query)
-        wanted = set(query.relevant_ids)
-        needed = np.asarray([recalled.lexicon.ids[at] in wanted for at in recalled.judged.places])
-        signals = recalled.judged.signals
-        if not len(needed):
-            continue
-        yield List(signals, needed, weight)
+        yield from _list(retriever.recall(query.query), query, weight)
         if rng.random() < _BLIND_SHARE:
-            yield List(without_vectors(signals), needed, weight * 0.5)
+            yield from _list(retriever.recall(query.query, words_only=True), query, weight / 2)
 
 
-def without_vectors(
-    signals: np.ndarray[tuple[int, int], np.dtype[np.float32]],
-) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
-    """Return the signals as they are when words stand alone."""
-    blind = signals.copy()
-    blind[:, _BY_MEANING] = np.nan
-    return blind
+def _list(recalled: Recalled, query: Query, weight: float) -> Iterator[List]:
+    wanted, places = set(query.relevant_ids), recalled.judged.places
+    if len(places):
+        needed = np.asarray([recalled.lexicon.ids[at] in wanted for at in places])
+        yield List(recalled.judged.signals, needed, weight)

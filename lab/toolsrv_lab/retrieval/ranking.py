@@ -25,13 +25,13 @@ from toolsrv_registry.ranker import MODEL_FILE
 from toolsrv_registry.signals import SIGNALS, Floats
 
 NAME = "toolsrv-ranker"
-TREES = 130
+TREES = 250
 # Small trees and strong regularisation: a few hundred queries teach no more.
 PARAMETERS: dict[str, Any] = {
     "objective": "lambdarank",
     "lambdarank_truncation_level": 10,
-    "num_leaves": 10,
-    "learning_rate": 0.06,
+    "num_leaves": 8,
+    "learning_rate": 0.05,
     "min_data_in_leaf": 60,
     "feature_fraction": 0.5,
     "bagging_fraction": 0.7,

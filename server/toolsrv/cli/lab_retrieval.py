@@ -165,7 +165,7 @@ def train_ranker(
     more = _read((also,))[:limit] if also else []
     lists += pipeline.ranker_lists(retriever, more, seed=seed, weight=0.5)
     booster = ranking.train_ranker(lists, seed=seed)
-    about = {"queries": len(queries), "instructions": len(more), "seed": seed}
+    about = {"queries": len(queries), "half": half, "instructions": len(more), "seed": seed}
     card = ranking.export_ranker(booster, lists, out, {"trained_on": about})
     note(f"{card['trees']} trees from {len(lists)} lists in {out}")
 
