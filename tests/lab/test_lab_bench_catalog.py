@@ -199,10 +199,14 @@ def test_growth_shows_a_row_per_size_and_draws_them(run: Run, source: Path, tmp_
     assert [(one["copies"], one["encoded"]) for one in levels] == [(1, True), (2, True), (3, False)]
     assert [one["apis"] - base for one in levels] == [0, 4, 8]
     assert [one["documents"] - base for one in levels] == [0, 4, 8]
+    assert [one["build_estimated"] for one in levels] == [False, False, True]
+    assert levels[0]["build_index_s"] < levels[0]["build_s"]
+    assert levels[1]["build_index_s"] is None
+    assert levels[2]["build_index_s"] < levels[2]["build_s"]
     if drawn:
         picture = ET.parse(tmp_path / "growth.svg").getroot()  # our own file
         assert picture.tag.endswith("svg")
-        assert "noise" in (tmp_path / "growth.svg").read_text()
+        assert "hollow" in (tmp_path / "growth.svg").read_text()
 
 
 @pytest.mark.parametrize("sizes", ["2,4", "1,1", "4,1", "x", "", "1,9999", "0,1"])

@@ -11,6 +11,7 @@ import os
 import statistics
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,15 @@ if TYPE_CHECKING:
 _BLUE, _ORANGE, _GREY = "#1f6fb2", "#d9822b", "#9a9a9a"
 
 
+@dataclass(frozen=True)
+class Build:
+    """Seconds of a build: with encoding (perhaps ``estimated``), and of the index alone if known."""
+
+    whole: float
+    index: float | None
+    estimated: bool
+
+
 def check_plot(path: Path) -> None:
     """Raise UsageError when ``plot`` could not write ``path``; nothing was measured yet."""
     load("matplotlib")
@@ -35,7 +45,7 @@ def check_plot(path: Path) -> None:
         )
 
 
-def plot(levels: Sequence[Level], path: Path) -> None:
+def plot(levels: Sequence[Level], builds: Sequence[Build], path: Path) -> None:
     """Draw build, search, memory and disk into an SVG file.
 
     Raises:
@@ -49,7 +59,10 @@ def plot(levels: Sequence[Level], path: Path) -> None:
         panels = picture.subplots(2, 2).flat
         apis = [level.apis for level in levels]
         searches = [sorted(1000 * seconds for seconds in level.searches) for level in levels]
-        _panel(next(panels), "build the index, s", apis, {"": [level.build for level in levels]})
+        lines = {"with encoding": [build.whole for build in builds]}
+        if any(build.index is not None for build in builds):
+            lines["the index alone"] = [build.index or float("nan") for build in builds]
+        _panel(next(panels), "build the index, s", apis, lines)
         _panel(
             next(panels),
             "search, ms",
@@ -63,9 +76,9 @@ def plot(levels: Sequence[Level], path: Path) -> None:
         _panel(next(panels), "memory of a server, MiB", apis, {"": memory})
         sizes = [sum(level.disk.values()) for level in levels]
         _panel(next(panels), "disk, MiB", apis, {"": sizes})
-        if not all(level.encoded for level in levels):
-            picture.suptitle("hollow: vectors of copies made with noise, not encoded", fontsize=9)
-        _mark(picture, levels)
+        if any(build.estimated for build in builds):
+            picture.suptitle("hollow: encoding at the rate of the smallest catalog", fontsize=9)
+        _mark(picture, apis, builds)
         buffer = io.BytesIO()
         picture.savefig(buffer, format="svg", metadata={"Date": None})
     _write(path, buffer.getvalue())
@@ -94,12 +107,12 @@ def _panel(axes: Any, title: str, apis: Sequence[int], lines: dict[str, list[flo
     axes.legend(frameon=False, fontsize=8)
 
 
-def _mark(picture: Any, levels: Sequence[Level]) -> None:
-    """Draw the points of the first panel hollow where nothing was encoded."""
+def _mark(picture: Any, apis: Sequence[int], builds: Sequence[Build]) -> None:
+    """Draw the points of the first panel hollow where not all was measured."""
     axes = picture.axes[0]
-    for level in levels:
-        if not level.encoded:
-            axes.plot([level.apis], [level.build], "o", color=_BLUE, markerfacecolor="white")
+    for count, build in zip(apis, builds, strict=True):
+        if build.estimated:
+            axes.plot([count], [build.whole], "o", color=_BLUE, markerfacecolor="white")
 
 
 def _write(path: Path, content: bytes) -> None:
