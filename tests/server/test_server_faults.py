@@ -6,6 +6,7 @@ import json
 import resource
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -237,3 +238,30 @@ def test_an_index_without_room_leaves_the_import_and_says_what_to_do(
     assert "index build" in told["hint"]
     assert "Traceback" not in done.stderr
     assert json.loads(toolsrv("index", "build", "--json").stdout)["state"] == "ready"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("catalog", "list"),
+        ("search", "time"),
+        ("index", "build"),
+        ("catalog", "disable", "offline"),
+    ],
+)
+def test_a_folder_by_a_newer_version_is_refused_and_untouched(
+    ready_dir: Path, words: tuple[str, ...]
+) -> None:
+    store = ready_dir / "registry.sqlite3"
+    connection = sqlite3.connect(store)
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    connection.execute(f"PRAGMA user_version = {version + 1}")
+    connection.close()
+    before = store.read_bytes()
+    done = toolsrv(*words, "--json")
+    assert done.returncode == 1
+    told = json.loads(done.stdout)
+    assert "newer" in told["error"]
+    assert "upgrade" in told["hint"]
+    assert "Traceback" not in done.stderr
+    assert store.read_bytes() == before
