@@ -33,6 +33,8 @@ from toolsrv_registry.store import Store
 from toolsrv_registry.vectors import Index
 
 # The nearest categories are those of so many of the best.
+# So many candidates are ranked by the ranker.
+_RANKED = 200
 _NEAREST, _CATEGORIES = 20, 5
 # At least so many APIs are read for a page, for the twins of its hits.
 _LEAST_READ = 10
@@ -228,25 +230,40 @@ class Retriever:
         if degraded:
             recalled = replace(recalled, degraded=recalled.degraded or degraded)
         ids, judged = recalled.lexicon.ids, recalled.judged
-        order = sorted(range(len(scores)), key=lambda at: (-scores[at], ids[judged.places[at]]))
+        order = np.argsort(-scores, kind="stable")
+        columns = zip(
+            judged.places[order].tolist(),
+            scores[order].tolist(),
+            judged.word_ranks[order].tolist(),
+            judged.vector_ranks[order].tolist(),
+            np.nan_to_num(judged.cosines[order], nan=0.0).tolist(),
+            judged.parts[order].tolist(),
+            strict=True,
+        )
         ranked = [
-            Candidate(
-                api_id=ids[judged.places[at]],
-                score=float(scores[at]),
-                lexical_rank=int(judged.word_ranks[at]) or None,
-                dense_rank=int(judged.vector_ranks[at]) or None,
-                similarity=0.0 if np.isnan(judged.cosines[at]) else float(judged.cosines[at]),
-                part=parts[judged.parts[at]],
-            )
-            for at in order
+            Candidate(ids[place], score, by_words or None, by_meaning or None, cosine, parts[part])
+            for place, score, by_words, by_meaning, cosine, part in columns
         ]
         return ranked, recalled
 
     def _scores(self, signals: Floats) -> tuple[Floats, str]:
+        """Return a score per candidate, and why it is a plain one if it is.
+
+        Only the best in a plain order are worth the ranker's time; the others follow behind.
+        """
+        scores = plain(signals)
+        if len(scores) > _RANKED:
+            best = np.argpartition(-scores, _RANKED)[:_RANKED]
+        else:
+            best = np.arange(len(scores))
         try:
-            return self._ranker.score(signals), ""
+            ranked = self._ranker.score(signals[best])
         except DataError as error:
-            return plain(signals), f"a plain order: {error.message} ({error.hint})"
+            return scores, f"a plain order: {error.message} ({error.hint})"
+        if len(best) < len(scores):
+            scores *= float(ranked.min()) / max(float(scores.max()), 1e-6)
+        scores[best] = ranked
+        return scores, ""
 
     def _kept(
         self, ordered: Sequence[Candidate], text: str, limit: int, offset: int

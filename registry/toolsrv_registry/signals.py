@@ -222,7 +222,8 @@ def _reciprocal(ranks: Places) -> Floats:
 def _share(cosines: Floats) -> Floats:
     """Return each part's cosines as shares of its best; 0 where there is none."""
     known = np.nan_to_num(cosines, nan=0.0)
-    return known / np.maximum(known.max(axis=1, keepdims=True), 1e-6)
+    shares: Floats = known / np.maximum(known.max(axis=1, keepdims=True), 1e-6)
+    return shares
 
 
 def _order(scores: Floats) -> Places:

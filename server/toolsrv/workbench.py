@@ -102,12 +102,13 @@ class Workbench:
         Raises:
             DataError: The model, the data folder or what is in it cannot be used.
         """
+        from toolsrv.offered import Offered
         from toolsrv_runtime.solve import Solver
 
         registry = self.searchable()
         engine, profile = self._engine.get()
         return Solver(
-            retriever=registry.retriever, engine=engine, profile=profile, caller=self.caller()
+            retriever=Offered(registry), engine=engine, profile=profile, caller=self.caller()
         )
 
     def options(self, **given: Any) -> SolveOptions:

@@ -142,7 +142,7 @@ def test_a_folder_that_cannot_be_written_costs_only_time(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(lexicon_file.np, "savez", full)
+    monkeypatch.setattr(np, "savez", full)
     with Store.open(tmp_path / "registry.sqlite3") as store:
         store.put_catalog(catalog("weather"))
         assert len(Lexicons(store).current()) == 1

@@ -7,13 +7,17 @@ answers are known become the ranker's lists. What each step writes, the next one
 from __future__ import annotations
 
 import random
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_lab.instructions.compose import compose
+from toolsrv_lab.instructions.sample import groups
 from toolsrv_lab.retrieval.mining import Pair, batches, neighbours
-from toolsrv_lab.retrieval.queries import Query
+from toolsrv_lab.retrieval.queries import Named, Query
 from toolsrv_lab.retrieval.ranking import List
 from toolsrv_lab.retrieval.training import Progress, TrainingOptions, train
 from toolsrv_registry.api import Api
@@ -21,6 +25,7 @@ from toolsrv_registry.documents import document_text
 from toolsrv_registry.encoder import SentenceTransformersEncoder
 from toolsrv_registry.errors import DataError
 from toolsrv_registry.recall import Recalled
+from toolsrv_registry.registry import Registry
 from toolsrv_registry.retriever import Retriever
 
 _MINING_SEED = 3
@@ -68,6 +73,30 @@ def ranker_lists(
         yield from _list(retriever.recall(query.query), query, weight)
         if rng.random() < _BLIND_SHARE:
             yield from _list(retriever.recall(query.query, words_only=True), query, weight / 2)
+
+
+def small_lists(*, rounds: int = 2, seed: int = 0, weight: float = 0.5) -> Iterator[List]:
+    """Yield lists of searches in the small catalog that ships.
+
+    Ranks and shares mean something else among 170 APIs than among thousands; a ranker that met
+    only large catalogs orders a small one worse than no ranker at all.
+    """
+    catalog = load_offline_catalog()
+    rng = random.Random(seed)
+    queries = [
+        Query(
+            query_id=str(at),
+            query=compose(members, rng),
+            relevant=tuple(Named(id=one.id) for one in members),
+        )
+        for at, members in enumerate(groups(catalog.apis, rounds, rng))
+    ]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Registry.open(Path(folder), [catalog]) as registry,
+    ):
+        registry.ensure_index()
+        yield from ranker_lists(registry.retriever, queries, seed=seed, weight=weight)
 
 
 def _list(recalled: Recalled, query: Query, weight: float) -> Iterator[List]:

@@ -25,7 +25,10 @@ def train() -> None:
 @click.group(
     "eval",
     cls=LazyGroup,
-    table={"retrieval": (f"{_HERE}:eval_retrieval", "NDCG and recall on query files.")},
+    table={
+        "retrieval": (f"{_HERE}:eval_retrieval", "NDCG and recall on query files."),
+        "parts": (f"{_HERE}:eval_parts", "What each part of the search brings."),
+    },
     epilog=example("toolsrv lab eval retrieval --queries FILE"),
 )
 def eval_() -> None:

@@ -164,6 +164,7 @@ def train_ranker(
     lists = list(pipeline.ranker_lists(retriever, queries, seed=seed))
     more = _read((also,))[:limit] if also else []
     lists += pipeline.ranker_lists(retriever, more, seed=seed, weight=0.5)
+    lists += pipeline.small_lists(seed=seed)
     booster = ranking.train_ranker(lists, seed=seed)
     about = {"queries": len(queries), "half": half, "instructions": len(more), "seed": seed}
     card = ranking.export_ranker(booster, lists, out, {"trained_on": about})
@@ -207,6 +208,51 @@ def eval_retrieval(
         emit_json(found.model_dump(mode="json") | {"encoder": registry.index.encoder.name})
         return
     _show(found)
+
+
+@click.command(epilog=example("toolsrv lab eval parts --queries FILE"))
+@_queries_option
+@click.option("--encoder", "folder", type=_IN, help="Another encoder's folder (int8 ONNX, card).")
+@click.option("--split", is_flag=True, help="Tell the tuning half and the unseen half apart.")
+@click.option("--limit", type=click.IntRange(1), help="Only so many queries, evenly picked.")
+@json_option
+@pass_session
+def eval_parts(
+    session: Session,
+    files: tuple[Path, ...],
+    folder: Path | None,
+    split: bool,
+    limit: int | None,
+    as_json: bool,
+) -> None:
+    """Print NDCG@5 with each part of the search alone, and put together."""
+    from toolsrv_lab.retrieval.ablation import ablate
+    from toolsrv_registry.encoder import OnnxEncoder
+    from toolsrv_registry.ranker import Ranker
+    from toolsrv_registry.registry import Registry
+
+    registry = session.workbench().registry()
+    if folder is not None:
+        place = session.load().settings.data_dir
+        registry = Registry.open(place, encoder=OnnxEncoder(folder))
+        click.get_current_context().call_on_close(registry.close)
+    with Bar("building the index", "APIs") as bar:
+        registry.ensure_index(bar.show)
+    known = frozenset(api.id for api in registry.store.apis())
+    queries = [one for one in _read(files) if known.intersection(one.relevant_ids)]
+    if limit is not None:
+        queries = queries[:: max(1, len(queries) // limit)][:limit]
+    if split:
+        queries = [one.model_copy(update={"set": f"{one.set}, {one.half}"}) for one in queries]
+    with Bar("searching", "queries") as bar:
+        found = ablate(registry.retriever, queries, Ranker(), progress=bar.show)
+    if as_json:
+        sets = {name: {s: e.model_dump() for s, e in one.items()} for name, one in found.items()}
+        emit_json({"encoder": registry.index.encoder.name, "ndcg@5": sets})
+        return
+    names = list(next(iter(found.values())))
+    rows = [(name, *(f"{one[s].mean:.1f}" for s in names)) for name, one in found.items()]
+    table(("part", *(f"{name}#" for name in names)), rows, title=registry.index.encoder.name)
 
 
 def _read(files: tuple[Path, ...]) -> list[Query]:
