@@ -90,6 +90,7 @@ def _panel(axes: Any, title: str, apis: Sequence[int], lines: dict[str, list[flo
     axes.set_yscale("log")
     axes.set_xticks(apis, [f"{count:,}" for count in apis])
     axes.minorticks_off()
+    top = max(lines.values(), key=lambda values: values[0])
     for color, (label, values) in zip((_BLUE, _ORANGE), lines.items(), strict=False):
         axes.plot(apis, values, "o-", color=color, label=label or None)
         for count, value in zip(apis, values, strict=True):
@@ -97,13 +98,13 @@ def _panel(axes: Any, title: str, apis: Sequence[int], lines: dict[str, list[flo
                 f"{value:,.3g}" if value < 1000 else f"{value:,.0f}",
                 (count, value),
                 textcoords="offset points",
-                xytext=(0, 7),
+                xytext=(0, 7 if values is top else -14),
                 ha="center",
             )
     # What twice the APIs cost when everything doubles.
     first = next(iter(lines.values()))[0]
     axes.plot(apis, [first * count / apis[0] for count in apis], ":", color=_GREY, label="linear")
-    axes.margins(0.15)
+    axes.margins(0.15, 0.2)
     axes.legend(frameon=False, fontsize=8)
 
 
