@@ -227,6 +227,8 @@ def _zip(path: Path, watch: Watch) -> Iterator[SourceFile]:
 
 def _zip_fault(member: zipfile.ZipInfo, place: object) -> str:
     """Return why a member is refused by its header, ``""`` when it is not."""
+    if not member.filename:
+        return "has no name"
     kind = stat.S_IFMT(member.external_attr >> 16)
     if place is None:
         return "its path leads out of the archive"

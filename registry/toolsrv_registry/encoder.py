@@ -92,6 +92,7 @@ class OnnxEncoder:
         self._lock = threading.Lock()
         self._card: EncoderCard | None = None
         self._model: tuple[Any, Any] | None = None
+        self._pool: ThreadPoolExecutor | None = None
 
     @property
     def card(self) -> EncoderCard:
@@ -139,11 +140,20 @@ class OnnxEncoder:
                 result[at] = one(text)
                 _report(progress, at + 1, len(texts))
             return result
-        with ThreadPoolExecutor(workers, thread_name_prefix="toolsrv-encoder") as pool:
-            for at, vector in enumerate(pool.map(one, texts)):
-                result[at] = vector
-                _report(progress, at + 1, len(texts))
+        # Longest first, so that no thread is left with a long text at the end.
+        order = sorted(range(len(texts)), key=lambda at: -len(texts[at]))
+        done = self._workers().map(lambda at: (at, one(texts[at])), order)
+        for count, (at, vector) in enumerate(done, start=1):
+            result[at] = vector
+            _report(progress, count, len(texts))
         return result
+
+    def _workers(self) -> ThreadPoolExecutor:
+        """Return the threads, kept between calls: starting them costs a search a millisecond."""
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="toolsrv-encoder")
+            return self._pool
 
     def _loaded(self) -> tuple[Any, Any]:
         with self._lock:

@@ -17,10 +17,8 @@ from toolsrv_registry.api import Api, Catalog
 from toolsrv_registry.encoder import Encoder, OnnxEncoder, Progress
 from toolsrv_registry.errors import ToolsrvError
 from toolsrv_registry.retriever import Retriever
-from toolsrv_registry.store import Store
+from toolsrv_registry.store import STORE_FILE, Store
 from toolsrv_registry.vectors import Index, IndexStatus
-
-STORE_FILE = "registry.sqlite3"
 
 
 class Registry:

@@ -53,6 +53,9 @@ from toolsrv_registry.store_rows import (
 )
 from toolsrv_registry.words import words
 
+STORE_FILE = "registry.sqlite3"
+"""The store's name in a data directory."""
+
 _TERM_LIMIT = 64
 
 

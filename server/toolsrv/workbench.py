@@ -259,8 +259,7 @@ def load_catalogs() -> tuple[Catalog, ...]:
 def _imported(folder: Path) -> tuple[set[str], set[str]]:
     """Return the known categories of imported catalogs, and the names of disabled catalogs."""
     from toolsrv_catalogs.categories import CATEGORIES
-    from toolsrv_registry.registry import STORE_FILE
-    from toolsrv_registry.store import Store
+    from toolsrv_registry.store import STORE_FILE, Store
 
     shipped = {one.name for one in load_catalogs()}
     if not (folder / STORE_FILE).exists():

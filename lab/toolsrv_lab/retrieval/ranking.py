@@ -161,6 +161,9 @@ def to_onnx(booster: Any) -> bytes:
 
 def _floor(threshold: float) -> float:
     """Return the greatest float32 not above a threshold: ``x <= threshold`` stays true for it."""
+    # A split of "missing or not" has the greatest double there is.
+    limit = float(np.finfo(np.float32).max)
+    threshold = min(max(threshold, -limit), limit)
     rounded = np.float32(threshold)
     if float(rounded) > threshold:
         rounded = np.nextafter(rounded, np.float32(-np.inf))

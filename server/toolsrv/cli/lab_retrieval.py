@@ -38,7 +38,7 @@ def _queries_option(command: F) -> F:
     )(command)
 
 
-@click.command(epilog=example("toolsrv lab instructions --rounds 5 --out instructions.jsonl"))
+@click.command(epilog=example("toolsrv lab instructions --rounds 1 --out instructions.jsonl"))
 @click.option("--out", type=_OUT, required=True, help="JSON lines, as query files are read.")
 @click.option("--rounds", type=click.IntRange(1, 1000), default=5, show_default=True,
               help="Tasks that each API leads.")  # fmt: skip
@@ -47,6 +47,7 @@ def _queries_option(command: F) -> F:
 @click.option("--hold-out", type=click.FloatRange(0, 0.9), default=0.1, show_default=True,
               help="Share of the tools to keep unseen.")  # fmt: skip
 @click.option("--held-out", is_flag=True, help="Write about the unseen tools instead.")
+@json_option
 @pass_session
 def instructions(
     session: Session,
@@ -56,6 +57,7 @@ def instructions(
     catalog: str | None,
     hold_out: float,
     held_out: bool,
+    as_json: bool,
 ) -> None:
     """Write tasks in a person's words over the enabled catalogs, no model needed."""
     from toolsrv_lab.instructions.writer import is_held_out, write_instructions
@@ -71,10 +73,16 @@ def instructions(
             name="held out" if held_out else "instructions",
             progress=bar.show,
         )
-    note(f"{written} instructions over {len(apis)} APIs in {out}")
+    _done(
+        as_json,
+        f"{written} instructions over {len(apis)} APIs in {out}",
+        {"instructions": written, "apis": len(apis), "seed": seed, "file": str(out)},
+    )
 
 
-@click.command(epilog=example("toolsrv lab train retriever --instructions FILE --out DIR"))
+@click.command(
+    epilog=example("toolsrv lab train retriever --instructions instructions.jsonl --out run")
+)
 @click.option("--instructions", "file", type=_IN, required=True, help="Made by lab instructions.")
 @click.option("--out", type=_OUT, required=True, help="Folder of the run: checkpoint, model.")
 @click.option(
@@ -84,6 +92,7 @@ def instructions(
 @click.option("--batch-size", type=click.IntRange(2), default=96, show_default=True)
 @click.option("--learning-rate", type=float, default=8e-5, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True)
+@json_option
 @pass_session
 def train_retriever(
     session: Session,
@@ -94,6 +103,7 @@ def train_retriever(
     batch_size: int,
     learning_rate: float,
     seed: int,
+    as_json: bool,
 ) -> None:
     """Train the encoder contrastively; run it again after a stop and it goes on."""
     from toolsrv_lab.encoder_export import find_source
@@ -122,22 +132,27 @@ def train_retriever(
             progress=told,
             counted=mining.show,
         )
-    note(f"the trained encoder: {folder}; next: toolsrv lab export retriever {folder} --out DIR")
+    _done(
+        as_json,
+        f"the trained encoder: {folder}; next: toolsrv lab export retriever {folder} --out DIR",
+        {"model": str(folder), "options": options.model_dump()},
+    )
 
 
-@click.command(epilog=example("toolsrv lab export retriever runs/one/model --out encoder"))
+@click.command(epilog=example("toolsrv lab export retriever run/model --out encoder"))
 @click.argument("folder", type=_IN)
 @click.option("--out", type=_OUT, required=True, help="Folder for the four files.")
 @click.option("--name", default="toolsrv-retriever-int8", show_default=True)
-def export_retriever(folder: Path, out: Path, name: str) -> None:
+@json_option
+def export_retriever(folder: Path, out: Path, name: str, as_json: bool) -> None:
     """Write the encoder in FOLDER as one int8 ONNX file with its card."""
     from toolsrv_lab.encoder_export import export_trained
 
     card = export_trained(out, folder, name)
-    emit_json(card["parity_with_torch_fp32"])
+    _done(as_json, f"{name} in {out}, as near to torch as: {card['parity_with_torch_fp32']}", card)
 
 
-@click.command(epilog=example("toolsrv lab train ranker --queries FILE --out DIR"))
+@click.command(epilog=example("toolsrv lab train ranker --queries instructions.jsonl --out ranker"))
 @_queries_option
 @click.option("--half", type=click.Choice(["tuning", "all"]), default="tuning", show_default=True,
               help="Train on the tuning half of the queries, or on all.")  # fmt: skip
@@ -146,6 +161,7 @@ def export_retriever(folder: Path, out: Path, name: str) -> None:
               help="How many of the instructions.")  # fmt: skip
 @click.option("--out", type=_OUT, required=True, help="Folder for ranker.onnx and card.json.")
 @click.option("--seed", type=int, default=0, show_default=True)
+@json_option
 @pass_session
 def train_ranker(
     session: Session,
@@ -155,6 +171,7 @@ def train_ranker(
     limit: int,
     out: Path,
     seed: int,
+    as_json: bool,
 ) -> None:
     """Train the ranker on searches whose answers are known."""
     from toolsrv_lab.retrieval import pipeline, ranking
@@ -168,10 +185,10 @@ def train_ranker(
     booster = ranking.train_ranker(lists, seed=seed)
     about = {"queries": len(queries), "half": half, "instructions": len(more), "seed": seed}
     card = ranking.export_ranker(booster, lists, out, {"trained_on": about})
-    note(f"{card['trees']} trees from {len(lists)} lists in {out}")
+    _done(as_json, f"{card['trees']} trees from {len(lists)} lists in {out}", card)
 
 
-@click.command(epilog=example("toolsrv lab eval retrieval --queries FILE --json"))
+@click.command(epilog=example("toolsrv lab eval retrieval --queries instructions.jsonl"))
 @_queries_option
 @click.option("--corpus", type=click.Choice(["all", "candidates"]), default="all", show_default=True,
               help="Rank all enabled APIs, or those that a query came with.")  # fmt: skip
@@ -210,7 +227,7 @@ def eval_retrieval(
     _show(found)
 
 
-@click.command(epilog=example("toolsrv lab eval parts --queries FILE"))
+@click.command(epilog=example("toolsrv lab eval parts --queries instructions.jsonl"))
 @_queries_option
 @click.option("--encoder", "folder", type=_IN, help="Another encoder's folder (int8 ONNX, card).")
 @click.option("--split", is_flag=True, help="Tell the tuning half and the unseen half apart.")
@@ -253,6 +270,13 @@ def eval_parts(
     names = list(next(iter(found.values())))
     rows = [(name, *(f"{one[s].mean:.1f}" for s in names)) for name, one in found.items()]
     table(("part", *(f"{name}#" for name in names)), rows, title=registry.index.encoder.name)
+
+
+def _done(as_json: bool, text: str, document: dict[str, Any]) -> None:
+    if as_json:
+        emit_json(document)
+    else:
+        click.echo(text)
 
 
 def _read(files: tuple[Path, ...]) -> list[Query]:
