@@ -14,8 +14,8 @@ import pytest
 from toolsrv_registry.api import Api, Catalog
 from toolsrv_registry.encoder import HashingEncoder
 from toolsrv_registry.errors import BusyError
-from toolsrv_registry.registry import STORE_FILE, Registry
-from toolsrv_registry.store import Store
+from toolsrv_registry.registry import Registry
+from toolsrv_registry.store import STORE_FILE, Store
 
 MakeApi = Callable[..., Api]
 MakeCatalog = Callable[..., Catalog]

@@ -82,8 +82,7 @@ def source(folder: Path, name: str, version: int, count: int) -> str:
 
 def texts_of(folder: Path, catalog: str) -> set[str]:
     """Return the versions that a stored catalog's texts say."""
-    from toolsrv_registry.registry import STORE_FILE
-    from toolsrv_registry.store import Store
+    from toolsrv_registry.store import STORE_FILE, Store
 
     with Store.open(folder / STORE_FILE) as store:
         apis = store.apis(catalog=catalog)
