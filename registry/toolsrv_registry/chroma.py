@@ -32,8 +32,8 @@ from toolsrv_registry.room import shortage
 
 PREFIX = "toolsrv-"
 REBUILD = "run `toolsrv index build`"
-# Wide enough that the approximate search finds what an exact one would (recall 1.00 at 20 hits
-# over 16,463 vectors); one query takes 1.5 ms instead of 0.8.
+# Of the nearest 64 of 16,463 vectors a query finds 97 % in 0.7 ms; 400 finds all in 1.1. What it
+# misses is far down the list, and words find most of it.
 _HNSW = {"space": "cosine", "ef_construction": 100, "ef_search": 128}
 _BATCH = 1_000
 _ANSWER_SECONDS = 5.0

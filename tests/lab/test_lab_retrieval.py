@@ -91,6 +91,12 @@ def test_queries_are_read_from_lines_compressed_or_not(tmp_path: Path) -> None:
     assert read_queries(plain)[0].relevant_ids == ("A/b/c",)
 
 
+def test_an_api_may_be_named_by_its_bare_id(tmp_path: Path) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text(json.dumps({"query": "rain?", "relevant": ["A/b/c", {"id": "A/b/d"}]}))
+    assert read_queries(path)[0].relevant_ids == ("A/b/c", "A/b/d")
+
+
 def test_toolbenchs_instruction_files_are_read(tmp_path: Path) -> None:
     path = tmp_path / "G1_query.json"
     api = {"category_name": "Data", "tool_name": "My Tool", "api_name": "Get It!"}

@@ -1,7 +1,8 @@
 """Queries with the APIs that they need: read from JSON lines or from ToolBench's own files.
 
 ``{"query_id", "query", "set", "relevant": [{"category", "tool", "api", "id"}], "candidates": […]}``;
-``candidates`` may be missing. Reads ``.gz`` too. Knows nothing about ranking.
+``candidates`` may be missing, an API may be its bare id. Reads ``.gz`` too. Knows nothing about
+ranking.
 """
 
 from __future__ import annotations
@@ -114,6 +115,11 @@ def _instructions(path: Path, text: str) -> list[Query]:
     return found
 
 
+def _one(api: Any) -> Any:
+    """Return an API as ``Named`` wants it; a bare id stands for itself."""
+    return {"id": api} if isinstance(api, str) else api
+
+
 def _named(entry: Any) -> Named:
     category, tool, api = (
         str(entry.get(key) or "") for key in ("category_name", "tool_name", "api_name")
@@ -157,6 +163,8 @@ def _query(raw: str, path: Path, at: int) -> Query:
     try:
         value: dict[str, Any] = json.loads(raw)
         value["query_id"] = str(value.get("query_id", at))
+        for field in ("relevant", "candidates"):
+            value[field] = [_one(api) for api in value.get(field, ())]
         return Query.model_validate(value)
     except (ValueError, TypeError, AttributeError, ValidationError) as error:
         raise DataError(
