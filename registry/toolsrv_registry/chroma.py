@@ -50,6 +50,8 @@ class Chroma:
         self._url = url
         self._lock = threading.RLock()
         self._client: Any = None
+        # The collection last used: asking for it costs a search half a millisecond.
+        self._known: tuple[Any, str, Any] | None = None
         self._inode = 0
         self._patience = _SEARCH_SECONDS
         if url is not None:
@@ -78,6 +80,7 @@ class Chroma:
                 for session in sessions:
                     session.close()
                 self._client = None
+                self._known = None
 
     @contextmanager
     def patient(self) -> Iterator[None]:
@@ -145,6 +148,7 @@ class Chroma:
 
     def drop(self, name: str) -> None:
         """Delete a collection."""
+        self._known = None
         with self._explained(f"delete the collection {name}"):
             self._opened().delete_collection(name)
 
@@ -193,7 +197,12 @@ class Chroma:
         ]
 
     def _collection(self, name: str) -> Any:
-        return self._opened().get_collection(name, embedding_function=None)
+        client = self._opened()
+        known = self._known
+        if known is None or known[:2] != (client, name):
+            found = client.get_collection(name, embedding_function=None)
+            self._known = known = (client, name, found)
+        return known[2]
 
     def _opened(self) -> Any:
         with self._lock:

@@ -7,7 +7,7 @@ task to the front. The weights were chosen on ToolBench's development queries. P
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,7 @@ _WEIGHTS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """An API with its place in the rankings of the part that it fits best."""
 
     api_id: str

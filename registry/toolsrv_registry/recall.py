@@ -8,6 +8,7 @@ of a small catalog itself. Knows nothing about the order of the candidates.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +30,8 @@ _BUILD_AT_ONCE = 2_000
 # The index does not know catalogs. A catalog of at most so many texts is compared one by one, of a
 # larger one so much deeper a ranking is read.
 _COMPARED = 2_000
+# So many searches may be under way in one process before another waits.
+_SEARCHES = 8
 _DEEPER = 10
 
 Row = list[tuple[str, float]]
@@ -66,14 +69,18 @@ class Recall:
         self._index = index
         self._encoder = encoder
         self._lexicons = Lexicons(store)
+        self._beside = ThreadPoolExecutor(_SEARCHES, thread_name_prefix="toolsrv-recall")
 
     def read(self, parts: Sequence[str], place: Place, *, words_only: bool = False) -> Recalled:
         """Return what the parts find in a place, down to ``DEPTH`` each."""
         lexicon = self._lexicons.current()
         within = lexicon.within(place.category, place.tool, place.catalog, place.among)
-        rows, degraded = ([], "") if words_only else self._dense(lexicon, parts, place)
+        # The encoder's threads and Chroma let the words be weighed meanwhile.
+        meaning = None if words_only else self._beside.submit(self._dense, lexicon, parts, place)
+        fit = lexicon.fit(parts)
+        rows, degraded = ([], "") if meaning is None else meaning.result()
         near = [_near(lexicon, row) for row in rows]
-        judged = judge(lexicon, lexicon.fit(parts), near, DEPTH, within)
+        judged = judge(lexicon, fit, near, DEPTH, within)
         return Recalled(lexicon, judged, bool(rows), degraded)
 
     def load(self) -> None:
