@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from toolsrv.cli import live, report
+from toolsrv.cli import live, report, status_line
 from toolsrv_runtime import outcome as out
 
 EVIL = "[red]x[/red] \x1b[2J\x1b]0;owned\x07 \u202egnp \udcff"
@@ -38,7 +38,7 @@ def test_the_view_logs_every_event_and_the_cost(
     console = Console(
         file=stream, markup=False, emoji=False, highlight=False, width=4000, force_terminal=terminal
     )
-    monkeypatch.setattr(live, "console", lambda **_: console)
+    monkeypatch.setattr(status_line, "console", lambda **_: console)
     with live.LiveView(out.Limits(), quiet=False) as view:
         view.phase("loading")
         view.begin()

@@ -10,14 +10,14 @@ import re
 import time
 from collections import Counter
 from collections.abc import Mapping
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from toolsrv.cli.output import console, note, table
+from toolsrv.cli.output import note, table
+from toolsrv.cli.status_line import StatusLine
 from toolsrv.plain import one_line
 
 if TYPE_CHECKING:
-    from rich.live import Live
+    from rich.console import RenderableType
 
     from toolsrv_registry.health import HealthEntry
     from toolsrv_runtime.check.checker import Result
@@ -51,43 +51,19 @@ def progress_line(tally: Tally) -> str:
     )
 
 
-class CheckView:
+class CheckView(StatusLine):
     """Shows a running check. ``quiet`` shows nothing."""
 
     def __init__(self, *, quiet: bool) -> None:
-        self._console = console(err=True)
-        self._quiet = quiet
+        super().__init__(quiet=quiet)
         self._line = ""
         self._told = time.monotonic()
-        self._live: Live | None = None
 
-    def __enter__(self) -> Self:
-        if not self._quiet and self._console.is_terminal:
-            from rich.live import Live
-            from rich.text import Text
+    def status(self) -> RenderableType:
+        """Return how far the check is."""
+        from rich.text import Text
 
-            self._live = Live(
-                console=self._console,
-                get_renderable=lambda: Text(self._line, no_wrap=True, overflow="ellipsis"),
-                refresh_per_second=4,
-                transient=True,
-            )
-            self._live.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Give the terminal back; may be called again."""
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
+        return Text(self._line, no_wrap=True, overflow="ellipsis")
 
     def show(self, tally: Tally) -> None:
         """Show how far the check is."""

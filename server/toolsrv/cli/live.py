@@ -7,15 +7,10 @@ API says is shown as plain text: no markup, no escape sequences.
 from __future__ import annotations
 
 import time
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
 
-from toolsrv.cli.output import console
+from toolsrv.cli.status_line import StatusLine
 from toolsrv.plain import compact_json, one_line
 from toolsrv_runtime.outcome import CandidatesEvent, Event, Limits, Usage
-
-if TYPE_CHECKING:
-    from rich.live import Live
 
 LINE_LIMIT = 400
 STYLES = {
@@ -62,44 +57,15 @@ def budget_line(usage: Usage, limits: Limits, seconds: float) -> str:
     )
 
 
-class LiveView:
+class LiveView(StatusLine):
     """Shows events while a solve runs. ``quiet`` shows nothing."""
 
     def __init__(self, limits: Limits, *, quiet: bool) -> None:
+        super().__init__(quiet=quiet)
         self._limits = limits
-        self._quiet = quiet
-        self._console = console(err=True)
         self._usage = Usage()
         self._phase = ""
         self._started = time.monotonic()
-        self._live: Live | None = None
-
-    def __enter__(self) -> Self:
-        if not self._quiet and self._console.is_terminal:
-            from rich.live import Live
-
-            self._live = Live(
-                console=self._console,
-                get_renderable=self._status,
-                refresh_per_second=8,
-                transient=True,
-            )
-            self._live.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Give the terminal back; may be called again."""
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
 
     def phase(self, text: str) -> None:
         """Say what is done before the first event."""
@@ -138,7 +104,8 @@ class LiveView:
         self.close()
         self.say(budget_line(usage, self._limits, usage.seconds), "dim")
 
-    def _status(self) -> str:
+    def status(self) -> str:
+        """Return the phase, or how much of the budget is used."""
         if self._phase:
             return f"… {self._phase}"
         return budget_line(self._usage, self._limits, time.monotonic() - self._started)
