@@ -11,8 +11,10 @@ import logging
 import os
 import tempfile
 import threading
+import time
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ FILE = "lexicon.npz"
 _FORMAT = "1"
 # A small catalog's lexicon is made as fast as it is read.
 _WORTH_KEEPING = 2_000
+_STALE_SECONDS = 600.0
 _TEXTS = ("ids", "hashes", "categories", "tool_keys", "catalogs", "terms")
 _POSTINGS = ("words", "names", "tools")
 _NUMBERS = ("idf", "tool_numbers", "tool_weights", "name_lengths", "described")
@@ -88,6 +91,7 @@ def _save(path: Path, state: str, lexicon: Lexicon) -> None:
         postings: Postings = getattr(lexicon, name)
         arrays |= {f"{name}.{part}": value for part, value in postings._asdict().items()}
     arrays |= {name: getattr(lexicon, name) for name in _NUMBERS}
+    _sweep(path)
     handle, fresh = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -98,6 +102,14 @@ def _save(path: Path, state: str, lexicon: Lexicon) -> None:
     except BaseException:
         Path(fresh).unlink(missing_ok=True)
         raise
+
+
+def _sweep(path: Path) -> None:
+    """Remove what killed processes left of this file; a living one needs seconds."""
+    for stray in path.parent.glob(f".{path.name}-*"):
+        with suppress(OSError):
+            if time.time() - stray.stat().st_mtime > _STALE_SECONDS:
+                stray.unlink()
 
 
 def _lexicon(arrays: np.lib.npyio.NpzFile) -> Lexicon:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -133,6 +134,19 @@ def test_it_follows_the_catalogs(tmp_path: Path) -> None:
         assert len(lexicons.current()) == 2
         store.set_enabled("one", enabled=False)
         assert len(lexicons.current()) == 0
+
+
+@pytest.mark.usefixtures("kept")
+def test_what_a_killed_process_left_is_swept_away(tmp_path: Path) -> None:
+    old, young = tmp_path / ".lexicon.npz-old", tmp_path / ".lexicon.npz-young"
+    for path in (old, young):
+        path.write_bytes(b"x")
+    os.utime(old, (1_000_000, 1_000_000))
+    with Store.open(tmp_path / "registry.sqlite3") as store:
+        store.put_catalog(catalog("weather"))
+        Lexicons(store).current()
+    assert not old.exists()
+    assert young.exists()
 
 
 @pytest.mark.usefixtures("kept")

@@ -1,0 +1,40 @@
+"""What a solve is offered where other catalogs are served beside the one it can call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from toolsrv.offered import Offered
+from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_registry.api import Api, Catalog, Tool
+from toolsrv_registry.encoder import HashingEncoder
+from toolsrv_registry.registry import Registry
+
+SUN = "sunrise and sunset of a city"
+
+
+def foreign() -> Catalog:
+    apis = tuple(
+        Api(id=f"Weather/sun/{at}", category="Weather", tool="Sun", name=f"{SUN} {at}")
+        for at in range(20)
+    )
+    return Catalog(name="other", tools=(Tool(category="Weather", name="Sun", apis=apis),))
+
+
+def test_a_solve_is_offered_only_what_it_can_call(tmp_path: Path) -> None:
+    with Registry.open(
+        tmp_path, [load_offline_catalog(), foreign()], encoder=HashingEncoder()
+    ) as registry:
+        everywhere = {hit.api.tool for hit in registry.retriever.search(SUN, 5).hits}
+        assert "Sun" in everywhere
+        hits = Offered(registry).search(SUN, 5, category="Weather").hits
+        assert hits
+        assert all(hit.catalog == "offline" for hit in hits)
+
+
+def test_without_the_offline_catalog_a_solve_is_offered_what_there_is(tmp_path: Path) -> None:
+    with Registry.open(
+        tmp_path, [load_offline_catalog(), foreign()], encoder=HashingEncoder()
+    ) as registry:
+        registry.store.set_enabled("offline", enabled=False)
+        assert Offered(registry).search(SUN, 5).hits[0].catalog == "other"
