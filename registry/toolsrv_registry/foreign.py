@@ -111,7 +111,7 @@ def gloss(text: str, language: Language) -> str:
         kept = re.findall(r"[A-Za-z0-9][\w.:-]*", text)
         return " ".join(kept)
     said = _dense(text, lexicon) if language.code in ("zh", "ja") else _spaced(text, lexicon)
-    return re.sub(r"(?:; )+", _CUT, " ".join(said).replace(" ; ", _CUT)).strip("; ")
+    return re.sub(r"[\s;]*;[\s;]*", _CUT, " ".join(said)).strip("; ")
 
 
 def english_of(word: str) -> str:
