@@ -46,6 +46,10 @@ class Ranker:
         self._lock = threading.Lock()
         self._model: tuple[RankerCard, Any] | None = None
 
+    def load(self) -> None:
+        """Read the trees now rather than with the first search; raises DataError as ``score``."""
+        self._loaded()
+
     def score(self, signals: Floats) -> Floats:
         """Return for rows (n, len(SIGNALS)) the probabilities (n,) that they are needed.
 

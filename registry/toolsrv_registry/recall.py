@@ -30,9 +30,9 @@ _BUILD_AT_ONCE = 2_000
 # The index does not know catalogs. A catalog of at most so many texts is compared one by one, of a
 # larger one so much deeper a ranking is read.
 _COMPARED = 2_000
+_DEEPER = 10
 # So many searches may be under way in one process before another waits.
 _SEARCHES = 8
-_DEEPER = 10
 
 Row = list[tuple[str, float]]
 
@@ -86,6 +86,10 @@ class Recall:
     def load(self) -> None:
         """Read the lexicon now rather than with the first search."""
         self._lexicons.current()
+
+    def close(self) -> None:
+        """Let go of the threads."""
+        self._beside.shutdown(wait=False)
 
     def _dense(self, lexicon: Lexicon, parts: Sequence[str], place: Place) -> tuple[list[Row], str]:
         """Return per part the nearest (document hash, cosine), and what is wrong if anything."""

@@ -69,7 +69,7 @@ class Registry:
         return self.index.build(progress)
 
     def warm(self) -> threading.Thread:
-        """Load Chroma and the encoder in the background; return the started thread.
+        """Load Chroma, encoder, word index and ranker in the background; return the thread.
 
         Failures wait for the first search, which tells them.
         """
@@ -82,6 +82,7 @@ class Registry:
         """Close the store and let go of Chroma, once a ``warm`` under way has ended."""
         if self._warming is not None:
             self._warming.join()
+        self.retriever.close()
         self.index.close()
         self.store.close()
 
@@ -95,5 +96,6 @@ class Registry:
         try:
             self.index.encoder.encode(["warm"])
             self.index.load()
+            self.retriever.load()
         except ToolsrvError:
             return

@@ -38,9 +38,9 @@ _RANKED = 200
 _NEAREST, _CATEGORIES = 20, 5
 # At least so many APIs are read for a page, for the twins of its hits.
 _LEAST_READ = 10
-# A hit is related from this cosine, or from this share of its clause's words. On 30 requests that
-# the offline catalog cannot serve and 44 that it can, 23 and none fall below both.
-_RELATED = 0.30
+# A hit is related from this cosine, or from this share of its clause's words. Of 30 requests that
+# the offline catalog cannot serve 21 fall below both, of 132 that it can serve one.
+_RELATED = 0.25
 _COVERED = 0.33
 # Words alone are a weak witness: only a nearly complete miss counts.
 _COVERED_ALONE = 0.15
@@ -189,6 +189,18 @@ class Retriever:
         place = replace(self._place(category, tool, catalog), among=among)
         ranked, _ = self._ranked(_parts(reading.text), place)
         return [(candidate.api_id, candidate.score) for candidate in ranked[:depth]]
+
+    def load(self) -> None:
+        """Read the word index and the ranker now rather than with the first search.
+
+        Raises DataError when one of them cannot be read; a search goes on without the ranker.
+        """
+        self._recall.load()
+        self._ranker.load()
+
+    def close(self) -> None:
+        """Let go of the threads; no search after this."""
+        self._recall.close()
 
     def recall(self, text: str, *, words_only: bool = False) -> Recalled:
         """Return the candidates of a text with what speaks for each; for training the ranker."""

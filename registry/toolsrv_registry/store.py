@@ -387,18 +387,6 @@ class Store:
             for row in rows
         ]
 
-    def ids_of_documents(self, hashes: Sequence[str]) -> dict[str, list[str]]:
-        """Return the ids of the visible APIs behind each document hash."""
-        found: dict[str, list[str]] = {}
-        rows = self._database.read(
-            "SELECT id, document_hash FROM visible"
-            " WHERE document_hash IN (SELECT value FROM json_each(?)) ORDER BY catalog, position",
-            [json.dumps(list(hashes))],
-        )
-        for row in rows:
-            found.setdefault(row["document_hash"], []).append(row["id"])
-        return found
-
     def state_hash(self) -> str:
         """Return a hash that changes with anything a search may see; cheap."""
         return hashlib.sha256(self._state().encode()).hexdigest()
