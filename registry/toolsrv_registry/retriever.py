@@ -38,10 +38,9 @@ _RANKED = 200
 _NEAREST, _CATEGORIES = 20, 5
 # At least so many APIs are read for a page, for the twins of its hits.
 _LEAST_READ = 10
-# A hit is related from this cosine, or from this share of its clause's words. Of 30 requests that
-# the offline catalog cannot serve 21 fall below both, of 132 that it can serve one.
-_RELATED = 0.25
-_COVERED = 0.33
+# A hit is related when its cosine and so much of the share of its clause's words reach this. Of 34
+# requests that the offline catalog cannot serve 27 stay below, of 132 that it can serve three.
+_WORDS, _RELATED = 0.4, 0.32
 # Words alone are a weak witness: only a nearly complete miss counts.
 _COVERED_ALONE = 0.15
 
@@ -315,11 +314,13 @@ class Retriever:
 
     def _nothing_fits(self, best: Sequence[Kept], *, measured: bool) -> bool:
         """Judge whether even the best hits are unrelated to their parts of the text."""
-        if measured and any(one.candidate.similarity >= _RELATED for one in best):
-            return False
-        least = _COVERED if measured else _COVERED_ALONE
-        overlaps = (self._affinity.overlap(one.candidate.part, one.api) for one in best)
-        return all(overlap.coverage < least for overlap in overlaps)
+        for one in best:
+            coverage = self._affinity.overlap(one.candidate.part, one.api).coverage
+            if measured and one.candidate.similarity + _WORDS * coverage >= _RELATED:
+                return False
+            if not measured and coverage >= _COVERED_ALONE:
+                return False
+        return True
 
 
 def _query(text: str) -> str:
