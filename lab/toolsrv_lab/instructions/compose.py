@@ -1,6 +1,7 @@
 """A whole task: an opening or none, one to five needs joined as people join them, a closing.
 
-Seeded. Knows nothing about how APIs are sampled.
+A need is one of those written for its API where there are some (``written``), else put together
+from the document (``needs``). Seeded. Knows nothing about how APIs are sampled.
 """
 
 from __future__ import annotations
@@ -8,10 +9,12 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from toolsrv_lab.instructions.needs import Style, need
 from toolsrv_lab.instructions.values import place
 from toolsrv_lab.instructions.words_data import openings, slots
+from toolsrv_lab.instructions.written import spoken, written
 from toolsrv_registry.api import Api
 
 _JOINTS = (
@@ -35,9 +38,28 @@ _CLOSINGS = (
     "It will help me with the preparations.", "Thank you for your assistance!",
 )  # fmt: skip
 _SLOT = re.compile(r"\{(\w+)\}")
+# Where needs were written for an API, so many of its needs are one of them.
+_WRITTEN = 0.75
+# First words that lose their capital inside a sentence.
+_LOWERED = frozenset({
+    "a", "all", "am", "an", "and", "any", "are", "as", "at", "before", "by", "can", "check",
+    "could", "did", "do", "does", "fetch", "find", "for", "from", "get", "give", "has", "have",
+    "help", "how", "if", "in", "is", "it", "list", "look", "may", "my", "now", "on", "our",
+    "please", "provide", "pull", "put", "search", "send", "share", "should", "show", "so", "some",
+    "tell", "than", "that", "the", "their", "then", "there", "these", "this", "those", "to", "what",
+    "what's", "when", "where", "which", "who", "whose", "why", "will", "with", "would", "you",
+    "your", "we",
+})  # fmt: skip
 
 
-def compose(apis: Sequence[Api], rng: random.Random) -> str:
+class Instruction(NamedTuple):
+    """A task and the sentence or clause of it that tells each of its needs, in their order."""
+
+    text: str
+    needs: tuple[str, ...]
+
+
+def compose(apis: Sequence[Api], rng: random.Random) -> Instruction:
     """Return a task that needs every one of the APIs, in their order."""
     style = Style(
         synonyms=rng.choice((0.0, 0.15, 0.35, 0.55)),
@@ -46,19 +68,44 @@ def compose(apis: Sequence[Api], rng: random.Random) -> str:
         quoted=rng.choice((0.0, 0.0, 0.08)),
         values=rng.choice((0.2, 0.5, 0.8)),
     )
-    needs = [need(api, rng, style) for api in apis]
+    needs = [_need(api, rng, style) for api in apis]
     if rng.random() < 0.12:
+        needs = [_inner(one).lower() for one in needs]
         text = rng.choice((", ", " and ", "; ", " + ", " ")).join(needs)
-        return _finished(text.lower(), rng)
+        return Instruction(_finished(text, rng), tuple(needs))
     if len(needs) > 1 and rng.random() < 0.25:
+        needs = [_inner(one) for one in needs]
         body = _sentence(rng.choice(_INLINE).join(needs), rng)
     else:
-        body = " ".join(_joined(needs, rng))
+        needs = _joined(needs, rng)
+        body = " ".join(needs)
     before = [opening(apis[0].category, rng)] if rng.random() < 0.7 else []
     if before and rng.random() < 0.2:
         before.append(opening("any", rng))
+    if before and before[-1].endswith(".") and rng.random() < 0.15:
+        # The reason and the first need in one breath.
+        joint = rng.choice((" and ", ", so ", "; ", " and now ", " - "))
+        needs[0] = f"{before[-1][:-1]}{joint}{_lowered(needs[0])}"
+        body = f"{before.pop()[:-1]}{joint}{_lowered(body)}"
     after = [rng.choice(_CLOSINGS)] if rng.random() < 0.18 else []
-    return _finished(" ".join([*before, body, *after]), rng)
+    return Instruction(_finished(" ".join([*before, body, *after]), rng), tuple(needs))
+
+
+def _need(api: Api, rng: random.Random, style: Style) -> str:
+    own = written().get(api.id)
+    if own and rng.random() < _WRITTEN:
+        return spoken(rng.choice(own))
+    return need(api, rng, style)
+
+
+def _inner(clause: str) -> str:
+    """Return a sentence as it stands inside another."""
+    return _lowered(clause).rstrip(".!?")
+
+
+def _lowered(clause: str) -> str:
+    first = clause.partition(" ")[0]
+    return clause[:1].lower() + clause[1:] if first.lower() in _LOWERED else clause
 
 
 def opening(category: str, rng: random.Random) -> str:
@@ -82,7 +129,7 @@ def _joined(needs: Sequence[str], rng: random.Random) -> list[str]:
         if at:
             last = at == len(needs) - 1 and rng.random() < 0.35
             joint = rng.choice(_LAST if last else _JOINTS)
-        out.append(_sentence(joint + clause, rng))
+        out.append(_sentence(joint + _lowered(clause) if joint else clause, rng))
     return out
 
 
@@ -94,6 +141,8 @@ _QUESTION = re.compile(
 
 def _sentence(clause: str, rng: random.Random) -> str:
     clause = clause[:1].upper() + clause[1:]
+    if clause[-1:] in ".?!":
+        return clause
     if _QUESTION.match(clause):
         return clause + ("?" if rng.random() < 0.95 else "")
     return clause + ("!" if rng.random() < 0.03 else ".")
@@ -110,5 +159,5 @@ def _finished(text: str, rng: random.Random) -> str:
             at = rng.randrange(len(letters) - 1) if len(letters) > 1 else 0
             if letters[at].isalpha():
                 letters[at : at + 2] = reversed(letters[at : at + 2])
-        text = "".join(letters)
+        text = " ".join("".join(letters).split())
     return text

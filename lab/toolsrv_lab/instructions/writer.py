@@ -1,7 +1,8 @@
 """Instruction files: tasks over a catalog, written to JSON lines as query files are read.
 
 A share of the tools can be held out: the *seen* tools are for training, the *held-out* ones for
-judging what a model does with tools it never met. Which is which is decided by a hash of the
+judging what a model does with tools it never met. ``needs`` of an entry are the sentences that tell
+each need, in the order of ``relevant``. Which is which is decided by a hash of the
 tool's name, so it is the same in every run.
 """
 
@@ -48,10 +49,12 @@ def write_instructions(
     fresh = path.with_name(f".{path.name}.new")
     with fresh.open("w", encoding="utf-8") as file:
         for at, members in enumerate(groups(apis, rounds, rng), start=1):
+            text, needs = compose(members, rng)
             entry = {
                 "query_id": f"{name}/{at}",
-                "query": compose(members, rng),
+                "query": text,
                 "set": name,
+                "needs": needs,
                 "relevant": [
                     {"category": one.category, "tool": one.tool, "api": one.name, "id": one.id}
                     for one in members

@@ -31,6 +31,8 @@ from toolsrv_registry.retriever import Retriever
 _MINING_SEED = 3
 # So many of the ranker's lists come a second time without vectors.
 _BLIND_SHARE = 0.3
+# So many texts with several needs are met whole as well.
+_WHOLE = 0.15
 
 Told = Callable[[str], None]
 Counted = Callable[[int, int], None]
@@ -51,17 +53,31 @@ def train_encoder(
     ``counted`` is told how far the encoding of the documents for mining is. Raises DataError when
     the queries name none of the APIs.
     """
-    places = {api.id: at for at, api in enumerate(apis)}
-    pairs = []
-    for query in queries:
-        needed = frozenset(places[one] for one in query.relevant_ids if one in places)
-        pairs += [Pair(query.query, place, needed) for place in needed]
+    pairs = training_pairs(apis, queries)
     if not pairs:
         raise DataError("no query of the training names an API of the catalogs")
     documents = [document_text(api) for api in apis]
     vectors = SentenceTransformersEncoder(str(base)).encode(documents, progress=counted)
     dealt = batches(pairs, neighbours(vectors), options.batch_size, random.Random(_MINING_SEED))
     return train(base, out, list(dealt), documents, options, progress=progress)
+
+
+def training_pairs(apis: Sequence[Api], queries: Sequence[Query], *, seed: int = 0) -> list[Pair]:
+    """Return what the encoder is to bring together.
+
+    A search encodes the clauses of a text one by one, so where a query tells its needs each goes
+    with its own API, and the whole text only now and then; else the whole text with all of them.
+    """
+    rng = random.Random(seed)
+    places = {api.id: at for at, api in enumerate(apis)}
+    pairs = []
+    for query in queries:
+        needed = frozenset(places[one] for one in query.relevant_ids if one in places)
+        told = zip(query.relevant, query.needs, strict=True) if query.needs else ()
+        pairs += [Pair(need, places[one.id], needed) for one, need in told if one.id in places]
+        if not query.needs or rng.random() < _WHOLE:
+            pairs += [Pair(query.query, place, needed) for place in sorted(needed)]
+    return pairs
 
 
 def ranker_lists(
@@ -86,7 +102,7 @@ def small_lists(*, rounds: int = 2, seed: int = 0, weight: float = 0.5) -> Itera
     queries = [
         Query(
             query_id=str(at),
-            query=compose(members, rng),
+            query=compose(members, rng).text,
             relevant=tuple(Named(id=one.id) for one in members),
         )
         for at, members in enumerate(groups(catalog.apis, rounds, rng))

@@ -1,7 +1,8 @@
 """Queries with the APIs that they need: read from JSON lines or from ToolBench's own files.
 
 ``{"query_id", "query", "set", "relevant": [{"category", "tool", "api", "id"}], "candidates": […]}``;
-``candidates`` may be missing, an API may be its bare id. Reads ``.gz`` too. Knows nothing about
+``candidates`` may be missing, an API may be its bare id; ``needs`` may hold, for each relevant API,
+the sentence of the query that tells its need. Reads ``.gz`` too. Knows nothing about
 ranking.
 """
 
@@ -15,7 +16,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from toolsrv_registry import names
 from toolsrv_registry.errors import DataError
@@ -42,6 +43,13 @@ class Query(BaseModel):
     set: str = "all"
     relevant: tuple[Named, ...]
     candidates: tuple[Named, ...] = ()
+    needs: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _aligned(self) -> Query:
+        if self.needs and len(self.needs) != len(self.relevant):
+            raise ValueError(f"{len(self.needs)} needs for {len(self.relevant)} relevant APIs")
+        return self
 
     @property
     def tuning(self) -> bool:

@@ -47,6 +47,7 @@ def _queries_option(command: F) -> F:
 @click.option("--hold-out", type=click.FloatRange(0, 0.9), default=0.1, show_default=True,
               help="Share of the tools to keep unseen.")  # fmt: skip
 @click.option("--held-out", is_flag=True, help="Write about the unseen tools instead.")
+@click.option("--written", is_flag=True, help="Only APIs that needs were written for by hand.")
 @json_option
 @pass_session
 def instructions(
@@ -57,15 +58,18 @@ def instructions(
     catalog: str | None,
     hold_out: float,
     held_out: bool,
+    written: bool,
     as_json: bool,
 ) -> None:
     """Write tasks in a person's words over the enabled catalogs, no model needed."""
     from toolsrv_lab.instructions.writer import is_held_out, write_instructions
+    from toolsrv_lab.instructions.written import written as needs_of
 
     apis = session.workbench().registry().store.apis(catalog=catalog)
     apis = [api for api in apis if is_held_out(api, hold_out) == held_out]
+    apis = [api for api in apis if not written or api.id in needs_of()]
     with Bar("writing", "instructions") as bar:
-        written = write_instructions(
+        total = write_instructions(
             apis,
             out,
             rounds=rounds,
@@ -75,15 +79,16 @@ def instructions(
         )
     _done(
         as_json,
-        f"{written} instructions over {len(apis)} APIs in {out}",
-        {"instructions": written, "apis": len(apis), "seed": seed, "file": str(out)},
+        f"{total} instructions over {len(apis)} APIs in {out}",
+        {"instructions": total, "apis": len(apis), "seed": seed, "file": str(out)},
     )
 
 
 @click.command(
     epilog=example("toolsrv lab train retriever --instructions instructions.jsonl --out run")
 )
-@click.option("--instructions", "file", type=_IN, required=True, help="Made by lab instructions.")
+@click.option("--instructions", "files", type=_IN, multiple=True, required=True,
+              help="Made by lab instructions; may be given several times.")  # fmt: skip
 @click.option("--out", type=_OUT, required=True, help="Folder of the run: checkpoint, model.")
 @click.option(
     "--base", type=_IN, help="A sentence-transformers folder. [default: all-MiniLM-L6-v2]"
@@ -96,7 +101,7 @@ def instructions(
 @pass_session
 def train_retriever(
     session: Session,
-    file: Path,
+    files: tuple[Path, ...],
     out: Path,
     base: Path | None,
     steps: int,
@@ -125,7 +130,7 @@ def train_retriever(
 
         folder = train_encoder(
             apis,
-            read_queries(file),
+            [query for file in files for query in read_queries(file)],
             base or find_source(),
             out,
             options,
