@@ -75,16 +75,6 @@ class StoreStats(BaseModel):
     bytes: int
 
 
-class Match(BaseModel):
-    """A row of a word search: higher ``score`` is better (BM25 with weighted columns)."""
-
-    model_config = ConfigDict(frozen=True)
-
-    api_id: str
-    document_hash: str
-    score: float
-
-
 class Document(BaseModel):
     """One text of the vector index and where its APIs belong."""
 

@@ -32,7 +32,6 @@ from toolsrv_registry.entries import (
     Changes,
     Document,
     IndexPointer,
-    Match,
     Pending,
     StoreStats,
     ToolEntry,
@@ -288,32 +287,17 @@ class Store:
 
     # --- searching ----------------------------------------------------------------------------
 
-    def match(
-        self,
-        terms: Iterable[str],
-        limit: int,
-        *,
-        category: str | None = None,
-        tool: str | None = None,
-        catalog: str | None = None,
-    ) -> list[Match]:
-        """Return the visible APIs with any of the words, best first, equal scores by id.
+    def match(self, terms: Iterable[str], limit: int) -> list[str]:
+        """Return the ids of visible APIs with any of the words, best first, equal ones by id.
 
-        Any text is safe as a term: it is quoted, never parsed as a query. The first 64 terms
-        count. Raises NotFoundError for an unknown category, tool or catalog.
+        For names that are nearly right; searches weigh words in ``lexicon``. Any text is safe as
+        a term: it is quoted, never parsed as a query. The first 64 terms count.
         """
-        number = None if catalog is None else self._catalog_number(catalog)
         query = fts_query(terms)
         if not query or limit < 1:
             return []
-        place = self._place(category, tool)
-        values = {**place, "catalog": number, "query": query, "limit": limit}
-        rows = []
-        if category is None and tool is None and catalog is None:
-            rows = self._database.read(queries.MATCH_TOP, values)
-        if len(rows) < limit:
-            rows = self._database.read(queries.MATCH, values)
-        return [Match.model_validate(dict(row)) for row in rows]
+        rows = self._database.read(queries.MATCH, {"query": query, "limit": limit})
+        return [str(row["id"]) for row in rows]
 
     def frequency(self, word: str) -> int:
         """Return how many APIs have a word (any catalog, stemmed as in ``match``)."""
@@ -471,7 +455,7 @@ class Store:
         return {"category": category, "tool": tool}
 
     def _nearest_ids(self, api_id: str) -> list[str]:
-        likely = [match.api_id for match in self.match(words(api_id[:200]), 50)]
+        likely = self.match(words(api_id[:200]), 50)
         return nearest(api_id, likely, cutoff=0.3) or likely[:3]
 
 

@@ -5,26 +5,11 @@ Only ``store.py`` imports this.
 
 from __future__ import annotations
 
-# bm25 weights of name, tool, category, description, the tool's description, parameters; the best
-# of a dozen tried on 617 development queries of ToolBench.
+# bm25 weights of name, tool, category, description, the tool's description, parameters.
 MATCH = """
-    SELECT id AS api_id, document_hash, -bm25(words, 2.0, 2.0, 1.0, 1.0, 0.5, 0.5) AS score
-    FROM words JOIN visible ON visible.number = words.rowid
+    SELECT id FROM words JOIN visible ON visible.number = words.rowid
     WHERE words MATCH :query
-    AND (:category IS NULL OR visible.category = :category)
-    AND (:tool IS NULL OR tool_key = :tool)
-    AND (:catalog IS NULL OR visible.catalog = :catalog)
-    ORDER BY score DESC, id LIMIT :limit
-"""
-# The same for the usual case, in half the time: few of the best rows are hidden, so only those few
-# are looked up.
-MATCH_TOP = """
-    WITH best AS MATERIALIZED (
-        SELECT rowid AS number, -bm25(words, 2.0, 2.0, 1.0, 1.0, 0.5, 0.5) AS score
-        FROM words WHERE words MATCH :query ORDER BY score DESC LIMIT 2 * :limit
-    )
-    SELECT id AS api_id, document_hash, score FROM best JOIN visible USING (number)
-    ORDER BY score DESC, id LIMIT :limit
+    ORDER BY bm25(words, 2.0, 2.0, 1.0, 1.0, 0.5, 0.5), id LIMIT :limit
 """
 APIS = """
     SELECT document FROM {source}

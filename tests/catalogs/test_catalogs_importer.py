@@ -20,8 +20,9 @@ from toolsrv_catalogs.hosts import address_fault, host_fault
 from toolsrv_catalogs.importer import Reading, catalog_name, check_name, read_catalog
 from toolsrv_registry import names
 from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_registry.lexicon_file import Lexicons
+from toolsrv_registry.recall import DEPTH
 from toolsrv_registry.store import Store
-from toolsrv_registry.words import words
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "toolbench"
 GOOD = {"tool_name": "Good", "api_list": [{"name": "ping"}]}
@@ -452,36 +453,21 @@ def test_every_query_of_toolbench_names_apis_that_are_there(toolbench: Reading) 
 
 
 @real
-def test_every_api_is_found_by_the_words_of_its_tool_and_name(store: Store) -> None:
-    """Exactly: among the APIs that have all these words in tool and name, it is one."""
-    apis = store.apis()
+def test_every_api_is_found_by_its_own_tool_and_name(store: Store) -> None:
+    """By words alone, among all 16,463: equal scores share a place."""
+    apis = {api.id: api for api in store.apis()}
+    lexicon = Lexicons(store).current()
+    assert set(lexicon.ids) == set(apis)
     assert len(apis) == 16_463
     places = []
-    for api in apis:
-        terms = dict.fromkeys(words(f"{api.tool} {api.name}"))
-        query = "{name tool} : (" + " AND ".join(f'"{term}"' for term in terms) + ")"
-        rows = store._database.read(
-            "SELECT id FROM words JOIN visible ON number = words.rowid WHERE words MATCH ?"
-            " ORDER BY rank",
-            [query],
-        )
-        places.append([row["id"] for row in rows].index(api.id) + 1)
-    # Others share the words: tools of one name in several categories, APIs whose names say less.
-    assert sum(place == 1 for place in places) >= 0.88 * len(places)
+    for at, api_id in enumerate(lexicon.ids):
+        scores = lexicon.fit([f"{apis[api_id].tool} {apis[api_id].name}"]).words[0]
+        assert scores[at] > 0, api_id
+        places.append(1 + int((scores > scores[at]).sum()))
+    # Others share the words, and some names say nothing: tool "a", API "api".
+    assert sum(place == 1 for place in places) >= 0.87 * len(places)
     assert sum(place <= 10 for place in places) >= 0.99 * len(places)
-
-
-@real
-def test_a_word_search_for_tool_and_name_finds_the_api(store: Store) -> None:
-    """Among all 16,463, with any of the words enough: a sample of every 40th API."""
-    apis = store.apis()[::40]
-    places = []
-    for api in apis:
-        found = [match.api_id for match in store.match(words(f"{api.tool} {api.name}"), 200)]
-        places.append(found.index(api.id) + 1 if api.id in found else 10_000)
-    assert sum(place == 1 for place in places) >= 0.70 * len(places)
-    assert sum(place <= 10 for place in places) >= 0.95 * len(places)
-    assert sum(place <= 200 for place in places) >= 0.99 * len(places)
+    assert sum(place <= DEPTH for place in places) >= 0.9995 * len(places)
 
 
 @real
