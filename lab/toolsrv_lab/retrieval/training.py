@@ -57,8 +57,11 @@ def train(
     options: TrainingOptions,
     *,
     progress: Progress | None = None,
+    save_seconds: float = _SAVE_SECONDS,
 ) -> Path:
     """Train the encoder in ``base`` and return the folder of the trained one, ``out``/model.
+
+    A checkpoint is written every ``save_seconds``: no more than that is lost by a kill.
 
     Raises DataError for a checkpoint of other settings, or too few batches.
     """
@@ -75,7 +78,7 @@ def train(
         run.advance(batches[step])
         if progress is not None:
             progress(step + 1, options.steps, run.loss)
-        if time.monotonic() - saved > _SAVE_SECONDS:
+        if time.monotonic() - saved > save_seconds:
             run.save()
             saved = time.monotonic()
     return run.finish()
