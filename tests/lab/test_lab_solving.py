@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_lab.solving import GoldCall, Task, Verdict, judge, read_tasks
+from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_lab.solving import FaultyCaller, GoldCall, Task, Verdict, judge, read_tasks
 from toolsrv_registry.errors import DataError
+from toolsrv_runtime.calls.offline import transports
+from toolsrv_runtime.errors import ArgumentError
 from toolsrv_runtime.outcome import Evidence, Limits, Outcome, Status, Usage
 
 API = "Geography/atlas/capital"
@@ -113,6 +117,42 @@ def test_only_a_finished_solve_has_a_right_answer(status: Status) -> None:
     found = verdict(*BOTH, status=status)
     assert not found.right_answer
     assert found.right_calls
+
+
+def test_what_nothing_serves_is_solved_by_giving_up() -> None:
+    nothing = Task(id="n1", kind="none", task="Order a pizza.", calls=())
+    expected: tuple[tuple[Status, bool], ...] = (
+        ("gave_up", True),
+        ("answered", False),
+        ("partial", False),
+    )
+    for status, right in expected:
+        outcome = Outcome(
+            task=nothing.task, status=status, answer="", reason="", evidence=(), candidates=(),
+            tree=(), usage=Usage(), limits=Limits(), strategy="dfsdt", model="m",
+            format="compact", seed=0, versions={},
+        )  # fmt: skip
+        assert judge(nothing, [], outcome).right_answer is right
+
+
+def test_an_api_that_is_down_answers_with_503_and_the_others_as_ever() -> None:
+    async def check() -> None:
+        apis = {api.id: api for api in load_offline_catalog().apis}
+        capital, currency = (
+            apis["Data/country_facts/capital_city"],
+            apis["Data/country_facts/national_currency"],
+        )
+        async with FaultyCaller(transports=transports()) as caller:
+            caller.down = frozenset({capital.id})
+            down = await caller.call(capital, {"country": "Peru"})
+            assert (down.status, down.ok, down.error) == (503, False, "HTTP status 503")
+            assert (await caller.call(currency, {"country": "Peru"})).ok
+            with pytest.raises(ArgumentError):
+                await caller.call(capital, {"river": "Amazon"})
+            caller.down = frozenset()
+            assert (await caller.call(capital, {"country": "Peru"})).ok
+
+    asyncio.run(check())
 
 
 def test_a_task_is_offered_only_with_all_its_apis() -> None:

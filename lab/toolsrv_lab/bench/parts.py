@@ -13,8 +13,8 @@ from pathlib import Path
 
 from toolsrv_lab.bench.machine import cores
 from toolsrv_lab.bench.scratch import scratch_folder
+from toolsrv_lab.solving import FaultyCaller
 from toolsrv_registry.api import Api
-from toolsrv_runtime.calls.caller import Caller, default_caller
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.models import load_engine
 from toolsrv_runtime.profile import Profile
@@ -26,7 +26,7 @@ class Parts:
     """What is open. ``apis`` is the catalog that ships, by id."""
 
     solver: Solver
-    caller: Caller
+    caller: FaultyCaller
     engine: Engine
     profile: Profile
     apis: Mapping[str, Api]
@@ -42,6 +42,7 @@ async def open_parts(model: Path | None, *, threads: int | None = None) -> Async
     """
     from toolsrv_catalogs.offline import load_offline_catalog  # noqa: PLC0415 - heavy
     from toolsrv_registry.registry import Registry  # noqa: PLC0415 - heavy
+    from toolsrv_runtime.calls.offline import transports  # noqa: PLC0415 - heavy
 
     engine, profile = load_engine(model, threads=threads or cores())
     catalog = load_offline_catalog()
@@ -51,7 +52,7 @@ async def open_parts(model: Path | None, *, threads: int | None = None) -> Async
             Registry.open(folder, [catalog]) as registry,
         ):
             registry.ensure_index()
-            async with default_caller() as caller:
+            async with FaultyCaller(transports=transports()) as caller:
                 solver = Solver(
                     retriever=registry.retriever, engine=engine, profile=profile, caller=caller
                 )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # the runtime is loaded by the command
 
 _JUDGED = ("offered", "right_calls", "right_answer", "both")
 _TOKENS = ("prompt_tokens", "evaluated_tokens", "generated_tokens", "forced_tokens")
-_KINDS = ("single", "two", "three")
+_KINDS = ("single", "two", "three", "none")
 _ALL = "all"
 
 
