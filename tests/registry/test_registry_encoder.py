@@ -76,7 +76,9 @@ def test_several_threads_get_the_same_vectors() -> None:
 def test_progress_counts_to_the_end(shipped: OnnxEncoder) -> None:
     seen: list[tuple[int, int]] = []
     shipped.encode(["a", "b", "c"], progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(1, 3), (2, 3), (3, 3)]
+    assert seen == sorted(seen)
+    assert seen[-1] == (3, 3)
+    assert all(0 < done <= total == 3 for done, total in seen)
 
 
 @pytest.mark.parametrize("name", ["model.int8.onnx", "tokenizer.json"])
