@@ -11,7 +11,6 @@ task are needs at all.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,16 +18,13 @@ from typing import Any
 from toolsrv_catalogs.text import clean
 from toolsrv_registry.functions import Function
 from toolsrv_runtime.engine.base import Engine, Piece, Prompt
-from toolsrv_runtime.formats import facts, grounding, spans
+from toolsrv_runtime.formats import facts, grounding, layout, spans
 from toolsrv_runtime.formats.base import FINISH, Meter, Move, Prior, Step, View
 from toolsrv_runtime.formats.grounding import Sources
 from toolsrv_runtime.formats.parts import Part, split
 from toolsrv_runtime.formats.turn import Turn
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
-
-MAX_FUNCTIONS = 9
-"""The vocabulary numbers functions up to nine."""
 
 PRIOR_WEIGHT = 12.0
 """Nats of the model's preference that a full difference of the prior (0 to 1) outweighs."""
@@ -62,17 +58,6 @@ NEAR = 0.6
 
 RETRIES = 2
 """How often a failed part is tried again on one branch before the branch gives up."""
-
-SHOWN_LIMIT = 1_000
-"""Characters of a task or a part that stand in the prompt; values are taken from all of it."""
-
-_LONG_QUOTE = re.compile(r"([\"'])([^\"']{60})[^\"']+\1")
-_DESCRIPTION_WORDS = 10
-_THOUGHT = "\nAssistant:\nThought: "
-_DONE = "all done. answer"
-_GIVE_UP = " failed, no other function. give up"
-_ANSWER = '{"return_type": "give_answer", "final_answer": "'
-_QUIT = '{"return_type": "give_up_and_restart"}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +138,14 @@ class CompactFormat:
                 missing.append(part)
             elif not _repeats(move, view.path):
                 return move
-        if any(step.ok for step in view.path) and not _was_tried(view, _DONE):
+        if any(step.ok for step in view.path) and not _was_tried(view, layout.DONE):
             return self._finish(turn(), view, missing)
         return _quit(scene)
 
     def _scene(self, view: View) -> _Scene:
-        offers = (_Offer(i, f) for i, f in enumerate(view.functions[:MAX_FUNCTIONS], start=1))
+        offers = (
+            _Offer(i, f) for i, f in enumerate(view.functions[: layout.MAX_FUNCTIONS], start=1)
+        )
         seen = [fact for s in reversed(view.path) if s.ok for fact in self._facts(s.response)]
         task = clean(view.task, 20_000)
         parts = {part.text: part for part in split(task)} or {task: Part(task, task, asks=True)}
@@ -231,15 +218,15 @@ class CompactFormat:
         again = last is not None and not last.ok and _part(last) == part
         prefix = f"#{_number(last, scene.offers)} failed. " if last and again else ""
         turn.force(prefix)
-        turn.force(_shown(f"{part[:1].lower()}{part[1:]}"), data=True)
+        turn.force(layout.shown(f"{part[:1].lower()}{part[1:]}"), data=True)
         offer = self._choose(turn, part, scene)
         if offer is None:
             return None
-        turn.force(f"\nAction: {offer.function.name}\nAction Input: ")
+        turn.force(f"{layout.ACTION}{offer.function.name}{layout.INPUT}")
         arguments = self._arguments(turn, offer.function, part, scene)
         if arguments is None:
             return None
-        thought = turn.text().partition("\nAction: ")[0]
+        thought = turn.text().partition(layout.ACTION)[0]
         return Move(thought, offer.function.name, arguments, turn.pieces(), part)
 
     def _choose(self, turn: Turn, part: str, scene: _Scene) -> _Offer | None:
@@ -261,7 +248,7 @@ class CompactFormat:
         ]
         if not open_:
             return None
-        options = [f" use #{offer.number}" for offer, _ in open_]
+        options = [f"{layout.USE}{offer.number}" for offer, _ in open_]
         scores = turn.score(options)
         scores = [s + PRIOR_WEIGHT * prior for s, (_, prior) in zip(scores, open_, strict=True)]
         best = max(range(len(options)), key=scores.__getitem__)
@@ -308,7 +295,7 @@ class CompactFormat:
 
     def _finish(self, turn: Turn, view: View, missing: Sequence[str]) -> Move:
         """Let the model choose what the answer says of each response; tell it in full."""
-        turn.force(f"{_DONE}\nAction: {FINISH}\nAction Input: ")
+        turn.force(f"{layout.DONE}{layout.ACTION}{FINISH}{layout.INPUT}")
         steps = [step for step in view.path if step.ok and self._facts(step.response)]
         groups = [self._facts(step.response) for step in steps]
         told = {
@@ -316,14 +303,14 @@ class CompactFormat:
             for step in steps
             for value in json.loads(step.move.arguments).values()
         }
-        said = turn.write(_answer_grammar(groups, told)).removeprefix(_ANSWER)
+        said = turn.write(_answer_grammar(groups, told)).removeprefix(layout.ANSWER)
         sentences = []
         for step, chosen in zip(steps, _chosen(said, groups), strict=True):
             full = facts.whole(step.response)
             sentences.append(facts.sentence((name, full[name]) for name in chosen))
         answer = {"return_type": "give_answer", "final_answer": "; ".join(sentences)}
         arguments = json.dumps(answer, ensure_ascii=False)
-        return Move(_DONE, FINISH, arguments, turn.pieces(), missing=tuple(missing))
+        return Move(layout.DONE, FINISH, arguments, turn.pieces(), missing=tuple(missing))
 
 
 def _told(part: Part, scene: _Scene) -> bool:
@@ -338,46 +325,26 @@ def _told(part: Part, scene: _Scene) -> bool:
 
 
 def _head(scene: _Scene) -> Prompt:
-    listing = "".join(_line(offer) for offer in scene.offers)
-    head = [Piece("System:\n", special=True), Piece(listing)]
+    listing = "".join(layout.line(offer.number, offer.function) for offer in scene.offers)
+    head = [Piece(layout.SYSTEM, special=True), Piece(listing)]
     head += [
-        Piece("User: ", special=True),
-        Piece(_shown(scene.task)),
-        Piece(_THOUGHT, special=True),
+        Piece(layout.USER, special=True),
+        Piece(layout.shown(scene.task)),
+        Piece(layout.THOUGHT, special=True),
     ]
     for step in scene.path:
         head += step.move.pieces
-        head += [Piece("\nFunction: ", special=True), Piece(step.observation)]
-        head.append(Piece(_THOUGHT, special=True))
+        head += [Piece(layout.OBSERVATION, special=True), Piece(step.observation)]
+        head.append(Piece(layout.THOUGHT, special=True))
     return tuple(head)
-
-
-def _shown(text: str) -> str:
-    """Return text as it stands in the prompt: on one line, long quotations and texts shortened."""
-    short = _LONG_QUOTE.sub(lambda match: f"{match[1]}{match[2]}...{match[1]}", text)
-    words = " ".join(short.split())
-    return words if len(words) <= SHOWN_LIMIT else f"{words[:SHOWN_LIMIT]}..."
-
-
-def _line(offer: _Offer) -> str:
-    function = offer.function
-    required = {parameter.name for parameter in function.api.required}
-    signature = ", ".join(
-        key if parameter.name in required else f"{key}?"
-        for key, parameter in function.parameters.items()
-    )
-    text = " ".join(clean(function.api.description, 400).split())
-    first = re.split(r"(?<=[a-z)])[.!?](?:\s|$)", text)[0]
-    short = " ".join(first.split()[:_DESCRIPTION_WORDS]).rstrip(",:;. -")
-    return f"#{offer.number} {function.name}({signature})" + (f": {short}" if short else "") + "\n"
 
 
 def _quit(scene: _Scene) -> Move:
     failed = [step for step in scene.attempts if not step.ok]
     number = _number(failed[-1], scene.offers) if failed else 1
-    thought = f"#{number}{_GIVE_UP}"
-    text = f"{thought}\nAction: {FINISH}\nAction Input: {_QUIT}"
-    return Move(thought, FINISH, _QUIT, (Piece(text, special=True),))
+    thought = f"#{number}{layout.GIVE_UP}"
+    text = f"{thought}{layout.ACTION}{FINISH}{layout.INPUT}{layout.QUIT}"
+    return Move(thought, FINISH, layout.QUIT, (Piece(text, special=True),))
 
 
 def _part(step: Step) -> str:
@@ -449,7 +416,7 @@ def _answer_grammar(groups: Sequence[Sequence[facts.Fact]], told: Collection[str
         rules.append(f"g{index}: {_sequence(pairs)}")
     body = f" {grounding.literal('; ')} ".join(f"g{index}" for index in range(len(groups)))
     closing = grounding.literal('"}')
-    return f"start: {grounding.literal(_ANSWER)} {body} {closing}\n" + "\n".join(rules) + "\n"
+    return f"start: {grounding.literal(layout.ANSWER)} {body} {closing}\n" + "\n".join(rules) + "\n"
 
 
 def _sequence(pairs: Sequence[tuple[str, bool]]) -> str:
