@@ -68,7 +68,11 @@ def compose(apis: Sequence[Api], rng: random.Random) -> Instruction:
         quoted=rng.choice((0.0, 0.0, 0.08)),
         values=rng.choice((0.2, 0.5, 0.8)),
     )
-    needs = [_need(api, rng, style) for api in apis]
+    return tell([_need(api, rng, style) for api in apis], apis[0].category, rng)
+
+
+def tell(needs: Sequence[str], category: str, rng: random.Random) -> Instruction:
+    """Return a task that tells these needs in their order, set in a story of the category."""
     if rng.random() < 0.12:
         needs = [_inner(one).lower() for one in needs]
         text = rng.choice((", ", " and ", "; ", " + ", " ")).join(needs)
@@ -79,7 +83,7 @@ def compose(apis: Sequence[Api], rng: random.Random) -> Instruction:
     else:
         needs = _joined(needs, rng)
         body = " ".join(needs)
-    before = [opening(apis[0].category, rng)] if rng.random() < 0.7 else []
+    before = [opening(category, rng)] if rng.random() < 0.7 else []
     if before and rng.random() < 0.2:
         before.append(opening("any", rng))
     if before and before[-1].endswith(".") and rng.random() < 0.15:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
-_MARK = re.compile(r"\{([^{}=|]+)=([^{}|]*)(?:\|([^{}]*))?\}")
+MARK = re.compile(r"\{([^{}=|]+)=([^{}|]*)(?:\|([^{}]*))?\}")
 
 
 @cache
@@ -30,9 +30,9 @@ def written() -> Mapping[str, tuple[str, ...]]:
 
 def spoken(need: str) -> str:
     """Return a need as the person says it, without marks."""
-    return _MARK.sub(lambda match: match[2] if match[3] is None else match[3], need)
+    return MARK.sub(lambda match: match[2] if match[3] is None else match[3], need)
 
 
 def arguments(need: str) -> dict[str, str]:
     """Return parameter -> value as the API takes it, of the values that a need states."""
-    return {match[1]: match[2] for match in _MARK.finditer(need)}
+    return {match[1]: match[2] for match in MARK.finditer(need)}

@@ -1,0 +1,1 @@
+"""The model that ships: its episodes, vocabulary, network, training and export."""

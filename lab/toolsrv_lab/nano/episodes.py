@@ -1,0 +1,306 @@
+"""Episodes: a task, the thoughts and calls that solve it, what the APIs answered, the end.
+
+The teacher knows which API each need is for and what a person said of its values. It makes the
+mistakes worth learning from: an API fails and another does the same, nothing offered fits, a later
+need refers to an earlier result. Text and layout are those of the compact format
+(``toolsrv_runtime.formats.layout``), piece by piece, so that a model reads in use what it learnt.
+Seeded; knows nothing about tokens.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from toolsrv_lab.instructions.compose import tell
+from toolsrv_lab.nano.told import Needs, Told
+from toolsrv_lab.nano.world import Answer, World
+from toolsrv_registry.api import Api
+from toolsrv_registry.functions import Function, FunctionList
+from toolsrv_runtime.formats import facts, layout
+
+OBSERVATION_LIMIT = 320
+"""Characters of an observation, as in the compact profile."""
+
+_CLAUSE_WORDS = 28
+_SENTENCE = re.compile(r"(?<=[.?!])\s+")
+_FAILS, _TWIN, _CHAINED, _UNSERVED = 0.12, 0.6, 0.25, 0.1
+_TWIN_NAMES = ("alt", "pro", "plus", "v2", "backup", "express", "open", "global", "lite", "hub")
+_REFERENCES = ("that {}", "this {}", "the {} you find", "the same {}", "the {} from that", "its {}")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A piece of an episode.
+
+    ``learned``: the model is to write it. ``markers``: it is layout, not text from outside, and
+    may hold the format's markers.
+    """
+
+    text: str
+    learned: bool = False
+    markers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """The segments, the task's second, and for each need that is served its clause and number."""
+
+    segments: tuple[Segment, ...]
+    aims: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One list of functions and episodes that share it."""
+
+    functions: tuple[Segment, ...]
+    episodes: tuple[Episode, ...]
+
+
+@dataclass(slots=True)
+class _Wish:
+    """A need on its way into a task: its functions in the order they are tried."""
+
+    told: Told
+    numbers: list[int]
+    answer: Answer | None
+    failures: int = 0
+
+    @property
+    def said(self) -> list[str]:
+        """The values that the task holds: no enumeration's and none of an earlier result."""
+        listed = {one.name for one in self.told.api.parameters if one.enum}
+        return [
+            said
+            for name, (_, said) in self.told.values.items()
+            if name not in listed | self.told.referred
+        ]
+
+
+class Teacher:
+    """Writes rows over the needs of some APIs."""
+
+    def __init__(
+        self,
+        needs: Needs,
+        world: World,
+        near: Mapping[str, Sequence[Api]],
+        weights: Sequence[float],
+    ) -> None:
+        self._needs = needs
+        self._apis = needs.apis
+        self._weights = weights
+        self._world = world
+        self._near = near
+
+    def row(self, rng: random.Random) -> Row | None:
+        """Return a list of functions with up to three episodes, None where one did not work out."""
+        golds = rng.choices(self._apis, self._weights, k=rng.choice((1, 2, 3, 3)))
+        offered = self._offered(golds, rng)
+        functions = list(FunctionList(offered))
+        if len(functions) != len(offered):
+            return None
+        lines = [Segment(layout.SYSTEM, markers=True)]
+        lines += [Segment(layout.line(at, one)) for at, one in enumerate(functions, start=1)]
+        tried = (self._episode(functions, rng) for _ in range(3))
+        episodes = tuple(one for one in tried if one is not None)
+        return Row(tuple(lines), episodes) if episodes else None
+
+    def _offered(self, golds: Sequence[Api], rng: random.Random) -> list[Api]:
+        found = {api.id: api for api in golds}
+        wanted = rng.randrange(max(3, len(found)), layout.MAX_FUNCTIONS)
+        for _ in range(4 * wanted):
+            if len(found) >= wanted:
+                break
+            near = self._near.get(rng.choice(golds).id, ())
+            other = rng.choice(near) if near and rng.random() < 0.75 else rng.choice(self._apis)
+            found.setdefault(other.id, other)
+        if rng.random() < 0.35 and len(found) < layout.MAX_FUNCTIONS:
+            twin = _twin(rng.choice(golds), rng)
+            found.setdefault(twin.id, twin)
+        offered = list(found.values())
+        rng.shuffle(offered)
+        return offered
+
+    def _episode(self, functions: Sequence[Function], rng: random.Random) -> Episode | None:
+        own = [one for one in functions if one.api.id in {api.id for api in self._apis}]
+        if not own:
+            return None
+        count = min(rng.choice((1, 1, 1, 2, 2, 3)), len(own))
+        wishes: list[_Wish] = []
+        for function in rng.sample(own, count):
+            wish = self._wish(function, functions, wishes[-1] if wishes else None, rng)
+            if wish is None:
+                return None
+            wishes.append(wish)
+        if rng.random() < _UNSERVED:
+            stranger = rng.choice(self._apis)
+            related = {api.id for one in functions for api in self._near.get(one.api.id, ())}
+            if stranger.id not in related | {one.api.id for one in functions}:
+                at = rng.randrange(len(wishes) + 1)
+                wish = _Wish(self._needs.tell(stranger, rng), [], None)
+                # Alone now and then: a task that nothing serves.
+                wishes = [wish] if rng.random() < 0.5 else [*wishes[:at], wish, *wishes[at:]]
+        text = tell([one.told.text for one in wishes], wishes[0].told.api.category, rng).text
+        task = layout.shown(text)
+        clauses = [_clause(one.told.text, task) for one in wishes]
+        if not all(clauses) or len(set(clauses)) < len(clauses):
+            return None
+        if any(said not in task for one in wishes for said in one.said):
+            return None  # typed otherwise: nothing to copy
+        head = [
+            Segment(layout.USER, markers=True),
+            Segment(task),
+            Segment(layout.THOUGHT, markers=True),
+        ]
+        aims = [
+            (clause, one.numbers[0])
+            for one, clause in zip(wishes, clauses, strict=True)
+            if one.numbers
+        ]
+        solved = self._solved(wishes, clauses, functions, rng)
+        return Episode((*head, *solved), tuple(aims))
+
+    def _wish(
+        self,
+        function: Function,
+        functions: Sequence[Function],
+        before: _Wish | None,
+        rng: random.Random,
+    ) -> _Wish | None:
+        told = self._needs.tell(function.api, rng)
+        if before is not None and rng.random() < _CHAINED:
+            told = self._referring(told, before, rng)
+        arguments = {name: value for name, (value, _) in told.values.items()}
+        numbers = [at for at, one in enumerate(functions, start=1) if _same(one.api, function.api)]
+        numbers.sort(key=lambda at: functions[at - 1].api.id != function.api.id)
+        failures = 0
+        if rng.random() < _FAILS:
+            failures = len(numbers) if rng.random() > _TWIN or len(numbers) < 2 else 1
+        if failures >= len(numbers):
+            return _Wish(told, numbers, None, failures)
+        answer = self._world.call(function.api, arguments, rng)
+        return None if answer.error else _Wish(told, numbers, answer, failures)
+
+    def _referring(self, told: Told, before: _Wish, rng: random.Random) -> Told:
+        """Return the need with one value put as a reference to the result before it, if it can."""
+        response = before.answer.response if before.answer else None
+        found = facts.facts(response, limit=OBSERVATION_LIMIT)
+        for name, (_, said) in told.values.items():
+            parameter = next((one for one in told.api.parameters if one.name == name), None)
+            fact = next((one for one in found if parameter and _meant(name, one[0])), None)
+            if parameter is None or parameter.enum or fact is None or told.text.count(said) != 1:
+                continue
+            spoken = rng.choice(_REFERENCES).format(facts.words(fact[0]))
+            values = {**told.values, name: (fact[1], fact[1])}
+            text = told.text.replace(said, spoken)
+            return Told(told.api, text, values, frozenset({name}))
+        return told
+
+    def _solved(
+        self,
+        wishes: Sequence[_Wish],
+        clauses: Sequence[str],
+        functions: Sequence[Function],
+        rng: random.Random,
+    ) -> list[Segment]:
+        out: list[Segment] = []
+        groups: list[list[facts.Fact]] = []
+        for wish, clause in zip(wishes, clauses, strict=True):
+            if not wish.numbers:
+                out += [Segment(clause, True), Segment(f"{layout.NOTHING}. ", True, True)]
+                continue
+            tried = 0
+            for number in wish.numbers:
+                if tried:
+                    out.append(Segment(f"#{wish.numbers[tried - 1]} failed. ", True, True))
+                failed = tried < wish.failures
+                answer = wish.answer
+                if failed or answer is None:
+                    answer = self._world.failure(rng)
+                out += _call(clause, number, functions[number - 1], wish.told)
+                out += [
+                    Segment(layout.OBSERVATION, markers=True),
+                    Segment(_observation(answer)),
+                    Segment(layout.THOUGHT, markers=True),
+                ]
+                tried += 1
+                if not failed:
+                    groups.append(facts.facts(answer.response, limit=OBSERVATION_LIMIT))
+                    break
+            if tried and tried <= wish.failures:
+                out.append(Segment(f"#{wish.numbers[tried - 1]}{layout.GIVE_UP}", True, True))
+                return out + _finish(layout.QUIT)
+        if not groups:
+            return out + _finish(layout.QUIT)
+        out.append(Segment(layout.DONE, True, True))
+        return out + _finish(layout.ANSWER, "; ".join(facts.sentence(one) for one in groups))
+
+
+def _call(clause: str, number: int, function: Function, told: Told) -> list[Segment]:
+    out = [
+        Segment(clause, True),
+        Segment(f"{layout.USE}{number}", True, True),
+        Segment(f"{layout.ACTION}{function.name}{layout.INPUT}", True, True),
+        Segment("{", True, True),
+    ]
+    first = True
+    for key, parameter in function.parameters.items():
+        if parameter.name not in told.values:
+            continue
+        value, said = told.values[parameter.name]
+        shown = facts.plain(value if parameter.enum else said)[: facts.VALUE_LIMIT].strip()
+        if not shown:
+            continue
+        out.append(Segment(("" if first else ", ") + f'"{key}": "', True, True))
+        out += [Segment(shown, True), Segment('"', True, True)]
+        first = False
+    return [*out, Segment("}", True, True)]
+
+
+def _finish(text: str, answer: str = "") -> list[Segment]:
+    out = [Segment(f"{layout.ACTION}Finish{layout.INPUT}{text}", True, True)]
+    return [*out, Segment(answer, True), Segment('"}', True, True)] if answer else out
+
+
+def _observation(answer: Answer) -> str:
+    found = facts.facts(answer.response, limit=OBSERVATION_LIMIT)
+    if answer.error and not any(name == "error" for name, _ in found):
+        found.insert(0, ("error", facts.plain(answer.error)[: facts.VALUE_LIMIT]))
+    return json.dumps(dict(found), ensure_ascii=False)
+
+
+def _clause(text: str, task: str) -> str:
+    """Return the words of the task that tell a need, its last sentence where it is a long story."""
+    core = layout.shown(text).rstrip(" .?!")
+    if len(core.split()) > _CLAUSE_WORDS:
+        core = _SENTENCE.split(core)[-1]
+    at = task.lower().find(core.lower())
+    if at < 0 or not len(core) >= 2 or len(core.split()) > 2 * _CLAUSE_WORDS:
+        return ""
+    return task[at : at + len(core)]
+
+
+def _meant(parameter: str, fact: str) -> bool:
+    asked, has = facts.words(parameter), facts.words(fact)
+    return bool(asked) and (asked == has or has.endswith(f" {asked}") or asked.endswith(f" {has}"))
+
+
+def _twin(api: Api, rng: random.Random) -> Api:
+    """Return an API of another provider that does the same."""
+    other = (
+        f"{rng.choice(_TWIN_NAMES)} {api.tool}"
+        if rng.random() < 0.5
+        else f"{api.tool} {rng.choice(_TWIN_NAMES)}"
+    )
+    category, _, last = api.id.split("/", 2)
+    key = re.sub(r"[^a-z0-9]+", "_", other.lower()).strip("_")
+    return api.model_copy(update={"tool": other, "id": f"{category}/{key}/{last}"})
+
+
+def _same(one: Api, other: Api) -> bool:
+    return (one.name, one.description) == (other.name, other.description)

@@ -1,0 +1,130 @@
+"""Rows as numbers: one list of functions and the episodes that share it, packed as a tree.
+
+A row is five lines of ``length`` int16 numbers: token ids; what to predict there, -1 for nothing;
+the position; the episode, 0 for the functions and ``PADDING`` for what is empty; and a second aim
+where there is no first: each token of a clause predicts the number of its function, and a few of a
+function's line their own. Every episode sees the functions and itself, as if it stood alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from toolsrv_lab.nano.episodes import Episode, Row, Segment
+from toolsrv_lab.nano.vocabulary import BEGIN, END, Vocabulary
+from toolsrv_registry.errors import DataError
+from toolsrv_runtime.formats import layout
+
+Numbers = npt.NDArray[np.int16]
+
+PADDING = 255
+_LINE_AIMS = 0.15
+_AGAIN = "delete it and make it again"
+
+
+def pack(row: Row, vocabulary: Vocabulary, length: int, rng: random.Random) -> Numbers | None:
+    """Return a row (5, length), None where not even one episode finds room."""
+    ids, second = [BEGIN], [-1]
+    for number, segment in enumerate(row.functions):
+        found = vocabulary.encode(segment)
+        aimed = number > 0 and rng.random() < _LINE_AIMS
+        ids += found
+        second += [vocabulary.id_of(f"{layout.USE}{number}") if aimed else -1] * len(found)
+    shared = len(ids)
+    first, places, owners = [-1] * shared, list(range(shared)), [0] * shared
+    told = 0
+    for episode in row.episodes:
+        tokens, targets, aims = _numbers(episode, vocabulary)
+        if len(ids) + len(tokens) > length:
+            continue
+        told += 1
+        ids += tokens
+        first += targets
+        second += aims
+        places += range(shared, shared + len(tokens))
+        owners += [told] * len(tokens)
+    if not told:
+        return None
+    empty = length - len(ids)
+    second = [-1 if target >= 0 else aim for target, aim in zip(first, second, strict=True)]
+    return np.asarray(
+        [
+            [*ids, *[END] * empty],
+            [*first, *[-1] * empty],
+            [*places, *[0] * empty],
+            [*owners, *[PADDING] * empty],
+            [*second, *[-1] * empty],
+        ],
+        np.int16,
+    )
+
+
+def _numbers(episode: Episode, vocabulary: Vocabulary) -> tuple[list[int], list[int], list[int]]:
+    """Return tokens, what each is to predict, and the second aims, of one episode."""
+    tokens: list[int] = []
+    learned: list[bool] = []
+    aims: list[int] = []
+    for at, segment in enumerate(episode.segments):
+        found = vocabulary.encode(segment)
+        tokens += found
+        learned += [segment.learned] * len(found)
+        # The task is the second segment.
+        aims += _aims(segment, episode, vocabulary) if at == 1 else [-1] * len(found)
+    targets = [
+        after if wanted else -1 for after, wanted in zip(tokens[1:], learned[1:], strict=True)
+    ]
+    return tokens, [*targets, END if learned[-1] else -1], aims
+
+
+def _aims(task: Segment, episode: Episode, vocabulary: Vocabulary) -> list[int]:
+    found = [-1] * len(vocabulary.encode(task))
+    spans = vocabulary.place(task)
+    for clause, number in episode.aims:
+        start = task.text.find(clause)
+        for at, (begin, end) in enumerate(spans):
+            if start <= begin < end <= start + len(clause):
+                found[at] = vocabulary.id_of(f"{layout.USE}{number}")
+    return found
+
+
+def write_shard(path: Path, rows: Sequence[Numbers], about: dict[str, object]) -> None:
+    """Write rows (n, 5, length) with what they were made of: whole or not at all."""
+    stacked = np.stack(rows)
+    digest = hashlib.sha256(stacked.tobytes()).hexdigest()
+    fresh = path.with_name(f".{path.name}.new")
+    with fresh.open("wb") as file:
+        np.savez(file, rows=stacked, about=json.dumps({**about, "sha256": digest}))
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+
+
+def read_shard(path: Path) -> Numbers:
+    """Return the rows of a shard. Raises DataError for one that is damaged or no shard."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            rows, about = arrays["rows"], json.loads(str(arrays["about"]))
+        whole = hashlib.sha256(rows.tobytes()).hexdigest() == about["sha256"]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise DataError(f"cannot read the shard {path}: {error}", hint=_AGAIN) from error
+    if not whole:
+        raise DataError(f"the shard {path} is damaged: its hash is another", hint=_AGAIN)
+    found: Numbers = rows
+    return found
+
+
+def shards(folder: Path) -> Iterator[Path]:
+    """Return the shards of a folder in order. Raises DataError where there is none."""
+    found = sorted(folder.glob("rows-*.npz"))
+    if not found:
+        raise DataError(f"there are no rows in {folder}", hint="make some: toolsrv lab episodes")
+    yield from found

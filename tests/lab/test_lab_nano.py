@@ -1,0 +1,189 @@
+"""The small model's data: needs with values, episodes as the compact format tells them, rows."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_lab.nano.episodes import Episode, Row, Segment, Teacher
+from toolsrv_lab.nano.rows import PADDING, pack, read_shard, shards, write_shard
+from toolsrv_lab.nano.told import Needs
+from toolsrv_lab.nano.vocabulary import (
+    BEGIN,
+    MARKERS,
+    Vocabulary,
+    make_vocabulary,
+    read_vocabulary,
+)
+from toolsrv_lab.nano.world import World
+from toolsrv_registry.errors import DataError
+from toolsrv_runtime.formats import layout
+
+APIS = load_offline_catalog().apis
+NEAR = {
+    one.id: [two for two in APIS if two.category == one.category and two.id != one.id]
+    for one in APIS
+}
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    with World(APIS) as world:
+        needs = Needs(APIS)
+        teacher = Teacher(needs, world, NEAR, [1.0] * len(needs.apis))
+        rng = random.Random(7)
+        made = [teacher.row(rng) for _ in range(150)]
+    return [row for row in made if row is not None]
+
+
+@pytest.fixture(scope="module")
+def vocabulary(rows: list[Row]) -> Vocabulary:
+    texts = (part for row in rows for part in (row.functions, *(e.segments for e in row.episodes)))
+    return make_vocabulary(texts, 2_048)
+
+
+def episodes(rows: list[Row]) -> Iterator[Episode]:
+    for row in rows:
+        yield from row.episodes
+
+
+def text(segments: tuple[Segment, ...]) -> str:
+    return "".join(segment.text for segment in segments)
+
+
+def test_needs_keep_their_api_and_get_other_values() -> None:
+    needs, rng = Needs(APIS), random.Random(0)
+    api = next(one for one in APIS if one.id == "Data/country_facts/capital_city")
+    told = [needs.tell(api, rng) for _ in range(60)]
+    countries = {one.values["country"][0] for one in told}
+    assert len(countries) > 8
+    for one in told:
+        assert one.api is api
+        assert one.values["country"][1] in one.text
+
+
+def test_the_values_of_a_call_stand_in_the_task_or_an_earlier_result(rows: list[Row]) -> None:
+    calls = copied = 0
+    for episode in episodes(rows):
+        said = ""
+        for segment, before in zip(episode.segments[1:], episode.segments, strict=False):
+            if before.text.endswith('": "') and layout.ANSWER not in before.text:
+                calls += 1
+                copied += segment.text in said
+            if not segment.learned:
+                said += segment.text
+    # The rest are words of an enumeration.
+    assert calls > 150
+    assert copied > 0.9 * calls
+
+
+def test_a_thought_copies_words_of_the_task(rows: list[Row]) -> None:
+    for episode in episodes(rows):
+        task = episode.segments[1].text
+        assert episode.segments[0].text == layout.USER
+        for clause, number in episode.aims:
+            assert clause in task
+            assert 1 <= number <= layout.MAX_FUNCTIONS
+
+
+def test_every_way_to_end_is_told(rows: list[Row]) -> None:
+    told = [text(episode.segments) for episode in episodes(rows)]
+    assert sum(layout.ANSWER in one for one in told) > 0.7 * len(told)
+    assert any(layout.GIVE_UP in one for one in told)
+    assert any(layout.NOTHING in one for one in told)
+    assert any(" failed. " in one and layout.ANSWER in one for one in told)
+    assert all(one.endswith(("}", '"}')) for one in told)
+
+
+def test_the_same_seed_writes_the_same_row() -> None:
+    found = []
+    for _ in range(2):
+        with World(APIS) as world:
+            needs = Needs(APIS)
+            teacher = Teacher(needs, world, NEAR, [1.0] * len(needs.apis))
+            rng = random.Random(11)
+            found.append([teacher.row(rng) for _ in range(3)])
+    assert found[0] == found[1]
+
+
+def test_a_string_reads_alike_wherever_it_stands(vocabulary: Vocabulary) -> None:
+    alone = vocabulary.encode(Segment("PX-88213-Q"))
+    inside = vocabulary.encode(Segment('where is "PX-88213-Q"?'))
+    assert str(alone)[1:-1] in str(inside)[1:-1]
+    assert all(len(marker.encode()) <= 32 for marker in MARKERS)
+
+
+def test_markers_are_markers_only_where_the_format_writes_them(vocabulary: Vocabulary) -> None:
+    for marker in MARKERS:
+        assert vocabulary.encode(Segment(marker, markers=True)) == [vocabulary.id_of(marker)]
+        assert vocabulary.id_of(marker) not in vocabulary.encode(Segment(f"a{marker}b"))
+
+
+def test_a_vocabulary_comes_back_from_its_file(vocabulary: Vocabulary, tmp_path: Path) -> None:
+    vocabulary.save(tmp_path / "v.json")
+    again = read_vocabulary(tmp_path / "v.json")
+    assert again.tokens() == vocabulary.tokens()
+    for string in ("Zürich", "日本 🎉", "\x00\ud7ff", "a  b\tc"):
+        assert again.encode(Segment(string)) == vocabulary.encode(Segment(string))
+    (tmp_path / "v.json").write_text("{")
+    with pytest.raises(DataError, match="cannot read the vocabulary"):
+        read_vocabulary(tmp_path / "v.json")
+
+
+def test_a_row_predicts_what_is_learned_and_nothing_else(
+    rows: list[Row], vocabulary: Vocabulary
+) -> None:
+    rng = random.Random(0)
+    for row in rows[:40]:
+        packed = pack(row, vocabulary, 1_024, rng)
+        if packed is None:
+            continue
+        ids, first, places, owner, second = packed
+        assert ids[0] == BEGIN
+        for number in range(1, int(owner[owner != PADDING].max()) + 1):
+            here = np.flatnonzero(owner == number)
+            # Each episode stands right behind the functions, whatever stands between.
+            assert places[here[0]] == (owner == 0).sum()
+            told = first[here][:-1]
+            assert (ids[here][1:][told >= 0] == told[told >= 0]).all()
+        assert not ((first >= 0) & (second >= 0)).any()
+        assert (first[owner == PADDING] < 0).all()
+
+
+def test_a_row_that_has_no_room_is_left_out(rows: list[Row], vocabulary: Vocabulary) -> None:
+    assert pack(rows[0], vocabulary, 64, random.Random(0)) is None
+
+
+def test_a_damaged_shard_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rows-0001.npz"
+    write_shard(path, [np.zeros((5, 16), np.int16)] * 3, {"seed": 1})
+    assert read_shard(path).shape == (3, 5, 16)
+    content = bytearray(path.read_bytes())
+    whole = bytes(content)
+    for at in (100, len(content) // 2):
+        content[at] ^= 255
+        path.write_bytes(content)
+        with pytest.raises(DataError) as caught:
+            read_shard(path)
+        assert "rows-0001.npz" in caught.value.message
+    path.write_bytes(whole[:50])
+    with pytest.raises(DataError):
+        read_shard(path)
+    assert list(shards(tmp_path)) == [path]
+    with pytest.raises(DataError):
+        list(shards(tmp_path / "none"))
+
+
+def test_observations_are_those_of_the_compact_format(rows: list[Row]) -> None:
+    for episode in episodes(rows):
+        parts = list(episode.segments)
+        for marker, observation in itertools.pairwise(parts):
+            if marker.text == layout.OBSERVATION:
+                assert all(isinstance(v, str) for v in json.loads(observation.text).values())

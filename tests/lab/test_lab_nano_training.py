@@ -1,0 +1,174 @@
+"""The small network's training: it learns to copy, and a killed run goes on where it was."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from toolsrv_lab.extras import load
+from toolsrv_lab.nano.episodes import Episode, Row, Segment
+from toolsrv_lab.nano.network import Shape, make_network
+from toolsrv_lab.nano.rows import pack, write_shard
+from toolsrv_lab.nano.training import CHECKPOINT, CURVE, TrainingOptions, train
+from toolsrv_lab.nano.vocabulary import Vocabulary, make_vocabulary, read_vocabulary
+from toolsrv_registry.errors import DataError
+from toolsrv_runtime.formats import layout
+
+pytest.importorskip("torch", reason="needs the extra `lab`")
+
+RUN = """
+import sys
+from pathlib import Path
+import torch
+from toolsrv_lab.nano.network import Shape
+from toolsrv_lab.nano.training import TrainingOptions, train
+from toolsrv_lab.nano.vocabulary import read_vocabulary
+torch.set_num_threads(1)
+folder, out, shape, options = sys.argv[1:]
+folder = Path(folder)
+train(
+    Shape.model_validate_json(shape), read_vocabulary(folder / "vocabulary.json"),
+    [folder / "rows-0.npz"], folder / "held.npz", Path(out),
+    TrainingOptions.model_validate_json(options),
+    progress=lambda done, total, loss: print(done, loss, flush=True),
+    save_seconds=0, compiled=False,
+)
+"""
+OPTIONS = TrainingOptions(steps=30, rows=4, validate_every=10, warmup=3)
+
+
+def row(rng: random.Random) -> Row:
+    """Return a row in which the function that is named serves, with the word that is said."""
+    things = ["rain", "news", "song", "city"]
+    rng.shuffle(things)
+    lines = [Segment(layout.SYSTEM, markers=True)]
+    lines += [Segment(f"#{at} {one}(q)\n") for at, one in enumerate(things, start=1)]
+    number = rng.randrange(1, 5)
+    word = "".join(rng.choices("abcdefgh", k=3))
+    task = f"{things[number - 1]} {word}"
+    segments = (
+        Segment(layout.USER, markers=True), Segment(task), Segment(layout.THOUGHT, markers=True),
+        Segment(task, True), Segment(f"{layout.USE}{number}", True, True),
+        Segment(f'{layout.ACTION}{things[number - 1]}{layout.INPUT}{{"q": "', True, True),
+        Segment(word, True), Segment('"', True, True), Segment("}", True, True),
+    )  # fmt: skip
+    return Row(tuple(lines), (Episode(segments, ((task, number),)),))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, rng = tmp_path_factory.mktemp("data"), random.Random(0)
+    made = [row(rng) for _ in range(120)]
+    vocabulary = make_vocabulary(
+        (part for one in made for part in (one.functions, one.episodes[0].segments)), 340
+    )
+    vocabulary.save(folder / "vocabulary.json")
+    packed = [one for one in (pack(each, vocabulary, 96, rng) for each in made) if one is not None]
+    write_shard(folder / "rows-0.npz", packed[:100], {})
+    write_shard(folder / "held.npz", packed[100:], {})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def vocabulary(data: Path) -> Vocabulary:
+    return read_vocabulary(data / "vocabulary.json")
+
+
+@pytest.fixture(scope="module")
+def shape(vocabulary: Vocabulary) -> Shape:
+    return Shape(vocabulary=len(vocabulary), width=32, layers=2, heads=2, inner=64)
+
+
+def command(data: Path, out: Path, shape: Shape, options: TrainingOptions = OPTIONS) -> list[str]:
+    given = (str(data), str(out), shape.model_dump_json(), options.model_dump_json())
+    return [sys.executable, "-c", RUN, *given]
+
+
+def test_the_network_has_as_many_weights_as_its_shape_says(shape: Shape) -> None:
+    network = make_network(shape)
+    assert sum(one.numel() for one in network.parameters()) == shape.parameters
+
+
+def test_an_episode_does_not_see_its_neighbours(shape: Shape) -> None:
+    torch = load("torch")
+    network = make_network(shape).eval()
+    ids = torch.tensor([[5, 6, 7, 8, 9, 10]])
+    seen = torch.ones(6, 6, dtype=torch.bool).tril()
+    seen[4:, 2:4] = False
+    mask = torch.zeros(6, 6).masked_fill(~seen, -1e4)[None, None]
+    places = torch.tensor([[0, 1, 2, 3, 2, 3]])
+    both = network(ids, places, mask, torch.tensor([5]))
+    alone = network(
+        ids[:, [0, 1, 4, 5]], torch.arange(4)[None],
+        torch.zeros(4, 4).masked_fill(~torch.ones(4, 4, dtype=torch.bool).tril(), -1e4)[None, None],
+        torch.tensor([3]),
+    )  # fmt: skip
+    torch.testing.assert_close(both, alone, atol=1e-5, rtol=1e-4)
+
+
+def test_it_learns(data: Path, tmp_path: Path, shape: Shape, vocabulary: Vocabulary) -> None:
+    options = TrainingOptions(steps=150, rows=16, validate_every=50, warmup=10)
+    train(
+        shape, vocabulary, [data / "rows-0.npz"], data / "held.npz", tmp_path, options,
+        compiled=False,
+    )  # fmt: skip
+    curve = [json.loads(line) for line in (tmp_path / CURVE).read_text().splitlines()]
+    assert [one["step"] for one in curve] == [50, 100, 150]
+    assert curve[-1]["loss"] < 0.5 * curve[0]["loss"] or curve[-1]["loss"] < 0.1
+    assert curve[-1]["tokens"] > curve[0]["tokens"]
+    about = json.loads((tmp_path / "training.json").read_text())
+    assert about["steps"] == 150
+    assert about["tokens"] > 0
+
+
+def test_a_killed_training_goes_on_and_ends_as_if_nothing_had_been(
+    data: Path, tmp_path: Path, shape: Shape
+) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    subprocess.run(command(data, whole, shape), check=True, capture_output=True, timeout=300)
+    seen: list[int] = []
+    for stop in (4, 7):
+        run = subprocess.Popen(command(data, killed, shape), stdout=subprocess.PIPE, text=True)
+        assert run.stdout is not None
+        with run.stdout:
+            for count, line in enumerate(run.stdout, start=1):
+                seen.append(int(line.split()[0]))
+                if count == stop:
+                    run.send_signal(signal.SIGKILL)
+                    break
+        run.wait(60)
+    done = subprocess.run(
+        command(data, killed, shape), check=True, capture_output=True, text=True, timeout=300
+    )
+    assert int(done.stdout.split()[0]) > seen[-1] - 1 > 6
+    torch = load("torch")
+    one, other = (torch.load(out / "weights.pt", weights_only=True) for out in (whole, killed))
+    for name, values in one.items():
+        np.testing.assert_array_equal(values.numpy(), other[name].numpy(), err_msg=name)
+
+
+def test_other_settings_and_a_damaged_checkpoint_are_refused(
+    data: Path, tmp_path: Path, shape: Shape, vocabulary: Vocabulary
+) -> None:
+    options = OPTIONS.model_copy(update={"steps": 2})
+
+    def again(given: TrainingOptions) -> None:
+        train(
+            shape, vocabulary, [data / "rows-0.npz"], data / "held.npz", tmp_path, given,
+            compiled=False,
+        )  # fmt: skip
+
+    again(options)
+    with pytest.raises(DataError, match="other settings"):
+        again(options.model_copy(update={"seed": 1}))
+    path = tmp_path / CHECKPOINT
+    path.write_bytes(path.read_bytes()[:500])
+    with pytest.raises(DataError, match="cannot read the checkpoint"):
+        again(options)
