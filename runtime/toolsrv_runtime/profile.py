@@ -51,7 +51,7 @@ def choose(
     ``compact_tokens`` says whether the vocabulary has the compact format's own tokens.
     """
     name = metadata.get("general.name", "")
-    words = f"{name} {filename}".lower()
+    words = f"{name} {filename} {metadata.get('toolsrv.profile', '')}".lower()
     template = metadata.get("tokenizer.chat_template")
     if compact_tokens:
         profile = Profile(
@@ -78,7 +78,10 @@ def choose(
         else "the file carries no chat template: plain System/User/Assistant turns are used"
     )
     if "toolllama" in words.replace("-", "").replace("_", "").replace(" ", ""):
-        return _toolllama(trained_context, template, why_chat)
+        architecture = metadata.get("general.architecture", "")
+        scaling = metadata.get(f"{architecture}.rope.scaling.type", "none")
+        factor = metadata.get(f"{architecture}.rope.scaling.factor") if scaling != "none" else None
+        return _toolllama(trained_context, template, why_chat, factor)
     context = min(trained_context, CHAT_CONTEXT)
     profile = Profile(name="chat", format="chat", context=context, chat_template=template)
     return profile, {
@@ -90,14 +93,15 @@ def choose(
 
 
 def _toolllama(
-    trained_context: int, template: str | None, why_chat: str
+    trained_context: int, template: str | None, why_chat: str, factor: str | None
 ) -> tuple[Profile, dict[str, str]]:
     ratio = max(1, CHAT_CONTEXT // max(trained_context, 1))
     profile = Profile(
         name="toolllama",
         format="chat",
         context=CHAT_CONTEXT,
-        rope_freq_scale=1 / ratio,
+        # Any number would stand in for the file's own factor.
+        rope_freq_scale=None if factor else 1 / ratio,
         temperature=0.5,
         chat_template=template,
     )
@@ -105,7 +109,9 @@ def _toolllama(
         "format": f"{why_chat}; ToolLLaMA's own prompt format is not in this version",
         "context": f"ToolLLaMA was fine-tuned for {CHAT_CONTEXT} tokens",
         "rope": (
-            f"linear interpolation by {ratio}: the base model has {trained_context} positions "
+            f"linear interpolation by {float(factor):g}, as the file says"
+            if factor
+            else f"linear interpolation by {ratio}: the base model has {trained_context} positions "
             "and the file does not say so"
         ),
         "grounded": "off: the model may write arguments freely within their schema",

@@ -38,7 +38,7 @@ SLOW_MODEL_BYTES = 200_000_000
 
 
 @llama_cpp.llama_log_callback  # type: ignore[untyped-decorator]
-def _quiet(level: int, text: bytes, data: Any) -> None:
+def quiet(level: int, text: bytes, data: Any) -> None:
     """Drop llama.cpp's log: errors reach us as return codes."""
 
 
@@ -50,7 +50,7 @@ def open_model(path: Path, *, repack: bool = True) -> Any:
     Raises:
         ModelError: llama.cpp refuses the file.
     """
-    llama_cpp.llama_log_set(_quiet, ctypes.c_void_p(0))
+    llama_cpp.llama_log_set(quiet, ctypes.c_void_p(0))
     llama_cpp.llama_backend_init()
     params = llama_cpp.llama_model_default_params()
     params.use_extra_bufts = repack and not _has_amx()

@@ -25,7 +25,7 @@ COMMANDS = {
     "serve": ("toolsrv.cli.serve:serve", "Run the MCP server, on stdio or HTTP."),
     "catalog": ("toolsrv.cli.catalog:catalog", "Look at the catalogs."),
     "index": ("toolsrv.cli.index:index", "Build or inspect the search index."),
-    "model": ("toolsrv.cli.model:model", "Inspect models."),
+    "model": ("toolsrv.cli.model:model", "Inspect models, convert and quantise them."),
     "config": ("toolsrv.cli.config:config", "Show and change settings."),
     "lab": ("toolsrv.cli.lab:lab", "Make and judge the parts that ship."),
     "bench": ("toolsrv.cli.bench:bench", "Measure this installation."),

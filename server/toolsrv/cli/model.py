@@ -1,4 +1,4 @@
-"""``toolsrv model``: what a model file is and how it would be used."""
+"""``toolsrv model``: what a model file is and how it would be used; making one (``model_make``)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from toolsrv.cli.model_make import convert, quantize
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import emit_json, table
 from toolsrv.cli.session import Session, pass_session
@@ -15,7 +16,11 @@ from toolsrv_registry.errors import NotFoundError
 
 @click.group(epilog=example("toolsrv model info"))
 def model() -> None:
-    """Inspect models."""
+    """Inspect models, and make GGUF files of checkpoints."""
+
+
+model.add_command(convert)
+model.add_command(quantize)
 
 
 @model.command(epilog=example("toolsrv model info"))

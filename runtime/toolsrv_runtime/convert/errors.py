@@ -1,0 +1,42 @@
+"""The converter's branch of the error tree; all of it is a ``ModelError``.
+
+- ``CheckpointError``: the folder cannot be converted.
+  - ``ArchitectureError``: its model is not a LLaMA that can be written as one.
+  - ``ShardError``: a file with weights is missing, incomplete or unreadable.
+  - ``TensorError``: a tensor is missing, superfluous or of another shape than the config says.
+  - ``TokenizerError``: a tokenizer that llama.cpp would not reproduce.
+- ``QuantizeError``: llama.cpp could not quantise a file.
+- ``WriteError``: the result cannot be written (a full disk, no permission).
+"""
+
+from __future__ import annotations
+
+from toolsrv_runtime.errors import ModelError
+
+
+class CheckpointError(ModelError):
+    """A checkpoint folder cannot be converted."""
+
+
+class ArchitectureError(CheckpointError):
+    """The checkpoint is not a LLaMA, or one with a feature that GGUF cannot carry."""
+
+
+class ShardError(CheckpointError):
+    """A file with weights is missing, incomplete or unreadable."""
+
+
+class TensorError(CheckpointError):
+    """A tensor is missing, superfluous, of a wrong shape or of an unknown type."""
+
+
+class TokenizerError(CheckpointError):
+    """There is no tokenizer, or one that llama.cpp would not reproduce."""
+
+
+class QuantizeError(ModelError):
+    """llama.cpp could not quantise a file."""
+
+
+class WriteError(ModelError):
+    """The result cannot be written."""
