@@ -77,27 +77,32 @@ class Ledger:
         return found
 
     def nodes(self) -> list[out.TreeNode]:
-        """Return the tree for the outcome: one node per round, and the failed replies."""
-        nodes = [out.TreeNode(id=0, parent=-1, depth=0, kind="root")]
-        for node in self.findings.tree.walk():
-            if node.parent is None or (node.kind != "Action Input" and node.code is None):
+        """Return the tree for the outcome: one node per reply, the failed ones too."""
+        tree = self.findings.tree
+        nodes = [out.TreeNode(id=0, parent=-1, depth=0, kind="root", order=tree.root.order)]
+        for node in tree.walk():
+            if not _is_reply(node):
                 continue
-            calls = node.calls()
-            above = [n for n in calls if n is not node]
+            above = [n for n in node.path()[:-1] if _is_reply(n)]
             result = self.results.get(node.id)
+            move = node.move
             nodes.append(
                 out.TreeNode(
                     id=node.id,
                     parent=above[-1].id if above else 0,
                     depth=len(above) + 1,
                     kind=_kind(node),
-                    thought=(node.move.thought or "") if node.move else node.description,
+                    thought=(move.thought or "") if move else node.description,
                     api_id=result.api_id if result else "",
-                    function=node.move.function if node.move else "",
+                    function=move.function if move else "",
                     arguments=result.arguments if result else {},
                     observation=node.observation,
                     status=result.status if result else 0,
                     pruned=node.pruned,
+                    order=node.order,
+                    text=move.arguments if move else "",
+                    bare=move is not None and move.thought is None,
+                    code=None if node.code is None else int(node.code),
                 )
             )
         return nodes
@@ -144,9 +149,16 @@ def code(result: CallResult) -> Code:
     return Code.TIMEOUT if "no answer within" in result.error else Code.ERROR
 
 
+def _is_reply(node: Node) -> bool:
+    """Whether a node ends a reply of the model, or stands for one that failed."""
+    return node.parent is not None and (node.move is not None or node.code == Code.FAILED)
+
+
 def _kind(node: Node) -> out.NodeKind:
     if node.code == Code.ANSWER:
         return "answer"
     if node.code == Code.GIVE_UP:
         return "give_up"
-    return "failed" if node.code == Code.FAILED else "call"
+    if node.code == Code.FAILED:
+        return "failed"
+    return "call" if node.kind == "Action Input" else "thought"

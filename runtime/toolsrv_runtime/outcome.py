@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 Status = Literal["answered", "partial", "gave_up", "cancelled"]
 Source = Literal["offline", "live", "recorded", "simulated"]
-NodeKind = Literal["root", "call", "answer", "give_up", "failed"]
+NodeKind = Literal["root", "thought", "call", "answer", "give_up", "failed"]
 
 
 class _Frozen(BaseModel):
@@ -157,9 +157,14 @@ class Searched(_Frozen):
 
 
 class TreeNode(_Frozen):
-    """One node of the search tree. The root has ``parent`` -1.
+    """One node of the search tree: one reply of the model. The root has ``parent`` -1.
 
-    ``pruned`` says that the search turned back here.
+    ``pruned`` says that the search turned back here. ``order`` numbers the nodes as the search
+    entered them, the root 0 (a node that was never entered has 0 too). ``text`` is what the model
+    wrote as arguments, ``arguments`` what was made of it for the call; ``bare`` marks a call that
+    came without a thought. ``code`` is what the call came to in ToolBench's numbers
+    (``search.tree.Code``), None where nothing was called. A reply that only thinks is a
+    ``thought``.
     """
 
     id: int
@@ -173,6 +178,10 @@ class TreeNode(_Frozen):
     observation: str = ""
     status: int = 0
     pruned: bool = False
+    order: int = 0
+    text: str = ""
+    bare: bool = False
+    code: int | None = None
 
 
 class Outcome(_Frozen):
@@ -182,7 +191,8 @@ class Outcome(_Frozen):
     ``answer`` holds the best that was found. ``gave_up``: nothing solved the task.
     ``cancelled``: stopped from outside; ``answer`` holds the best partial answer.
     ``reason`` says in one line why it ended as it did. ``candidates`` are all APIs that were on
-    offer, ``searches`` how they were found.
+    offer, ``searches`` how they were found. ``width`` and ``depth`` are the search's limits, depth
+    in ToolBench's nodes (up to three a reply).
     """
 
     task: str
@@ -196,6 +206,8 @@ class Outcome(_Frozen):
     usage: Usage
     limits: Limits
     strategy: str
+    width: int = 2
+    depth: int = 24
     model: str
     format: str
     seed: int

@@ -386,6 +386,8 @@ class Run:
             usage=self._usage(),
             limits=self._options.limits,
             strategy=self._options.strategy,
+            width=self._options.width,
+            depth=self._options.depth,
             model=self._engine.name,
             format=self._format.name,
             seed=self._options.seed,

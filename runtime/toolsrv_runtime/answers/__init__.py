@@ -1,0 +1,1 @@
+"""ToolBench's answer files: what a solve came to, as that project stores it."""

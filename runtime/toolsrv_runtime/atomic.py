@@ -1,0 +1,53 @@
+"""A text file that appears when it is complete: a reader sees the old content or the new."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+from toolsrv_registry.errors import DataError, UsageError
+
+
+def check_target(path: Path) -> None:
+    """Raise UsageError where no file can be made at ``path``: told before the work, not after."""
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "no ordinary file"
+        raise UsageError(f"{path} is {kind}", hint="name a file to write")
+    if not path.parent.is_dir():
+        raise UsageError(
+            f"the folder {path.parent} for {path.name!r} does not exist",
+            hint=f"mkdir -p {path.parent}",
+        )
+
+
+@contextlib.contextmanager
+def fresh_file(path: Path) -> Iterator[TextIO]:
+    """Open a text file that takes the place of ``path`` when the block ends well.
+
+    UTF-8; a lone surrogate is written as the JSON escape of it. Where the block fails, nothing is
+    left behind and the old file stays.
+
+    Raises:
+        UsageError: no file can be made there.
+        DataError: it cannot be written (a full disk, no permission).
+    """
+    check_target(path)
+    fresh = path.with_name(f".{path.name[:80]}.{secrets.token_hex(4)}.new")
+    try:
+        with fresh.open("x", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except OSError as error:
+        raise DataError(
+            f"cannot write {path}: {error.strerror or error}",
+            hint="free some space, or name another file",
+        ) from error
+    finally:
+        with contextlib.suppress(OSError):
+            fresh.unlink(missing_ok=True)
