@@ -16,7 +16,14 @@ from toolsrv_lab.extras import load
 from toolsrv_lab.nano.episodes import Episode, Row, Segment
 from toolsrv_lab.nano.network import Shape, make_network
 from toolsrv_lab.nano.rows import pack, write_shard
-from toolsrv_lab.nano.training import CHECKPOINT, CURVE, TrainingOptions, train
+from toolsrv_lab.nano.training import (
+    ABOUT,
+    CHECKPOINT,
+    CURVE,
+    WEIGHTS,
+    TrainingOptions,
+    train,
+)
 from toolsrv_lab.nano.vocabulary import Vocabulary, make_vocabulary, read_vocabulary
 from toolsrv_registry.errors import DataError
 from toolsrv_runtime.formats import layout
@@ -123,7 +130,7 @@ def test_it_learns(data: Path, tmp_path: Path, shape: Shape, vocabulary: Vocabul
     assert [one["step"] for one in curve] == [50, 100, 150]
     assert curve[-1]["loss"] < 0.5 * curve[0]["loss"] or curve[-1]["loss"] < 0.1
     assert curve[-1]["tokens"] > curve[0]["tokens"]
-    about = json.loads((tmp_path / "training.json").read_text())
+    about = json.loads((tmp_path / ABOUT).read_text())
     assert about["steps"] == 150
     assert about["tokens"] > 0
 
@@ -148,10 +155,10 @@ def test_a_killed_training_goes_on_and_ends_as_if_nothing_had_been(
         command(data, killed, shape), check=True, capture_output=True, text=True, timeout=300
     )
     assert int(done.stdout.split()[0]) > seen[-1] - 1 > 6
-    torch = load("torch")
-    one, other = (torch.load(out / "weights.pt", weights_only=True) for out in (whole, killed))
+    read = load("safetensors.numpy").load_file
+    one, other = (read(str(out / WEIGHTS)) for out in (whole, killed))
     for name, values in one.items():
-        np.testing.assert_array_equal(values.numpy(), other[name].numpy(), err_msg=name)
+        np.testing.assert_array_equal(values, other[name], err_msg=name)
 
 
 def test_other_settings_and_a_damaged_checkpoint_are_refused(

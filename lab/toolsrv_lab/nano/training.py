@@ -32,6 +32,8 @@ Progress = Callable[[int, int, float], None]
 
 CHECKPOINT = "checkpoint.pt"
 CURVE = "curve.jsonl"
+WEIGHTS = "weights.safetensors"
+ABOUT = "training.json"
 _SAVE_SECONDS = 120.0
 _SMOOTH = 0.97
 # Muon's polynomial (Jordan et al. 2024) and how often it is applied.
@@ -81,7 +83,7 @@ def train(
     save_seconds: float = _SAVE_SECONDS,
     compiled: bool = True,
 ) -> Path:
-    """Train a network on shards and return the file of its weights, ``out``/weights.pt.
+    """Train a network on shards and return the file of its weights (``out``/weights.safetensors).
 
     ``compiled`` costs a minute at the start and doubles the speed. Rows are taken in a seeded order, the shards one after the other, again and again. Raises
     DataError for damaged shards and for a checkpoint of other settings.
@@ -302,14 +304,17 @@ class _Run:
     def finish(self) -> Path:
         """Write the weights and what they were trained with; return the weights' file."""
         self.save()
-        self._write("weights.pt", self._network.state_dict())
+        fresh = self._out / f".{WEIGHTS}.new"
+        tensors = {name: one.cpu() for name, one in self._network.state_dict().items()}
+        load("safetensors.torch").save_file(tensors, str(fresh))
+        fresh.replace(self._out / WEIGHTS)
         about = {
             "shape": self._shape.model_dump(), "options": self._options.model_dump(),
             "steps": self.step, "tokens": self._tokens, "seconds": round(self._seconds),
             "loss": self.loss, "device": self._device, "torch": self._torch.__version__,
         }  # fmt: skip
-        (self._out / "training.json").write_text(json.dumps(about, indent=2) + "\n", "utf-8")
-        return self._out / "weights.pt"
+        (self._out / ABOUT).write_text(json.dumps(about, indent=2) + "\n", "utf-8")
+        return self._out / WEIGHTS
 
     def _settings(self) -> str:
         return json.dumps([self._shape.model_dump(), self._options.model_dump()])

@@ -2,7 +2,7 @@
 
 So a name or number reads as the same tokens wherever it stands, and to copy it is to repeat them.
 The format's markers are tokens of their own, at most 32 bytes each (llama-cpp-python cuts longer
-ones), and only where the format writes them: the same characters in a task are ordinary text.
+ones), wherever they stand, as llama.cpp reads user-defined tokens.
 """
 
 from __future__ import annotations
@@ -34,46 +34,41 @@ _LONGEST_MARKER = 32
 
 
 class Vocabulary:
-    """Text to token ids, with and without markers."""
+    """Text to token ids, a segment at a time, as the engine reads the pieces of a prompt."""
 
     def __init__(self, tokenizer: Any) -> None:
-        self._marked = tokenizer
-        content = json.loads(tokenizer.to_str())
-        content["added_tokens"] = [one for one in content["added_tokens"] if one["special"]]
-        self._plain = load("tokenizers").Tokenizer.from_str(json.dumps(content))
+        self._tokenizer = tokenizer
 
     def __len__(self) -> int:
-        return int(self._marked.get_vocab_size())
+        return int(self._tokenizer.get_vocab_size())
 
     def encode(self, segment: Segment) -> list[int]:
-        """Return the ids of one segment, as the engine reads a piece of a prompt."""
-        tokenizer = self._marked if segment.markers else self._plain
-        return list(tokenizer.encode(segment.text, add_special_tokens=False).ids)
+        """Return the ids of one segment."""
+        return list(self._tokenizer.encode(segment.text, add_special_tokens=False).ids)
 
     def place(self, segment: Segment) -> list[tuple[int, int]]:
         """Return where each token of ``encode`` begins and ends in the text, in characters."""
-        tokenizer = self._marked if segment.markers else self._plain
-        return list(tokenizer.encode(segment.text, add_special_tokens=False).offsets)
+        return list(self._tokenizer.encode(segment.text, add_special_tokens=False).offsets)
 
     def id_of(self, marker: str) -> int:
         """Return the id of a marker."""
-        return int(self._marked.token_to_id(marker))
+        return int(self._tokenizer.token_to_id(marker))
 
     def tokens(self) -> list[str]:
         """Return the tokens in the order of their ids."""
-        known = self._marked.get_vocab()
+        known = self._tokenizer.get_vocab()
         return sorted(known, key=lambda token: int(known[token]))
 
     def merges(self) -> list[str]:
         """Return the merges as GGUF writes them."""
-        found = json.loads(self._marked.to_str())["model"]["merges"]
+        found = json.loads(self._tokenizer.to_str())["model"]["merges"]
         return [one if isinstance(one, str) else " ".join(one) for one in found]
 
     def save(self, path: Path) -> None:
         """Write the vocabulary: whole or not at all."""
         fresh = path.with_name(f".{path.name}.new")
         with fresh.open("w", encoding="utf-8") as file:
-            file.write(self._marked.to_str())
+            file.write(self._tokenizer.to_str())
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(path)
