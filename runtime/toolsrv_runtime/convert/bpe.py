@@ -22,11 +22,13 @@ from toolsrv_runtime.convert.vocabulary import (
     put_added,
 )
 
-_LLAMA3 = (
+LLAMA3_SPLIT = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|"
     r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-_QWEN2 = _LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
+"""How LLaMA 3 cuts a text into words."""
+
+_QWEN2 = LLAMA3_SPLIT.replace(r"\p{N}{1,3}", r"\p{N}")
 _OTHER_HINT = "llama.cpp would cut texts in another way; only known rules are converted"
 
 
@@ -96,7 +98,7 @@ def pre_tokenizer(said: Any, *, ignore_merges: bool) -> str:
             {"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated"},
             {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False},
         ]:
-            if regex == _LLAMA3:
+            if regex == LLAMA3_SPLIT:
                 # The same rule; only the first takes a word that is a token before it merges.
                 return "llama-bpe" if ignore_merges else "dbrx"
             if regex == _QWEN2:
