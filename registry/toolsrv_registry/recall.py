@@ -75,13 +75,15 @@ class Recall:
         """Return what the parts find in a place, down to ``DEPTH`` each."""
         lexicon = self._lexicons.current()
         within = lexicon.within(place.category, place.tool, place.catalog, place.among)
-        # The encoder's threads and Chroma let the words be weighed meanwhile.
-        meaning = None if words_only else self._beside.submit(self._dense, lexicon, parts, place)
-        fit = lexicon.fit(parts)
-        rows, degraded = ([], "") if meaning is None else meaning.result()
+        vectors, degraded = (None, "") if words_only else self._measured(parts)
+        # The encoder has both cores for itself. Chroma needs one and no interpreter lock, so the
+        # words are weighed meanwhile; the other way round each would wait for the lock.
+        weighed = self._beside.submit(lexicon.fit, parts)
+        rows, fault = self._searched(lexicon, vectors, place)
+        fit = weighed.result()
         near = [_near(lexicon, row) for row in rows]
         judged = judge(lexicon, fit, near, DEPTH, within)
-        return Recalled(lexicon, judged, bool(rows), degraded)
+        return Recalled(lexicon, judged, bool(rows), fault or degraded)
 
     def load(self) -> None:
         """Read the lexicon now rather than with the first search."""
@@ -91,28 +93,43 @@ class Recall:
         """Let go of the threads."""
         self._beside.shutdown(wait=False)
 
-    def _dense(self, lexicon: Lexicon, parts: Sequence[str], place: Place) -> tuple[list[Row], str]:
-        """Return per part the nearest (document hash, cosine), and what is wrong if anything."""
-        degraded = ""
-        small = self._store.size() <= _BUILD_AT_ONCE
+    def _measured(self, parts: Sequence[str]) -> tuple[Vectors | None, str]:
+        """Return the parts' vectors if there is an index for them, and what is wrong if anything.
+
+        Builds a small index that is missing or out of date.
+        """
         try:
             state = self._index.state()
-            if state != "ready" and small:
+            if state != "ready" and self._store.size() <= _BUILD_AT_ONCE:
                 state = self._index.build().state
             if state == "missing":
-                return [], f"there is no vector index yet: words only ({REBUILD})"
-            if state == "stale":
-                degraded = f"the vector index is out of date: new APIs by words only ({REBUILD})"
+                return None, f"there is no vector index yet: words only ({REBUILD})"
             vectors = self._encode(parts)
+        except DataError as error:
+            return None, _words_only(error)
+        if state == "stale":
+            return vectors, f"the vector index is out of date: new APIs by words only ({REBUILD})"
+        return vectors, ""
+
+    def _searched(
+        self, lexicon: Lexicon, vectors: Vectors | None, place: Place
+    ) -> tuple[list[Row], str]:
+        """Return per vector the nearest (document hash, cosine), and why there is none.
+
+        Builds a small index that cannot be read a second time.
+        """
+        if vectors is None:
+            return [], ""
+        try:
             try:
-                return self._nearest(lexicon, vectors, place), degraded
+                return self._nearest(lexicon, vectors, place), ""
             except DataError:
-                if not small:
+                if self._store.size() > _BUILD_AT_ONCE:
                     raise
                 self._index.build()
-                return self._nearest(lexicon, vectors, place), degraded
+                return self._nearest(lexicon, vectors, place), ""
         except DataError as error:
-            return [], f"words only: {error.message} ({error.hint})"
+            return [], _words_only(error)
 
     def _encode(self, parts: Sequence[str]) -> Vectors:
         """Return a vector per part; that of a whole text is the mean of its clauses'.
@@ -152,8 +169,16 @@ class Recall:
         ]
 
 
+def _words_only(error: DataError) -> str:
+    return f"words only: {error.message} ({error.hint})"
+
+
 def _near(lexicon: Lexicon, row: Row) -> Near:
     """Return the APIs behind the nearest documents; several APIs may share a text."""
-    found = [(at, cosine) for key, cosine in row for at in lexicon.places.get(key, ())]
-    places = np.asarray([at for at, _ in found], np.int64)
-    return Near(places, np.asarray([cosine for _, cosine in found], np.float32))
+    places: list[int] = []
+    cosines: list[float] = []
+    for key, cosine in row:
+        found = lexicon.places.get(key, ())
+        places += found
+        cosines += [cosine] * len(found)
+    return Near(np.asarray(places, np.int64), np.asarray(cosines, np.float32))

@@ -1,0 +1,162 @@
+"""Folders of packed rows: the vocabulary first, then shards, held-out tools apart.
+
+Every shard depends on its number and the seed alone, so several processes write them, a killed run
+goes on with the shards that are missing, and the same seed gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_lab.instructions.writer import is_held_out
+from toolsrv_lab.nano.episodes import Row, Segment, Teacher
+from toolsrv_lab.nano.rows import Numbers, pack, write_shard
+from toolsrv_lab.nano.told import Needs
+from toolsrv_lab.nano.vocabulary import Vocabulary, make_vocabulary, read_vocabulary
+from toolsrv_lab.nano.world import World
+from toolsrv_lab.retrieval.mining import neighbours
+from toolsrv_registry.api import Api
+from toolsrv_registry.documents import document_text
+from toolsrv_registry.encoder import Encoder
+from toolsrv_registry.errors import DataError
+
+Progress = Callable[[int, int], None]
+"""Called with (rows written, rows in all)."""
+
+VOCABULARY = "vocabulary.json"
+HELD_OUT_ROWS = "held-out.npz"
+HELD_OUT = 0.2
+"""Share of the tools that no training row is about."""
+
+_VOCABULARY_ROWS = 3_000
+_HELD_OUT_ROWS = 256
+_NEAREST = 12
+
+
+class Plan(NamedTuple):
+    """What rows are made of. ``own_share`` of the needs are of the catalog that ships."""
+
+    rows: int = 40_000
+    shard: int = 2_000
+    length: int = 1_024
+    vocabulary: int = 8_192
+    own_share: float = 0.5
+    seed: int = 0
+
+
+class _Source(NamedTuple):
+    apis: tuple[Api, ...]
+    near: Mapping[str, tuple[str, ...]]
+    plan: Plan
+
+
+def write_rows(
+    apis: Sequence[Api],
+    encoder: Encoder,
+    out: Path,
+    plan: Plan,
+    *,
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> list[Path]:
+    """Write vocabulary, shards and held-out rows for training and return the shards.
+
+    ``apis`` are those of all catalogs to learn from; only those that needs were written for count.
+    Raises DataError where there is none.
+    """
+    source = _source(apis, encoder, plan)
+    out.mkdir(parents=True, exist_ok=True)
+    if not (out / VOCABULARY).exists():
+        _vocabulary(source).save(out / VOCABULARY)
+    paths = [out / f"rows-{at:04}.npz" for at in range(-(-plan.rows // plan.shard))]
+    if not (out / HELD_OUT_ROWS).exists():
+        _shard(source, out, out / HELD_OUT_ROWS, -1)
+    missing = [at for at, path in enumerate(paths) if not path.exists()]
+    done = len(paths) - len(missing)
+    if progress is not None:
+        progress(done * plan.shard, plan.rows)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        made = [pool.submit(_shard, source, out, paths[at], at) for at in missing]
+        try:
+            for one in made:
+                one.result()
+                done += 1
+                if progress is not None:
+                    progress(min(done * plan.shard, plan.rows), plan.rows)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return paths
+
+
+def _source(apis: Sequence[Api], encoder: Encoder, plan: Plan) -> _Source:
+    told = Needs(apis).apis
+    if not told:
+        raise DataError(
+            "no need is written for any API of the catalogs",
+            hint="enable the catalog that ships: toolsrv catalog enable offline",
+        )
+    vectors = encoder.encode([document_text(api) for api in told])
+    near = {
+        api.id: tuple(told[at].id for at in found[:_NEAREST])
+        for api, found in zip(told, neighbours(vectors), strict=True)
+    }
+    return _Source(tuple(told), near, plan)
+
+
+def _shard(source: _Source, out: Path, path: Path, number: int) -> None:
+    """Write one shard; the one of number -1 is about held-out tools."""
+    vocabulary, plan = read_vocabulary(out / VOCABULARY), source.plan
+    rng = random.Random(f"{plan.seed}/{number}")
+    wanted = _HELD_OUT_ROWS if number < 0 else plan.shard
+    packed: list[Numbers] = []
+    for row in _rows(source, rng, held_out=number < 0):
+        numbers = pack(row, vocabulary, plan.length, rng)
+        if numbers is not None:
+            packed.append(numbers)
+        if len(packed) == wanted:
+            break
+    write_shard(path, packed, {"plan": plan._asdict(), "shard": number})
+
+
+def _rows(source: _Source, rng: random.Random, *, held_out: bool) -> Iterator[Row]:
+    own = load_offline_catalog().apis
+    ours = {api.id for api in own}
+    apis = [api for api in source.apis if is_held_out(api, HELD_OUT) == held_out]
+    if not apis:
+        apis = list(source.apis)
+    known = {api.id: api for api in apis}
+    near = {
+        key: [known[one] for one in found if one in known]
+        for key, found in source.near.items()
+        if key in known
+    }
+    share = source.plan.own_share
+    inside = sum(api.id in ours for api in apis)
+    weights = [
+        share / max(1, inside) if api.id in ours else (1 - share) / max(1, len(apis) - inside)
+        for api in apis
+    ]
+    with World(own) as world:
+        teacher = Teacher(Needs(apis), world, near, weights)
+        while True:
+            row = teacher.row(rng)
+            if row is not None:
+                yield row
+
+
+def _vocabulary(source: _Source) -> Vocabulary:
+    rng = random.Random(f"{source.plan.seed}/vocabulary")
+    told: list[Sequence[Segment]] = []
+    for at, row in enumerate(_rows(source, rng, held_out=False)):
+        if at == _VOCABULARY_ROWS:
+            break
+        told += [row.functions, *(one.segments for one in row.episodes)]
+    return make_vocabulary(told, source.plan.vocabulary)
