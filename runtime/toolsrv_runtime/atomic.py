@@ -14,7 +14,13 @@ from toolsrv_registry.errors import DataError, UsageError
 
 def check_target(path: Path) -> None:
     """Raise UsageError where no file can be made at ``path``: told before the work, not after."""
-    if path.exists() and not path.is_file():
+    try:
+        there, ordinary = path.exists(), path.is_file()
+    except OSError as error:  # a name that no file can have
+        raise UsageError(
+            f"cannot write {path}: {error.strerror or error}", hint="name another file"
+        ) from error
+    if there and not ordinary:
         kind = "a folder" if path.is_dir() else "no ordinary file"
         raise UsageError(f"{path} is {kind}", hint="name a file to write")
     if not path.parent.is_dir():
@@ -25,7 +31,7 @@ def check_target(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def fresh_file(path: Path) -> Iterator[TextIO]:
+def fresh_text(path: Path) -> Iterator[TextIO]:
     """Open a text file that takes the place of ``path`` when the block ends well.
 
     UTF-8; a lone surrogate is written as the JSON escape of it. Where the block fails, nothing is

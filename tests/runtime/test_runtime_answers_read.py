@@ -237,6 +237,8 @@ def test_no_file_is_made_where_none_can_be(tmp_path: Path) -> None:
         write_answer(tmp_path, answer)
     with pytest.raises(UsageError, match="does not exist"):
         write_answer(tmp_path / "none" / "1.json", answer)
+    with pytest.raises(UsageError, match="cannot write"):
+        write_answer(tmp_path / ("x" * 300), answer)
     with pytest.raises(UsageError, match="no ordinary file"):
         write_answer(Path("/dev/null"), answer)
     assert Path("/dev/null").is_char_device()

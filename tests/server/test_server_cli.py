@@ -75,6 +75,10 @@ def prepare_example(run: Run, path: tuple[str, ...]) -> None:
             "instructions.jsonl",
         ]
         assert run(*words).exit_code == 0
+    if path == ("lab", "convert"):
+        Path("answers").mkdir(exist_ok=True)
+        saved = "answers/1_DFS_woFilter_w2.json"
+        assert run("solve", "What is the capital of Peru?", "--save-answer", saved).exit_code == 0
     if path == ("catalog", "remove"):
         assert run("catalog", "export", "offline", "my_tools.zip", "--force").exit_code == 0
         assert run("catalog", "import", "my_tools.zip", "--no-index").exit_code == 0

@@ -26,7 +26,7 @@ from toolsrv_runtime.answers.model import (
 )
 from toolsrv_runtime.answers.replies import Replies
 from toolsrv_runtime.answers.words import OURS, Words
-from toolsrv_runtime.atomic import fresh_file
+from toolsrv_runtime.atomic import fresh_text
 from toolsrv_runtime.outcome import Outcome, TreeNode
 from toolsrv_runtime.search.dfsdt import Rules
 
@@ -61,7 +61,7 @@ def write_answer(path: Path, answer: Answer) -> None:
         UsageError: no file can be made there.
         DataError: it cannot be written.
     """
-    with fresh_file(path) as file:
+    with fresh_text(path) as file:
         json.dump(answer.document(), file, indent=2)
 
 

@@ -48,6 +48,7 @@ def export() -> None:
     cls=LazyGroup,
     table={
         "instructions": (f"{_HERE}:instructions", "Write tasks over the enabled catalogs."),
+        "convert": ("toolsrv.cli.lab_data:convert", "Turn answer files into training data."),
         "train": ("toolsrv.cli.lab:train", "Train the retriever or its ranker."),
         "export": ("toolsrv.cli.lab:export", "Turn what was trained into what ships."),
         "eval": ("toolsrv.cli.lab:eval_", "Judge on files of queries."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -14,6 +15,7 @@ from toolsrv.cli.options import example, json_option, solve_options
 from toolsrv.cli.output import emit_json, read_stdin
 from toolsrv.cli.session import Session, pass_session
 from toolsrv.plain import clean_task
+from toolsrv_registry.errors import ToolsrvError
 
 if TYPE_CHECKING:
     from toolsrv.cli.live import LiveView
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 @click.argument("task")
 @solve_options
 @click.option("--quiet", "-q", is_flag=True, help="Show only the end, not the search.")
+@click.option("--save-answer", type=click.Path(path_type=Path), metavar="FILE",
+              help="Write the search as a ToolBench answer file.")  # fmt: skip
 @json_option
 @click.pass_context
 @pass_session
@@ -41,6 +45,7 @@ def solve(
     /,
     task: str,
     quiet: bool,
+    save_answer: Path | None,
     as_json: bool,
     category: str | None,
     **flags: Any,
@@ -50,22 +55,40 @@ def solve(
     Exit codes: 0 answered, 3 gave up or only a partial answer, 130 interrupted.
     """
     text = clean_task(read_stdin() if task == "-" else task)
+    if save_answer is not None:
+        from toolsrv_runtime.atomic import check_target
+
+        save_answer = save_answer.expanduser()
+        check_target(save_answer)
     bench = session.workbench(**flags)
-    work = _Solve(bench, text, bench.options(category=category), quiet=quiet)
+    options = bench.options(category=category)
+    work = _Solve(bench, text, options, quiet=quiet, save=save_answer)
     outcome = asyncio.run(work.run(as_json=as_json))
+    if work.fault is not None:
+        context.exit(rim.FAULT)
     context.exit(rim.DONE if outcome.status == "answered" else rim.NO_ANSWER)
 
 
 class _Solve:
-    """One solve on the terminal."""
+    """One solve on the terminal. ``fault`` is why its answer file was not written."""
 
-    def __init__(self, bench: Workbench, task: str, options: SolveOptions, *, quiet: bool) -> None:
+    def __init__(
+        self,
+        bench: Workbench,
+        task: str,
+        options: SolveOptions,
+        *,
+        quiet: bool,
+        save: Path | None,
+    ) -> None:
         from toolsrv.cli.live import LiveView
         from toolsrv_runtime.stop import Stop
 
         self._bench = bench
         self._task = task
         self._options = options
+        self._save = save
+        self.fault: ToolsrvError | None = None
         self._stop: Stop = Stop()
         self._view: LiveView = LiveView(options.limits, quiet=quiet)
         bench.progress = self._view.building
@@ -84,6 +107,8 @@ class _Solve:
             rim.tell(rim.Ending(rim.INTERRUPTED, "interrupted before there was anything"), as_json)
             _leave()
         _report(outcome, as_json)
+        if self.fault is not None:  # stdout has its one document already
+            rim.tell(rim.Ending(rim.FAULT, self.fault.message, self.fault.hint), as_json=False)
         if interrupted:
             _leave()
         return outcome
@@ -95,15 +120,30 @@ class _Solve:
         solver: Solver = await in_thread(self._prepare)
         self._view.begin()
         try:
-            return await solver.solve(
+            outcome = await solver.solve(
                 self._task, self._options, on_event=self._view.on_event, stop=self._stop
             )
+            if (path := self._save) is not None:
+                await in_thread(lambda: self._write(path, outcome))
+            return outcome
         finally:
             await self._bench.aclose()
 
     def _prepare(self) -> Solver:
         self._bench.check_category(self._options.category)
         return self._bench.solver()
+
+    def _write(self, path: Path, outcome: Outcome) -> None:
+        """Write the answer file; what prevents it is kept, so that the answer is shown."""
+        from toolsrv_registry.functions import FunctionList
+        from toolsrv_runtime.answers.write import answer_of, write_answer
+
+        try:
+            offered = FunctionList([self._bench.api(one) for one in outcome.candidates])
+            tools = offered.tool_list_block()
+            write_answer(path, answer_of(outcome, offered.to_json(), tools=tools))
+        except ToolsrvError as error:
+            self.fault = error
 
     def _ask(self) -> None:
         self._view.say("stopping; press Ctrl-C again to leave at once", "yellow")

@@ -1,0 +1,1 @@
+"""ToolBench's evaluation: the form in which it compares answers."""

@@ -1,0 +1,1 @@
+"""From answer files to the text that models are trained on."""

@@ -1,0 +1,74 @@
+"""The laboratory's commands about training data; the work is done by ``toolsrv_lab``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from toolsrv.cli.import_view import Bar
+from toolsrv.cli.options import example, json_option
+from toolsrv.cli.output import emit_json, note
+from toolsrv.plain import one_line
+
+if TYPE_CHECKING:
+    from toolsrv_lab.training_data.convert import Report
+
+LINES = 20
+"""Files left out that are shown; all are in the JSON."""
+
+
+@click.command(epilog=example("toolsrv lab convert answers --out training.json"))
+@click.argument("answers", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), required=True,
+              help="The training file, as ToolBench's toolllama_G123_dfs_train.json.")  # fmt: skip
+@click.option("--method", default="", metavar="TEXT",
+              help="Only files whose name holds this, such as DFS_woFilter_w2.")  # fmt: skip
+@click.option("--without-give-ups", is_flag=True,
+              help="Leave out searches that gave up; ToolBench takes them too.")  # fmt: skip
+@click.option("--keep-thoughts", is_flag=True,
+              help="Keep the thoughts of calls; ToolBench's program loses them.")  # fmt: skip
+@json_option
+def convert(
+    answers: Path,
+    out: Path,
+    method: str,
+    without_give_ups: bool,
+    keep_thoughts: bool,
+    as_json: bool,
+) -> None:
+    """Turn answer files into the text that ToolLLaMA is trained on.
+
+    ANSWERS is a folder, searched with all below it, or one file: made by `toolsrv solve
+    --save-answer` or by ToolBench. What is no answer file is left out and named.
+    """
+    from toolsrv_lab.training_data.convert import convert as work
+
+    source, out = answers.expanduser(), out.expanduser()
+    with Bar("converting", "files") as bar:
+        report = work(
+            source,
+            out,
+            method=method,
+            give_ups=not without_give_ups,
+            thoughts=keep_thoughts,
+            progress=bar.show,
+        )
+    if as_json:
+        emit_json({"file": str(out)} | report.model_dump(mode="json"))
+        return
+    _show(report, out)
+
+
+def _show(report: Report, out: Path) -> None:
+    """Print the count on stdout, and on stderr what was left out and why."""
+    click.echo(f"{report.instances} instances from {report.taken} answer files in {out}")
+    if report.give_ups:
+        note(f"note: {report.give_ups} of the files end with a give-up")
+    for reason, count in report.skipped.items():
+        note(f"note: {count} conversations give no instance: {reason}")
+    for one in report.left_out[:LINES]:
+        note(f"left out: {one_line(one.file, 200)}: {one_line(one.reason, 500)}")
+    if len(report.left_out) > LINES:
+        note(f"note: {len(report.left_out) - LINES} more files were left out; --json lists all")
