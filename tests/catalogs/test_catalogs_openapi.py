@@ -1,4 +1,4 @@
-"""OpenAPI documents: operations as APIs, references that stay inside, YAML that stays small."""
+"""OpenAPI documents: operations as APIs, and documents of any kind read without harm."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolsrv_catalogs import openapi_refs, yaml_text
+from toolsrv_catalogs import openapi_refs
 from toolsrv_catalogs.findings import FileFindings
-from toolsrv_catalogs.importer import Reading, read_catalog
+from toolsrv_catalogs.importer import read_catalog
 from toolsrv_catalogs.openapi import read_openapi
 from toolsrv_registry.api import Api, SecurityScheme, Tool
-from toolsrv_registry.errors import DataError
 
 PETS: dict[str, Any] = {
     "openapi": "3.0.3",
@@ -402,93 +401,6 @@ def test_a_schema_may_contain_itself() -> None:
     assert [(p.name, p.type) for p in api.optional] == [("children", "ARRAY")]
 
 
-# --- references to other files -------------------------------------------------------------------
-
-
-def _lay(root: Path, files: dict[str, Any]) -> Path:
-    for name, document in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(document))
-    return root
-
-
-def _parameters(reading: Reading) -> list[str]:
-    return [p.name for api in reading.catalog.apis for p in api.parameters]
-
-
-def _referring(ref: str) -> dict[str, Any]:
-    return _document({"operationId": "go", "parameters": [{"$ref": ref}]})
-
-
-def test_references_lead_to_other_files_of_the_folder_and_on_from_there(tmp_path: Path) -> None:
-    root = _lay(
-        tmp_path / "specs",
-        {
-            "api/main.json": _referring("../parts/parameters.json#/page"),
-            "parts/parameters.json": {
-                "page": {
-                    "name": "page",
-                    "in": "query",
-                    "schema": {"$ref": "schemas/number.json"},
-                }
-            },
-            "parts/schemas/number.json": {"type": "integer", "default": 1},
-        },
-    )
-    reading = read_catalog(root)
-    (api,) = reading.catalog.apis
-    assert [(p.name, p.type, p.default) for p in api.optional] == [("page", "NUMBER", 1)]
-    assert {one.path: one.kind for one in reading.files} == {
-        "api/main.json": "openapi",
-        "parts/parameters.json": "fragment",
-        "parts/schemas/number.json": "fragment",
-    }
-    assert not [refusal for one in reading.files for refusal in one.refused]
-
-
-def test_a_single_file_reads_its_neighbours_but_never_leaves_its_folder(tmp_path: Path) -> None:
-    secret = {"name": "secret", "in": "query"}
-    root = _lay(
-        tmp_path,
-        {
-            "secret.json": secret,
-            "specs/near.json": {"name": "near", "in": "query"},
-            "specs/good.json": _referring("near.json"),
-            "specs/bad.json": _referring("../secret.json"),
-            "specs/linked.json": _referring("link.json"),
-        },
-    )
-    (root / "specs/link.json").symlink_to(root / "secret.json")
-    assert _parameters(read_catalog(root / "specs/good.json")) == ["near"]
-    for name in ("bad", "linked"):
-        with pytest.raises(DataError) as raised:
-            read_catalog(root / f"specs/{name}.json")
-        assert "leads to nothing" in raised.value.message
-
-
-def test_files_that_are_neither_tools_nor_documents_are_refused(tmp_path: Path) -> None:
-    root = _lay(
-        tmp_path,
-        {
-            "good.json": _document({"operationId": "good"}),
-            "swagger.json": {"swagger": "2.0", "paths": {}},
-            "old.json": {"openapi": "2.9", "paths": {}},
-            "list.json": [1, 2],
-            "odd.json": {"a": 1},
-        },
-    )
-    (root / "broken.yaml").write_text("a: [1, 2")
-    reading = read_catalog(root)
-    assert [api.name for api in reading.catalog.apis] == ["good"]
-    refused = {one.path: one.refused[0].reason for one in reading.files if one.refused}
-    assert "Swagger 2" in refused["swagger.json"]
-    assert "3.0 and 3.1" in refused["old.json"]
-    assert "neither" in refused["list.json"]
-    assert "neither" in refused["odd.json"]
-    assert "no YAML" in refused["broken.yaml"]
-
-
 def test_texts_are_cleaned_and_counted() -> None:
     operation = {
         "operationId": "a\u200bb",
@@ -500,72 +412,6 @@ def test_texts_are_cleaned_and_counted() -> None:
     assert (api.name, api.description) == ("ab", "xy")
     assert (api.optional[0].name, api.optional[0].description) == ("p", "z")
     assert found.hidden == 4
-
-
-# --- YAML ----------------------------------------------------------------------------------------
-
-
-def test_yaml_reads_as_json_would_have_it() -> None:
-    text = "a: &x {b: 1, c: no, 200: 2020-01-01}\nd: {<<: *x, b: 3}\ne: [*x, ~, 1.5, 0x1f, '1']"
-    assert yaml_text.load(text) == {
-        "a": {"b": 1, "c": "no", "200": "2020-01-01"},
-        "d": {"b": 3, "c": "no", "200": "2020-01-01"},
-        "e": [{"b": 1, "c": "no", "200": "2020-01-01"}, None, 1.5, 31, "1"],
-    }
-
-
-def _bomb(head: str, row: str) -> str:
-    return head + "".join(
-        row.format(name=chr(98 + n), inner=",".join(["*" + chr(97 + n)] * 9)) for n in range(12)
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (_bomb("a: &a [l,l,l,l]\n", "{name}: &{name} [{inner}]\n"), "expand"),
-        (_bomb("a: &a {{x: 1}}\n".format(), "{name}: &{name} {{<<: [{inner}]}}\n"), "expand"),
-        ("[" * 5000, "nested"),
-        ("- " * 5000, "nested"),
-        ("a: &a [*a]", "nothing yet"),
-        ("a: *b", "nothing yet"),
-        ("? [a]\n: b", "key"),
-        ("!!python/object/apply:os.system ['true']: 1\nb: [", "key"),
-        ("a: b: c", "mapping"),
-        ("\t- a", "token"),
-    ],
-)
-def test_yaml_that_does_harm_is_a_value_error(text: str, reason: str) -> None:
-    started = time.perf_counter()
-    with pytest.raises(ValueError, match=reason):
-        yaml_text.load(text)
-    assert time.perf_counter() - started < 5
-
-
-def test_yaml_tags_are_not_obeyed() -> None:
-    text = "a: !!python/object/apply:os.system ['exit 1']\nb: !!python/name:os.system x"
-    assert yaml_text.load(text) == {"a": ["exit 1"], "b": "x"}
-
-
-_JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(10**9), 10**9)
-    | st.floats(allow_nan=False, allow_infinity=False, min_value=-1e9, max_value=1e9)
-    | st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=12),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(
-            st.text(st.characters(codec="ascii", min_codepoint=32)), inner, max_size=4
-        )
-    ),
-    max_leaves=15,
-)
-
-
-@given(_JSON)
-def test_json_values_survive_yaml(value: Any) -> None:
-    assert yaml_text.load(yaml.safe_dump(value, allow_unicode=True)) == value or "<<" in str(value)
 
 
 _WORDS = st.sampled_from(
