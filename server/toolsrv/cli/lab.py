@@ -15,6 +15,7 @@ _HERE = "toolsrv.cli.lab_retrieval"
     table={
         "retriever": (f"{_HERE}:train_retriever", "Train the sentence encoder on instructions."),
         "ranker": (f"{_HERE}:train_ranker", "Train the ranker on searches with known answers."),
+        "model": ("toolsrv.cli.lab_model:train_model", "Fine-tune a LLaMA on conversations."),
     },
     epilog=example("toolsrv lab train retriever --instructions FILE --out DIR"),
 )
@@ -49,7 +50,7 @@ def export() -> None:
     table={
         "instructions": (f"{_HERE}:instructions", "Write tasks over the enabled catalogs."),
         "convert": ("toolsrv.cli.lab_data:convert", "Turn answer files into training data."),
-        "train": ("toolsrv.cli.lab:train", "Train the retriever or its ranker."),
+        "train": ("toolsrv.cli.lab:train", "Train the retriever, its ranker or a model."),
         "export": ("toolsrv.cli.lab:export", "Turn what was trained into what ships."),
         "eval": ("toolsrv.cli.lab:eval_", "Judge on files of queries."),
     },

@@ -1,0 +1,269 @@
+"""Fine-tune a checkpoint: transformers' Trainer, with checkpoints that count only when whole.
+
+A checkpoint is written at least every two minutes (or after each step, where steps are longer); a
+run that is started again with the same settings goes on from the last one. ``out`` holds the
+checkpoints, ``log.jsonl``, ``loss.svg``, and at the end ``model``, with LoRA ``adapter``, and
+``training.json``.
+
+Several GPUs: start the command with ``torchrun``; the first process keeps the records.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from toolsrv_lab.extras import load
+from toolsrv_lab.finetune import seals
+from toolsrv_lab.finetune.conversations import read_conversations
+from toolsrv_lab.finetune.examples import Examples, collate, encode, load_tokenizer
+from toolsrv_lab.finetune.journal import Journal
+from toolsrv_lab.finetune.model import base_identity, check_base, load_model, save_model
+from toolsrv_lab.finetune.options import FineTuning
+from toolsrv_lab.finetune.recorder import PREFIX, Progress, make_recorder
+from toolsrv_registry.errors import DataError
+
+SAVE_SECONDS = 100.0
+"""Less than two minutes, so that a step and the writing itself fit in."""
+
+CHECKPOINTS, LOG, PICTURE = "checkpoints", "log.jsonl", "loss.svg"
+SETTINGS, CARD = "settings.json", "training.json"
+_KEPT = 2
+
+
+class Trained(BaseModel):
+    """A fine-tuned model: its folder, and how it came about. ``tokens`` are of one epoch."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str
+    steps: int
+    conversations: int
+    left_out: int
+    tokens: int
+    target_tokens: int
+    first_loss: float
+    last_loss: float
+    dev_loss: float | None
+    precision: str
+    resumed_from: int
+    seconds: float
+
+
+def finetune(
+    base: Path,
+    data: Path,
+    out: Path,
+    options: FineTuning,
+    *,
+    dev: Path | None = None,
+    progress: Progress | None = None,
+    reading: Callable[[int], None] | None = None,
+    save_seconds: float = SAVE_SECONDS,
+) -> Trained:
+    """Fine-tune the checkpoint in ``base`` on the conversations in ``data``.
+
+    With ``dev``, a file of conversations, the loss on it is taken after each epoch, and the
+    model of the epoch with the lowest is the one that is kept.
+
+    Raises:
+        DataError: A damaged base, data file or checkpoint, a run in ``out`` with other settings,
+            a loss that is no number, no room for a checkpoint.
+        UsageError: Settings that the base cannot have, or a library that is missing.
+    """
+    for name in ("torch", "transformers", "accelerate", "matplotlib.figure"):
+        load(name)
+    if options.lora is not None:
+        load("peft")
+    check_base(base)
+    tokenizer = load_tokenizer(base)
+    train = encode(read_conversations(data), tokenizer, options.max_tokens, progress=reading)
+    held = dev and encode(read_conversations(dev), tokenizer, options.max_tokens)
+    out.mkdir(parents=True, exist_ok=True)
+    run = _Run(base, out, options, train, held or None, save_seconds, progress)
+    run.claim({"base": base_identity(base), "data": _digest(data), "dev": dev and _digest(dev)})
+    return run.work()
+
+
+class _Run:
+    """One training from its checkpoint, if there is one, to its end."""
+
+    def __init__(
+        self,
+        base: Path,
+        out: Path,
+        options: FineTuning,
+        train: Examples,
+        dev: Examples | None,
+        save_seconds: float,
+        progress: Progress | None,
+    ) -> None:
+        self._base, self._out, self._options = base, out, options
+        self._train, self._dev = train, dev
+        self._save_seconds, self._progress = save_seconds, progress
+        self._first = int(os.environ.get("RANK", "0")) == 0
+        self._bf16 = _has_bf16() if options.precision == "auto" else options.precision == "bf16"
+
+    def claim(self, about: dict[str, Any]) -> None:
+        """Note the settings of the run, or refuse to go on with others."""
+        path = self._out / SETTINGS
+        text = json.dumps(about | {"options": self._options.model_dump(mode="json")}, indent=2)
+        if path.exists() and path.read_text(encoding="utf-8") != text:
+            raise DataError(
+                f"{str(self._out)!r} holds a run with another base, other data or other settings",
+                hint="choose another --out, or delete the folder to start again",
+            )
+        if self._first:
+            fresh = path.with_suffix(".new")
+            fresh.write_text(text, encoding="utf-8")
+            fresh.replace(path)
+
+    def work(self) -> Trained:
+        """Train, and write the model."""
+        started = time.monotonic()
+        places = self._out / CHECKPOINTS
+        places.mkdir(exist_ok=True)
+        if self._first:
+            seals.sweep(places, PREFIX)
+        last = seals.newest(places, PREFIX)
+        if last is not None:
+            seals.check(last[0])
+        begun = last[1] if last else 0
+        journal = Journal(self._out / LOG, until=begun) if self._first else None
+        model = load_model(self._base, self._options, bf16=self._bf16)
+        recorder = make_recorder(journal, self._out / PICTURE, self._progress, self._save_seconds)
+        trainer = _trainer(model, self._arguments(places), self._train, self._dev, recorder)
+        try:
+            self._advance(trainer, recorder, str(last[0]) if last else None)
+        finally:
+            if journal is not None:
+                journal.close()
+        steps = int(trainer.state.global_step)
+        if self._first:
+            save_model(
+                trainer.accelerator.unwrap_model(trainer.model),
+                self._base,
+                self._out,
+                lora=self._options.lora is not None,
+            )
+        return self._told(journal, steps, begun, time.monotonic() - started)
+
+    def _advance(self, trainer: Any, recorder: Any, checkpoint: str | None) -> None:
+        torch, safetensors = load("torch"), load("safetensors")
+        try:
+            trainer.train(resume_from_checkpoint=checkpoint)
+        except torch.OutOfMemoryError:
+            raise DataError(
+                "the device has not enough memory for this model and these settings",
+                hint="give --device-batch 1, --recompute or --lora, or a smaller --max-tokens",
+            ) from None
+        except (OSError, RuntimeError, safetensors.SafetensorError) as error:
+            if not recorder.saving:
+                raise
+            reason = str(error).strip().partition("\n")[0]
+            raise DataError(
+                f"cannot write a checkpoint in {str(self._out)!r}: {reason}",
+                hint="free some space and give the same command again: it goes on from the last",
+            ) from error
+
+    def _arguments(self, places: Path) -> Any:
+        options, torch = self._options, load("torch")
+        processes = int(os.environ.get("WORLD_SIZE", "1"))
+        devices = processes if processes > 1 else max(1, torch.cuda.device_count())
+        device_batch = min(options.device_batch, max(1, options.batch // devices))
+        return load("transformers").TrainingArguments(
+            output_dir=str(places),
+            num_train_epochs=options.epochs,
+            max_steps=options.steps or -1,
+            per_device_train_batch_size=device_batch,
+            per_device_eval_batch_size=device_batch,
+            gradient_accumulation_steps=max(1, options.batch // (device_batch * devices)),
+            learning_rate=options.learning_rate,
+            lr_scheduler_type="cosine",
+            # A share of the steps, unless it is 1 or more.
+            warmup_steps=min(options.warmup, 0.99),
+            weight_decay=options.weight_decay,
+            optim="adamw_torch",
+            bf16=self._bf16,
+            gradient_checkpointing=options.recompute,
+            use_cpu=not torch.cuda.is_available(),
+            dataloader_pin_memory=torch.cuda.is_available(),
+            logging_steps=1,
+            logging_nan_inf_filter=False,
+            eval_strategy="epoch" if self._dev else "no",
+            save_strategy="epoch" if self._dev else "no",
+            load_best_model_at_end=self._dev is not None,
+            metric_for_best_model="eval_loss" if self._dev else None,
+            save_total_limit=_KEPT,
+            seed=options.seed,
+            report_to="none",
+            disable_tqdm=True,
+            log_level="error",
+            remove_unused_columns=False,
+            label_names=["labels"],
+        )
+
+    def _told(self, journal: Journal | None, steps: int, begun: int, seconds: float) -> Trained:
+        losses = journal.values("loss") if journal else []
+        dev = journal.values("dev_loss") if journal else []
+        card = Trained(
+            model=str(self._out / "model"),
+            steps=steps,
+            conversations=len(self._train),
+            left_out=self._train.left_out,
+            tokens=self._train.tokens,
+            target_tokens=self._train.targets,
+            first_loss=losses[0][1] if losses else math.nan,
+            last_loss=losses[-1][1] if losses else math.nan,
+            dev_loss=min(value for _, value in dev) if dev else None,
+            precision="bf16" if self._bf16 else "f32",
+            resumed_from=begun,
+            seconds=round(seconds, 1),
+        )
+        if self._first:
+            versions = {
+                name: load(name).__version__ for name in ("torch", "transformers", "accelerate")
+            }
+            settings = json.loads((self._out / SETTINGS).read_text(encoding="utf-8"))
+            about = card.model_dump(mode="json") | {"versions": versions} | settings
+            about["base"] = hashlib.sha256(settings["base"].encode()).hexdigest()
+            (self._out / CARD).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+        return card
+
+
+def _trainer(
+    model: Any, arguments: Any, train: Examples, dev: Examples | None, recorder: Any
+) -> Any:
+    transformers = load("transformers")
+    trainer = transformers.Trainer(
+        model=model,
+        args=arguments,
+        data_collator=collate,
+        train_dataset=train,
+        eval_dataset=dev,
+        callbacks=[recorder],
+    )
+    trainer.remove_callback(transformers.PrinterCallback)
+    return trainer
+
+
+def _has_bf16() -> bool:
+    """Whether the device computes in bfloat16: GPUs since Ampere, CPUs with AVX-512 BF16 or AMX."""
+    torch = load("torch")
+    if torch.cuda.is_available():
+        return bool(torch.cuda.is_bf16_supported())
+    able = torch.cpu.get_capabilities()
+    return bool(able.get("amx_bf16") or able.get("avx512_bf16"))
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
