@@ -78,8 +78,8 @@ def load_model(folder: Path, options: FineTuning, *, bf16: bool) -> Any:
             "rope_type": "linear",
             "factor": factor,
             "rope_theta": base.rope.theta,
-            "original_max_position_embeddings": source,
         }
+        config.original_max_position_embeddings = source
     config.max_position_embeddings = max(base.positions, options.max_tokens)
     config.use_cache = False
     model = transformers.AutoModelForCausalLM.from_pretrained(
@@ -88,6 +88,8 @@ def load_model(folder: Path, options: FineTuning, *, bf16: bool) -> Any:
         dtype=torch.bfloat16 if options.lora and bf16 else torch.float32,
         local_files_only=True,
     )
+    if options.recompute:
+        model.gradient_checkpointing_enable({"use_reentrant": False})
     return model if options.lora is None else _adapted(model, options)
 
 
@@ -96,8 +98,6 @@ def _adapted(model: Any, options: FineTuning) -> Any:
     lora = options.lora
     if lora is None:
         return model
-    if options.recompute:
-        model.enable_input_require_grads()
     config = peft.LoraConfig(
         r=lora.rank,
         lora_alpha=lora.alpha,

@@ -15,6 +15,7 @@ import json
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,7 @@ def finetune(
     """
     for name in ("torch", "transformers", "accelerate", "matplotlib.figure"):
         load(name)
+    load("transformers.utils.logging").disable_progress_bar()
     if options.lora is not None:
         load("peft")
     check_base(base)
@@ -90,7 +92,10 @@ def finetune(
     out.mkdir(parents=True, exist_ok=True)
     run = _Run(base, out, options, train, held or None, save_seconds, progress)
     run.claim({"base": base_identity(base), "data": _digest(data), "dev": dev and _digest(dev)})
-    return run.work()
+    with warnings.catch_warnings():
+        # The libraries' own moves between their versions.
+        warnings.simplefilter("ignore", FutureWarning)
+        return run.work()
 
 
 class _Run:
@@ -138,6 +143,7 @@ class _Run:
             seals.check(last[0])
         begun = last[1] if last else 0
         journal = Journal(self._out / LOG, until=begun) if self._first else None
+        load("transformers").set_seed(self._options.seed)  # a new adapter begins at random
         model = load_model(self._base, self._options, bf16=self._bf16)
         recorder = make_recorder(journal, self._out / PICTURE, self._progress, self._save_seconds)
         trainer = _trainer(model, self._arguments(places), self._train, self._dev, recorder)
@@ -193,7 +199,6 @@ class _Run:
             weight_decay=options.weight_decay,
             optim="adamw_torch",
             bf16=self._bf16,
-            gradient_checkpointing=options.recompute,
             use_cpu=not torch.cuda.is_available(),
             dataloader_pin_memory=torch.cuda.is_available(),
             logging_steps=1,

@@ -67,7 +67,9 @@ def read_rope(config: Mapping[str, Any]) -> Rope:
     if kind not in {"default", "linear", "llama3"}:
         raise _refused(kind)
     theta = said.get("rope_theta") or config.get("rope_theta") or 10_000.0
-    original = said.get("original_max_position_embeddings")
+    original = said.get("original_max_position_embeddings") or config.get(
+        "original_max_position_embeddings"
+    )
     try:
         rope = Rope.model_validate(
             {

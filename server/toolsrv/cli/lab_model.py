@@ -55,6 +55,8 @@ _NOTE_SECONDS = 20.0
 @click.option("--recompute", is_flag=True, default=None,
               help="Compute activations twice: slower, in a fraction of the memory.")  # fmt: skip
 @click.option("--seed", type=int, help="[default: 0]")
+@click.option("--save-seconds", type=click.FloatRange(0), default=100, show_default=True,
+              help="Most seconds between two checkpoints.")  # fmt: skip
 @json_option
 def train_model(
     base: Path | None,
@@ -65,6 +67,7 @@ def train_model(
     rank: int | None,
     alpha: int | None,
     targets: str | None,
+    save_seconds: float,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -95,6 +98,7 @@ def train_model(
             options,
             dev=dev and dev.expanduser(),
             progress=progress,
+            save_seconds=save_seconds,
         )
     if done.left_out:
         note(
