@@ -173,6 +173,23 @@ def test_full_training_learns_too_and_every_weight_moves(
         assert np.abs(values - before[name]).max() > 1e-3, name
 
 
+def test_two_processes_train_together_and_one_of_them_tells(
+    base: Path, data: Path, tmp_path: Path
+) -> None:
+    words = ("--base", base, "--data", data, "--out", tmp_path / "run", *QUICK, "--steps", "12")
+    together = ["-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    done = subprocess.run(
+        [sys.executable, *together, *command(*words, "--save-seconds", "0", "--json")[1:]],
+        capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["steps"] == 12
+    seen = losses(tmp_path / "run")
+    assert [step for step, _ in seen] == list(range(1, 13))
+    assert seen[-1][1] < seen[0][1] - 2
+
+
 def killed(stop: int, words: list[str]) -> int:
     """Start a training and kill it once the log has ``stop`` more steps; return the last step."""
     out = Path(words[words.index("--out") + 1])

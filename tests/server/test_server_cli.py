@@ -13,6 +13,7 @@ from click.testing import Result
 
 from toolsrv.cli.main import COMMANDS, cli
 from toolsrv.workbench import Workbench
+from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
 
 Run = Callable[..., Result]
 ZONES = "Location/world_clock/time_difference"
@@ -79,6 +80,10 @@ def prepare_example(run: Run, path: tuple[str, ...]) -> None:
         Path("answers").mkdir(exist_ok=True)
         saved = "answers/1_DFS_woFilter_w2.json"
         assert run("solve", "What is the capital of Peru?", "--save-answer", saved).exit_code == 0
+    if path in {("model", "convert"), ("model", "quantize")}:
+        write_tiny_checkpoint(Path("ToolLLaMA-2-7b-v2"))
+        words = ["model", "convert", "ToolLLaMA-2-7b-v2", "--out", "model.f16.gguf"]
+        assert run(*words).exit_code == 0
     if path == ("catalog", "remove"):
         assert run("catalog", "export", "offline", "my_tools.zip", "--force").exit_code == 0
         assert run("catalog", "import", "my_tools.zip", "--no-index").exit_code == 0
@@ -87,7 +92,7 @@ def prepare_example(run: Run, path: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     "path",
     # What needs the extra "lab" (torch) is tried where that is installed.
-    [p for p in LEAVES if p not in (("solve",), ("serve",)) and p[-1:] != ("retriever",)],
+    [p for p in LEAVES if p not in (("solve",), ("serve",)) and p[-1] not in ("retriever", "model")],
     ids=" ".join,
 )
 def test_every_example_works_and_its_json_is_one_document(

@@ -200,6 +200,7 @@ class _Run:
             optim="adamw_torch",
             bf16=self._bf16,
             use_cpu=not torch.cuda.is_available(),
+            ddp_find_unused_parameters=False,
             dataloader_pin_memory=torch.cuda.is_available(),
             logging_steps=1,
             logging_nan_inf_filter=False,

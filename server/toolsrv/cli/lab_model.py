@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,6 +101,8 @@ def train_model(
             progress=progress,
             save_seconds=save_seconds,
         )
+    if os.environ.get("RANK", "0") != "0":  # one of torchrun's; the first one tells
+        return
     if done.left_out:
         note(
             f"note: {done.left_out} conversations of more than {options.max_tokens} tokens left out"
