@@ -9,10 +9,11 @@ from typing import get_args
 
 import pytest
 
-from toolsrv_registry.errors import UsageError
+from toolsrv_registry.errors import BusyError, UsageError
 from toolsrv_runtime.convert.architecture import read_architecture
 from toolsrv_runtime.convert.checkpoint import convert
 from toolsrv_runtime.convert.errors import QuantizeError
+from toolsrv_runtime.convert.fresh import fresh_file
 from toolsrv_runtime.convert.quantize import QuantType, quantize
 from toolsrv_runtime.convert.tensors import wanted
 from toolsrv_runtime.convert.tiny import TokenizerKind, write_tiny_checkpoint
@@ -65,6 +66,7 @@ from pathlib import Path
 from toolsrv_registry.errors import ToolsrvError
 from toolsrv_runtime.convert.architecture import read_architecture
 from toolsrv_runtime.convert.checkpoint import convert
+from toolsrv_runtime.convert.fresh import fresh_file
 from toolsrv_runtime.convert.quantize import quantize
 what, source, target = sys.argv[1:]
 resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
@@ -92,3 +94,14 @@ def test_a_disk_that_fills_up_is_told_and_leaves_nothing(tmp_path: Path, what: s
     assert done.stdout.startswith("WriteError" if what == "convert" else "QuantizeError")
     assert "free" in done.stdout
     assert list(target.parent.iterdir()) == []
+
+
+def test_two_processes_do_not_write_one_file(tmp_path: Path) -> None:
+    folder, target = write_tiny_checkpoint(tmp_path / "llama"), tmp_path / "made.gguf"
+    partial = tmp_path / "made.gguf.partial"
+    partial.write_bytes(b"what a killed process left")
+    with fresh_file(target), pytest.raises(BusyError, match=r"made\.gguf"):
+        convert(folder, target)
+    convert(folder, target)
+    assert target.stat().st_mode & 0o444 == 0o444
+    assert not partial.exists()

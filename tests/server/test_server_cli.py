@@ -92,7 +92,11 @@ def prepare_example(run: Run, path: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     "path",
     # What needs the extra "lab" (torch) is tried where that is installed.
-    [p for p in LEAVES if p not in (("solve",), ("serve",)) and p[-1] not in ("retriever", "model")],
+    [
+        p
+        for p in LEAVES
+        if p not in (("solve",), ("serve",)) and p[-1] not in ("retriever", "model")
+    ],
     ids=" ".join,
 )
 def test_every_example_works_and_its_json_is_one_document(

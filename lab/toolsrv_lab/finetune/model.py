@@ -6,7 +6,7 @@ Knows no training data. transformers and peft do the work.
 from __future__ import annotations
 
 import shutil
-import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -135,12 +135,13 @@ def save_model(model: Any, base: Path, out: Path, *, lora: bool) -> Path:
     return _replace(out / "model", write)
 
 
-def _replace(folder: Path, write: Any) -> Path:
+def _replace(folder: Path, write: Callable[[Path], object]) -> Path:
     """Let ``write`` fill a folder, and put it in the place of ``folder`` when it is whole."""
-    fresh = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    fresh = folder.with_name(f"{folder.name}.partial")
+    shutil.rmtree(fresh, ignore_errors=True)  # a killed run's
+    fresh.mkdir()
     try:
         write(fresh)
-        fresh.chmod(0o755)
         if folder.exists():
             shutil.rmtree(folder)
         fresh.rename(folder)

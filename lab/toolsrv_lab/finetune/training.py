@@ -10,13 +10,15 @@ Several GPUs: start the command with ``torchrun``; the first process keeps the r
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import json
 import math
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +32,13 @@ from toolsrv_lab.finetune.journal import Journal
 from toolsrv_lab.finetune.model import base_identity, check_base, load_model, save_model
 from toolsrv_lab.finetune.options import FineTuning
 from toolsrv_lab.finetune.recorder import PREFIX, Progress, make_recorder
-from toolsrv_registry.errors import DataError
+from toolsrv_registry.errors import BusyError, DataError
 
 SAVE_SECONDS = 100.0
 """Less than two minutes, so that a step and the writing itself fit in."""
 
 CHECKPOINTS, LOG, PICTURE = "checkpoints", "log.jsonl", "loss.svg"
-SETTINGS, CARD = "settings.json", "training.json"
+SETTINGS, CARD, LOCK = "settings.json", "training.json", ".lock"
 _KEPT = 2
 
 
@@ -89,13 +91,32 @@ def finetune(
     tokenizer = load_tokenizer(base)
     train = encode(read_conversations(data), tokenizer, options.max_tokens, progress=reading)
     held = dev and encode(read_conversations(dev), tokenizer, options.max_tokens)
+    out = out.absolute()  # checkpoints name each other
     out.mkdir(parents=True, exist_ok=True)
     run = _Run(base, out, options, train, held or None, save_seconds, progress)
-    run.claim({"base": base_identity(base), "data": _digest(data), "dev": dev and _digest(dev)})
-    with warnings.catch_warnings():
+    about = {"base": base_identity(base), "data": _digest(data), "dev": dev and _digest(dev)}
+    with _alone(out), warnings.catch_warnings():
+        run.claim(about)
         # The libraries' own moves between their versions.
         warnings.simplefilter("ignore", FutureWarning)
         return run.work()
+
+
+@contextlib.contextmanager
+def _alone(out: Path) -> Iterator[None]:
+    """Keep other trainings out of ``out``; torchrun's processes share the first one's hold."""
+    if not _is_first():
+        yield
+        return
+    with (out / LOCK).open("ab") as held:
+        try:
+            fcntl.flock(held.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BusyError(
+                f"another training works in {str(out)!r}",
+                hint="wait for it, or choose another --out",
+            ) from None
+        yield
 
 
 class _Run:
@@ -114,7 +135,7 @@ class _Run:
         self._base, self._out, self._options = base, out, options
         self._train, self._dev = train, dev
         self._save_seconds, self._progress = save_seconds, progress
-        self._first = int(os.environ.get("RANK", "0")) == 0
+        self._first = _is_first()
         self._bf16 = _has_bf16() if options.precision == "auto" else options.precision == "bf16"
 
     def claim(self, about: dict[str, Any]) -> None:
@@ -259,6 +280,11 @@ def _trainer(
     )
     trainer.remove_callback(transformers.PrinterCallback)
     return trainer
+
+
+def _is_first() -> bool:
+    """Whether this is the only process, or the first of torchrun's."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def _has_bf16() -> bool:

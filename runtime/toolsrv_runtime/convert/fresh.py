@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from toolsrv_registry.errors import BusyError
 from toolsrv_runtime.convert.errors import WriteError
 
 
@@ -16,31 +17,34 @@ def fresh_file(target: Path) -> Iterator[Path]:
     """Yield the path of an empty file beside ``target``, and rename it to that at the end.
 
     It is flushed to the disk before; whatever goes wrong, it is removed and ``target`` is as it
-    was.
+    was. What a killed process left of it is written over the next time.
 
     Raises:
         WriteError: The folder is missing or closed, or the disk is full.
+        BusyError: Another process writes the same file.
     """
+    fresh = target.with_name(f"{target.name}.partial")
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name[:80]}-", dir=target.parent)
-        os.close(handle)
+        with fresh.open("ab") as held:
+            _lock(held.fileno(), target)
+            try:
+                yield fresh
+                os.fsync(held.fileno())
+                fresh.replace(target)
+            finally:
+                fresh.unlink(missing_ok=True)
     except OSError as error:
-        raise _plain(target, error) from None
-    fresh = Path(name)
-    try:
-        yield fresh
-        with fresh.open("rb") as file:
-            os.fsync(file.fileno())
-        fresh.chmod(0o644)
-        fresh.replace(target)
-    except OSError as error:
-        raise _plain(target, error) from error
-    finally:
-        fresh.unlink(missing_ok=True)
+        raise WriteError(
+            f"cannot write {str(target)!r}: {error.strerror or error}",
+            hint="free some space, or name another place with --out",
+        ) from error
 
 
-def _plain(target: Path, error: OSError) -> WriteError:
-    return WriteError(
-        f"cannot write {str(target)!r}: {error.strerror or error}",
-        hint="free some space, or name another place with --out",
-    )
+def _lock(number: int, target: Path) -> None:
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise BusyError(
+            f"another process is writing {str(target)!r}",
+            hint="wait for it, or name another place with --out",
+        ) from None
