@@ -15,7 +15,6 @@ import fcntl
 import hashlib
 import json
 import math
-import os
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -26,6 +25,7 @@ from pydantic import BaseModel, ConfigDict
 
 from toolsrv_lab.extras import load
 from toolsrv_lab.finetune import seals
+from toolsrv_lab.finetune.arguments import arguments, has_bf16, is_first
 from toolsrv_lab.finetune.conversations import read_conversations
 from toolsrv_lab.finetune.examples import Examples, collate, encode, load_tokenizer
 from toolsrv_lab.finetune.journal import Journal
@@ -39,7 +39,6 @@ SAVE_SECONDS = 100.0
 
 CHECKPOINTS, LOG, PICTURE = "checkpoints", "log.jsonl", "loss.svg"
 SETTINGS, CARD, LOCK = "settings.json", "training.json", ".lock"
-_KEPT = 2
 
 
 class Trained(BaseModel):
@@ -105,7 +104,7 @@ def finetune(
 @contextlib.contextmanager
 def _alone(out: Path) -> Iterator[None]:
     """Keep other trainings out of ``out``; torchrun's processes share the first one's hold."""
-    if not _is_first():
+    if not is_first():
         yield
         return
     with (out / LOCK).open("ab") as held:
@@ -135,8 +134,8 @@ class _Run:
         self._base, self._out, self._options = base, out, options
         self._train, self._dev = train, dev
         self._save_seconds, self._progress = save_seconds, progress
-        self._first = _is_first()
-        self._bf16 = _has_bf16() if options.precision == "auto" else options.precision == "bf16"
+        self._first = is_first()
+        self._bf16 = has_bf16() if options.precision == "auto" else options.precision == "bf16"
 
     def claim(self, about: dict[str, Any]) -> None:
         """Note the settings of the run, or refuse to go on with others."""
@@ -167,7 +166,13 @@ class _Run:
         load("transformers").set_seed(self._options.seed)  # a new adapter begins at random
         model = load_model(self._base, self._options, bf16=self._bf16)
         recorder = make_recorder(journal, self._out / PICTURE, self._progress, self._save_seconds)
-        trainer = _trainer(model, self._arguments(places), self._train, self._dev, recorder)
+        trainer = _trainer(
+            model,
+            arguments(places, self._options, bf16=self._bf16, dev=self._dev is not None),
+            self._train,
+            self._dev,
+            recorder,
+        )
         try:
             self._advance(trainer, recorder, str(last[0]) if last else None)
         finally:
@@ -200,43 +205,6 @@ class _Run:
                 f"cannot write a checkpoint in {str(self._out)!r}: {reason}",
                 hint="free some space and give the same command again: it goes on from the last",
             ) from error
-
-    def _arguments(self, places: Path) -> Any:
-        options, torch = self._options, load("torch")
-        processes = int(os.environ.get("WORLD_SIZE", "1"))
-        devices = processes if processes > 1 else max(1, torch.cuda.device_count())
-        device_batch = min(options.device_batch, max(1, options.batch // devices))
-        return load("transformers").TrainingArguments(
-            output_dir=str(places),
-            num_train_epochs=options.epochs,
-            max_steps=options.steps or -1,
-            per_device_train_batch_size=device_batch,
-            per_device_eval_batch_size=device_batch,
-            gradient_accumulation_steps=max(1, options.batch // (device_batch * devices)),
-            learning_rate=options.learning_rate,
-            lr_scheduler_type="cosine",
-            # A share of the steps, unless it is 1 or more.
-            warmup_steps=min(options.warmup, 0.99),
-            weight_decay=options.weight_decay,
-            optim="adamw_torch",
-            bf16=self._bf16,
-            use_cpu=not torch.cuda.is_available(),
-            ddp_find_unused_parameters=False,
-            dataloader_pin_memory=torch.cuda.is_available(),
-            logging_steps=1,
-            logging_nan_inf_filter=False,
-            eval_strategy="epoch" if self._dev else "no",
-            save_strategy="epoch" if self._dev else "no",
-            load_best_model_at_end=self._dev is not None,
-            metric_for_best_model="eval_loss" if self._dev else None,
-            save_total_limit=_KEPT,
-            seed=options.seed,
-            report_to="none",
-            disable_tqdm=True,
-            log_level="error",
-            remove_unused_columns=False,
-            label_names=["labels"],
-        )
 
     def _told(self, journal: Journal | None, steps: int, begun: int, seconds: float) -> Trained:
         losses = journal.values("loss") if journal else []
@@ -280,20 +248,6 @@ def _trainer(
     )
     trainer.remove_callback(transformers.PrinterCallback)
     return trainer
-
-
-def _is_first() -> bool:
-    """Whether this is the only process, or the first of torchrun's."""
-    return os.environ.get("RANK", "0") == "0"
-
-
-def _has_bf16() -> bool:
-    """Whether the device computes in bfloat16: GPUs since Ampere, CPUs with AVX-512 BF16 or AMX."""
-    torch = load("torch")
-    if torch.cuda.is_available():
-        return bool(torch.cuda.is_bf16_supported())
-    able = torch.cpu.get_capabilities()
-    return bool(able.get("amx_bf16") or able.get("avx512_bf16"))
 
 
 def _digest(path: Path) -> str:
