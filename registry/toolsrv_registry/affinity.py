@@ -24,8 +24,10 @@ _KEPT = 4_096
 _TEXT_LIMIT = 1_000
 # What a word of the text counts when an API has it in this field.
 _NAME, _DESCRIPTION, _PARAMETERS = 1.0, 0.8, 0.6
-# A cosine of this model above which two texts mean the same for our purpose.
-_SAME = 0.8
+# A cosine of this model above which two texts mean the same for our purpose, and what the cosine
+# counts beside the words: it has been trained on needs in people's words.
+_SAME = 0.6
+_SENSE = 0.8
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -73,7 +75,9 @@ class Affinity:
         except DataError:
             return shares
         close = [min(max(cosine / _SAME, 0.0), 1.0) for cosine in cosines]
-        return [(share + near) / 2 for share, near in zip(shares, close, strict=True)]
+        return [
+            _SENSE * near + (1 - _SENSE) * share for near, share in zip(close, shares, strict=True)
+        ]
 
     def overlap(self, text: str, api: Api) -> Overlap:
         """Return which content words of the text the API has, and how much they weigh."""

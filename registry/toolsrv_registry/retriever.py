@@ -209,7 +209,7 @@ class Retriever:
     def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
         """Return for each API in [0, 1] how well it fits a short clause.
 
-        Cosine similarity and idf-weighted word overlap, half each; the overlap alone where the
+        Mostly cosine similarity, with some idf-weighted word overlap; the overlap alone where the
         encoder cannot be used. Cheap for APIs seen before: their vectors are kept.
         """
         return self._affinity.measure(text, apis)

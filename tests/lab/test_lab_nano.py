@@ -13,6 +13,7 @@ import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.nano.episodes import Episode, Row, Segment, Teacher
+from toolsrv_lab.nano.pipeline import Plan, write_rows
 from toolsrv_lab.nano.rows import PADDING, pack, read_shard, shards, write_shard
 from toolsrv_lab.nano.told import Needs
 from toolsrv_lab.nano.vocabulary import (
@@ -23,6 +24,7 @@ from toolsrv_lab.nano.vocabulary import (
     read_vocabulary,
 )
 from toolsrv_lab.nano.world import World
+from toolsrv_registry.encoder import HashingEncoder
 from toolsrv_registry.errors import DataError
 from toolsrv_runtime.formats import layout
 
@@ -186,3 +188,21 @@ def test_observations_are_those_of_the_compact_format(rows: list[Row]) -> None:
         for marker, observation in itertools.pairwise(parts):
             if marker.text == layout.OBSERVATION:
                 assert all(isinstance(v, str) for v in json.loads(observation.text).values())
+
+
+def test_a_killed_writing_of_rows_goes_on(tmp_path: Path) -> None:
+    plan = Plan(rows=8, shard=4, vocabulary=700)
+    encoder = HashingEncoder()
+    files = write_rows(APIS, encoder, tmp_path, plan)
+    kept = files[0].stat().st_mtime_ns
+    files[1].unlink()
+    told: list[tuple[int, int]] = []
+    assert write_rows(
+        APIS, encoder, tmp_path, plan, progress=lambda done, total: told.append((done, total))
+    ) == list(shards(tmp_path))
+    assert told == [(4, 8), (8, 8)]
+    assert files[0].stat().st_mtime_ns == kept
+    assert read_shard(files[1]).shape == (4, 5, plan.length)
+    assert read_shard(tmp_path / "held-out.npz").shape == (8, 5, plan.length)
+    with pytest.raises(DataError, match="no need is written"):
+        write_rows([], encoder, tmp_path / "none", plan)

@@ -95,7 +95,7 @@ def prepare_example(run: Run, path: tuple[str, ...]) -> None:
     [
         p
         for p in LEAVES
-        if p not in (("solve",), ("serve",)) and p[-1] not in ("retriever", "model")
+        if p not in (("solve",), ("serve",)) and p[-1] not in ("retriever", "model", "nano")
     ],
     ids=" ".join,
 )

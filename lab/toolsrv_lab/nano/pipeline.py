@@ -1,7 +1,8 @@
 """Folders of packed rows: the vocabulary first, then shards, held-out tools apart.
 
-Every shard depends on its number and the seed alone, so several processes write them, a killed run
-goes on with the shards that are missing, and the same seed gives the same bytes.
+Every shard depends on its number and the seed alone, so several processes write them and a killed
+run goes on with the shards that are missing. The same seed gives the same rows but for what the
+called APIs make up or read from the clock.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ def _shard(source: _Source, out: Path, path: Path, number: int) -> None:
     """Write one shard; the one of number -1 is about held-out tools."""
     vocabulary, plan = read_vocabulary(out / VOCABULARY), source.plan
     rng = random.Random(f"{plan.seed}/{number}")
-    wanted = _HELD_OUT_ROWS if number < 0 else plan.shard
+    wanted = min(_HELD_OUT_ROWS, plan.rows) if number < 0 else min(plan.shard, plan.rows)
     packed: list[Numbers] = []
     for row in _rows(source, rng, held_out=number < 0):
         numbers = pack(row, vocabulary, plan.length, rng)
@@ -156,7 +157,7 @@ def _vocabulary(source: _Source) -> Vocabulary:
     rng = random.Random(f"{source.plan.seed}/vocabulary")
     told: list[Sequence[Segment]] = []
     for at, row in enumerate(_rows(source, rng, held_out=False)):
-        if at == _VOCABULARY_ROWS:
+        if at == min(_VOCABULARY_ROWS, source.plan.rows):
             break
         told += [row.functions, *(one.segments for one in row.episodes)]
     return make_vocabulary(told, source.plan.vocabulary)

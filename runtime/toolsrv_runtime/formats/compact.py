@@ -29,16 +29,16 @@ from toolsrv_runtime.stop import Stop
 PRIOR_WEIGHT = 12.0
 """Nats of the model's preference that a full difference of the prior (0 to 1) outweighs."""
 
-NEED = 0.30
+NEED = 0.35
 """Prior from which on a part that asks for nothing in words is a need all the same."""
 
-ASKED = 0.10
+ASKED = 0.20
 """Prior from which on a part that asks for something is a need that some function serves."""
 
 OWN = 0.5
 """Share of the prior that comes from the need itself; the rest from what leads up to it."""
 
-SERVES = 0.3
+SERVES = 0.4
 """Prior, ties included, below which a function does not serve a need, whatever the others do."""
 
 TIE = 0.09

@@ -16,6 +16,7 @@ _HERE = "toolsrv.cli.lab_retrieval"
         "retriever": (f"{_HERE}:train_retriever", "Train the sentence encoder on instructions."),
         "ranker": (f"{_HERE}:train_ranker", "Train the ranker on searches with known answers."),
         "model": ("toolsrv.cli.lab_model:train_model", "Fine-tune a LLaMA on conversations."),
+        "nano": ("toolsrv.cli.lab_nano:train_nano", "Train a small model from nothing."),
     },
     epilog=example("toolsrv lab train retriever --instructions FILE --out DIR"),
 )
@@ -38,7 +39,10 @@ def eval_() -> None:
 
 @click.group(
     cls=LazyGroup,
-    table={"retriever": (f"{_HERE}:export_retriever", "A trained encoder as int8 ONNX.")},
+    table={
+        "retriever": (f"{_HERE}:export_retriever", "A trained encoder as int8 ONNX."),
+        "nano": ("toolsrv.cli.lab_nano:export_nano", "A trained small model as GGUF."),
+    },
     epilog=example("toolsrv lab export retriever DIR --out FOLDER"),
 )
 def export() -> None:
@@ -49,6 +53,7 @@ def export() -> None:
     cls=LazyGroup,
     table={
         "instructions": (f"{_HERE}:instructions", "Write tasks over the enabled catalogs."),
+        "episodes": ("toolsrv.cli.lab_nano:episodes", "Write solved tasks to train a model on."),
         "convert": ("toolsrv.cli.lab_data:convert", "Turn answer files into training data."),
         "train": ("toolsrv.cli.lab:train", "Train the retriever, its ranker or a model."),
         "export": ("toolsrv.cli.lab:export", "Turn what was trained into what ships."),
