@@ -18,6 +18,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -66,7 +67,7 @@ class EncoderCard(BaseModel):
     max_tokens: int
     files: dict[str, str]
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """One hash over the files and the token limit."""
         parts = [f"{name}={value}" for name, value in sorted(self.files.items())]

@@ -34,7 +34,7 @@ from toolsrv_registry.vectors import Index
 
 # The nearest categories are those of so many of the best.
 # So many candidates are ranked by the ranker.
-_RANKED = 200
+_RANKED = 128
 _NEAREST, _CATEGORIES = 20, 5
 # At least so many APIs are read for a page, for the twins of its hits.
 _LEAST_READ = 10

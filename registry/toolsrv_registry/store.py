@@ -18,8 +18,9 @@ import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from pydantic_core import PydanticSerializationError
 
@@ -474,7 +475,14 @@ def catalog_hash(catalog: Catalog) -> str:
 
 
 def _pointer(row: sqlite3.Row) -> IndexPointer:
-    return IndexPointer.model_validate(dict(row) | {"files": json.loads(row["files"])})
+    return _pointer_of(tuple(row.keys()), tuple(row))
+
+
+@lru_cache(maxsize=8)
+def _pointer_of(names: tuple[str, ...], values: tuple[Any, ...]) -> IndexPointer:
+    """Return the pointer of a row; every search asks for the same one twice."""
+    row = dict(zip(names, values, strict=True))
+    return IndexPointer.model_validate(row | {"files": json.loads(row["files"])})
 
 
 def fts_query(terms: Iterable[str]) -> str:
