@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from toolsrv_lab.checkpoints import CHECKPOINT
 from toolsrv_lab.extras import load
 from toolsrv_lab.nano.episodes import Episode, Row, Segment
 from toolsrv_lab.nano.network import Shape, make_network
 from toolsrv_lab.nano.rows import pack, write_shard
 from toolsrv_lab.nano.training import (
     ABOUT,
-    CHECKPOINT,
     CURVE,
     WEIGHTS,
     TrainingOptions,

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from toolsrv_lab.checkpoints import CHECKPOINT
 from toolsrv_lab.extras import load
-from toolsrv_lab.retrieval.training import CHECKPOINT, TrainingOptions
+from toolsrv_lab.retrieval.training import TrainingOptions
 from toolsrv_registry.errors import DataError
 
 pytest.importorskip("sentence_transformers", reason="needs the extra `lab`")
@@ -28,7 +29,6 @@ import json, sys
 from pathlib import Path
 import torch
 from toolsrv_lab.retrieval.mining import Pair
-from toolsrv_lab.extras import load
 from toolsrv_lab.retrieval.training import TrainingOptions, train
 torch.set_num_threads(1)
 base, out, options, data = sys.argv[1:]

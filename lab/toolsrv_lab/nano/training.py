@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -19,18 +18,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from toolsrv_lab.checkpoints import read_checkpoint, write_checkpoint
 from toolsrv_lab.extras import load
 from toolsrv_lab.nano.episodes import Segment
 from toolsrv_lab.nano.network import Shape, make_network
 from toolsrv_lab.nano.rows import PADDING, Numbers, read_shard
 from toolsrv_lab.nano.vocabulary import NUMBERS, Vocabulary
-from toolsrv_registry.errors import DataError
 from toolsrv_runtime.formats import layout
 
 Progress = Callable[[int, int, float], None]
 """Called with (steps done, steps in all, running mean of the loss)."""
 
-CHECKPOINT = "checkpoint.pt"
 CURVE = "curve.jsonl"
 WEIGHTS = "weights.safetensors"
 ABOUT = "training.json"
@@ -271,21 +269,9 @@ class _Run:
 
     def resume(self) -> None:
         """Go on from the checkpoint if there is one."""
-        path = self._out / CHECKPOINT
-        if not path.exists():
+        state = read_checkpoint(self._out, self._settings(), self._device)
+        if state is None:
             return
-        try:
-            state = self._torch.load(path, map_location=self._device, weights_only=True)
-            same = state["settings"] == self._settings()
-        except (OSError, ValueError, KeyError, RuntimeError, EOFError) as error:
-            raise DataError(
-                f"cannot read the checkpoint {path}: {error}", hint="delete it to start again"
-            ) from error
-        if not same:
-            raise DataError(
-                f"the checkpoint {path} is of a run with other settings",
-                hint="choose another --out, or delete it to start again",
-            )
         self._network.load_state_dict(state["network"])
         self._others.load_state_dict(state["others"])
         for kept, value in zip(self._momenta, state["momenta"], strict=True):
@@ -295,11 +281,12 @@ class _Run:
 
     def save(self) -> None:
         """Write a checkpoint: whole or not at all."""
-        self._write(CHECKPOINT, {
+        state = {
             "network": self._network.state_dict(), "others": self._others.state_dict(),
             "momenta": self._momenta, "step": self.step, "loss": self.loss,
-            "tokens": self._tokens, "seconds": self._seconds, "settings": self._settings(),
-        })  # fmt: skip
+            "tokens": self._tokens, "seconds": self._seconds,
+        }  # fmt: skip
+        write_checkpoint(self._out, self._settings(), state)
 
     def finish(self) -> Path:
         """Write the weights and what they were trained with; return the weights' file."""
@@ -318,14 +305,6 @@ class _Run:
 
     def _settings(self) -> str:
         return json.dumps([self._shape.model_dump(), self._options.model_dump()])
-
-    def _write(self, name: str, state: dict[str, Any]) -> None:
-        fresh = self._out / f".{name}.new"
-        with fresh.open("wb") as file:
-            self._torch.save(state, file)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self._out / name)
 
 
 def _orthogonal(stacked: Any) -> Any:

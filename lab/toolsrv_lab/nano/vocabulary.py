@@ -76,6 +76,11 @@ class Vocabulary:
 
 def read_vocabulary(path: Path) -> Vocabulary:
     """Return the vocabulary in a file. Raises DataError."""
+    if not path.is_file():
+        raise DataError(
+            f"there is no vocabulary {path}",
+            hint=f"make one and rows with it: toolsrv lab episodes --out {path.parent}",
+        )
     try:
         return Vocabulary(load("tokenizers").Tokenizer.from_str(path.read_text("utf-8")))
     except Exception as error:  # tokenizers raises plain Exceptions

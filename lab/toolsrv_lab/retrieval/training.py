@@ -12,7 +12,6 @@ that is started again with the same settings goes on from it.
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from toolsrv_lab.checkpoints import read_checkpoint, write_checkpoint
 from toolsrv_lab.extras import load
 from toolsrv_lab.retrieval.mining import Pair
 from toolsrv_registry.errors import DataError
@@ -27,7 +27,6 @@ from toolsrv_registry.errors import DataError
 Progress = Callable[[int, int, float], None]
 """Called with (steps done, steps in all, running mean of the loss)."""
 
-CHECKPOINT = "checkpoint.pt"
 _SAVE_SECONDS = 120.0
 _GROUPS = 6
 _SMOOTH = 0.97
@@ -133,41 +132,21 @@ class _Run:
 
     def resume(self) -> None:
         """Go on from the checkpoint if there is one."""
-        path = self._out / CHECKPOINT
-        if not path.exists():
-            return
-        try:
-            state = self._torch.load(path, map_location=self._device, weights_only=True)
-            same = state["options"] == self._options.model_dump_json()
-        except (OSError, ValueError, KeyError, RuntimeError, EOFError) as error:
-            raise DataError(
-                f"cannot read the checkpoint {path}: {error}", hint="delete it to start again"
-            ) from error
-        if not same:
-            raise DataError(
-                f"the checkpoint {path} is of a run with other settings",
-                hint="choose another --out, or delete it to start again",
-            )
-        self._model.load_state_dict(state["model"])
-        self._optimiser.load_state_dict(state["optimiser"])
-        self.step, self.loss = int(state["step"]), float(state["loss"])
+        state = read_checkpoint(self._out, self._options.model_dump_json(), self._device)
+        if state is not None:
+            self._model.load_state_dict(state["model"])
+            self._optimiser.load_state_dict(state["optimiser"])
+            self.step, self.loss = int(state["step"]), float(state["loss"])
 
     def save(self) -> None:
         """Write a checkpoint: whole or not at all."""
-        path = self._out / CHECKPOINT
-        fresh = path.with_suffix(".new")
         state = {
             "model": self._model.state_dict(),
             "optimiser": self._optimiser.state_dict(),
             "step": self.step,
             "loss": self.loss,
-            "options": self._options.model_dump_json(),
         }
-        with fresh.open("wb") as file:
-            self._torch.save(state, file)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
+        write_checkpoint(self._out, self._options.model_dump_json(), state)
 
     def finish(self) -> Path:
         """Write the trained model and what it was trained with; return its folder."""
