@@ -1,6 +1,7 @@
 """Episodes: a task, the thoughts and calls that solve it, what the APIs answered, the end.
 
-The teacher knows which API each need is for and what a person said of its values. It makes the
+The teacher knows which API each need is for and what a person said of its values. Tasks are errands
+(``instructions.errands``), or needs put side by side. The teacher makes the
 mistakes worth learning from: an API fails and another does the same, nothing offered fits, a later
 need refers to an earlier result. Text and layout are those of the compact format
 (``toolsrv_runtime.formats.layout``), piece by piece, so that a model reads in use what it learnt.
@@ -15,7 +16,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from toolsrv_lab.instructions.compose import tell
+from toolsrv_lab.instructions.compose import opening, tell
+from toolsrv_lab.instructions.errands import Errand, Step, swapped
 from toolsrv_lab.nano.told import Needs, Told
 from toolsrv_lab.nano.world import Answer, World
 from toolsrv_registry.api import Api
@@ -28,6 +30,9 @@ OBSERVATION_LIMIT = 320
 _CLAUSE_WORDS = 28
 _SENTENCE = re.compile(r"(?<=[.?!])\s+")
 _FAILS, _TWIN, _CHAINED, _UNSERVED = 0.12, 0.6, 0.25, 0.1
+# Errands keep their values, and begin without an opening of ours, this often.
+_SWAPPED, _OPENED = 0.5, 0.15
+_ERRAND_ROWS = 2
 _TWIN_NAMES = ("alt", "pro", "plus", "v2", "backup", "express", "open", "global", "lite", "hub")
 _REFERENCES = ("that {}", "this {}", "the {} you find", "the same {}", "the {} from that", "its {}")
 
@@ -90,24 +95,36 @@ class Teacher:
         world: World,
         near: Mapping[str, Sequence[Api]],
         weights: Sequence[float],
+        errands: Sequence[Errand] = (),
+        errand_share: float = 0.0,
     ) -> None:
+        self._errands = errands
+        self._errand_share = errand_share if errands else 0.0
         self._needs = needs
         self._apis = needs.apis
+        self._known = {api.id: api for api in self._apis}
         self._weights = weights
         self._world = world
         self._near = near
 
     def row(self, rng: random.Random) -> Row | None:
         """Return a list of functions with up to three episodes, None where one did not work out."""
-        golds = rng.choices(self._apis, self._weights, k=rng.choice((1, 2, 3, 3)))
+        errands: list[Errand] = []
+        if rng.random() < self._errand_share:
+            errands = rng.choices(self._errands, k=_ERRAND_ROWS)
+            golds = [self._known[one] for errand in errands for one in errand.apis]
+            golds = golds or rng.choices(self._apis, self._weights, k=3)
+        else:
+            golds = rng.choices(self._apis, self._weights, k=rng.choice((1, 2, 3, 3)))
         offered = self._offered(golds, rng)
         functions = list(FunctionList(offered))
         if len(functions) != len(offered):
             return None
         lines = [Segment(layout.SYSTEM, markers=True)]
         lines += [Segment(layout.line(at, one)) for at, one in enumerate(functions, start=1)]
-        tried = (self._episode(functions, rng) for _ in range(3))
-        episodes = tuple(one for one in tried if one is not None)
+        told = [self._run(errand, functions, rng) for errand in errands]
+        told += [self._episode(functions, rng) for _ in range(3 - len(told))]
+        episodes = tuple(one for one in told if one is not None)
         return Row(tuple(lines), episodes) if episodes else None
 
     def _offered(self, golds: Sequence[Api], rng: random.Random) -> list[Api]:
@@ -148,7 +165,58 @@ class Teacher:
         text = tell([one.told.text for one in wishes], wishes[0].told.api.category, rng).text
         task = layout.shown(text)
         clauses = [_clause(one.told.text, task) for one in wishes]
-        if not all(clauses) or len(set(clauses)) < len(clauses):
+        if len(set(clauses)) < len(clauses):
+            return None
+        return self._told(task, wishes, clauses, functions, rng)
+
+    def _run(
+        self, errand: Errand, functions: Sequence[Function], rng: random.Random
+    ) -> Episode | None:
+        """Return the episode of an errand, with values of its own or others."""
+        told = swapped(errand, self._needs.pools, _SWAPPED, rng)
+        wishes = self._wishes(told, functions, rng)
+        if wishes is None:
+            told, wishes = errand, self._wishes(errand, functions, rng)
+        if wishes is None:
+            return None
+        text = told.task
+        if rng.random() < _OPENED:
+            text = f"{opening('any', rng)} {text}"
+        task = layout.shown(text)
+        clauses = [_clause(step.words, task) for step in told.steps]
+        return self._told(task, wishes, clauses, functions, rng)
+
+    def _wishes(
+        self, errand: Errand, functions: Sequence[Function], rng: random.Random
+    ) -> list[_Wish] | None:
+        """Return the steps with their answers, None where an API takes other values."""
+        wishes: list[_Wish] = []
+        seen: dict[str, str] = {}
+        for step in errand.steps:
+            if not step.api:
+                wishes.append(_Wish(Told(self._apis[0], step.words, {}), [], None))
+                continue
+            told = _told(step, self._known[step.api], seen)
+            wish = self._called(told, functions, rng)
+            if wish is None:
+                return None
+            wishes.append(wish)
+            if wish.answer is None:  # it is given up
+                return wishes
+            seen |= facts.facts(wish.answer.response, limit=OBSERVATION_LIMIT)
+        return wishes
+
+    def _told(
+        self,
+        task: str,
+        wishes: Sequence[_Wish],
+        clauses: Sequence[str],
+        functions: Sequence[Function],
+        rng: random.Random,
+    ) -> Episode | None:
+        """Return the episode of a task, None where a need or a value is not in its words."""
+        clauses = clauses[: len(wishes)]
+        if not all(clauses):
             return None
         if any(said not in task for one in wishes for said in one.said):
             return None  # typed otherwise: nothing to copy
@@ -175,15 +243,21 @@ class Teacher:
         told = self._needs.tell(function.api, rng)
         if before is not None and rng.random() < _CHAINED:
             told = self._referring(told, before, rng)
+        return self._called(told, functions, rng)
+
+    def _called(
+        self, told: Told, functions: Sequence[Function], rng: random.Random
+    ) -> _Wish | None:
+        """Return the need with what its call answers, None where the call is refused."""
         arguments = {name: value for name, (value, _) in told.values.items()}
-        numbers = [at for at, one in enumerate(functions, start=1) if _same(one.api, function.api)]
-        numbers.sort(key=lambda at: functions[at - 1].api.id != function.api.id)
+        numbers = [at for at, one in enumerate(functions, start=1) if _same(one.api, told.api)]
+        numbers.sort(key=lambda at: functions[at - 1].api.id != told.api.id)
         failures = 0
         if rng.random() < _FAILS:
             failures = len(numbers) if rng.random() > _TWIN or len(numbers) < 2 else 1
         if failures >= len(numbers):
             return _Wish(told, numbers, None, failures)
-        answer = self._world.call(function.api, arguments, rng)
+        answer = self._world.call(told.api, arguments, rng)
         return None if answer.error else _Wish(told, numbers, answer, failures)
 
     def _referring(self, told: Told, before: _Wish, rng: random.Random) -> Told:
@@ -239,6 +313,16 @@ class Teacher:
             return out + _finish(layout.QUIT)
         out.append(Segment(layout.DONE, True, True))
         return out + _finish(layout.ANSWER, "; ".join(facts.sentence(one) for one in groups))
+
+
+def _told(step: Step, api: Api, seen: Mapping[str, str]) -> Told:
+    """Return a step as a need; what it takes from earlier answers is read there."""
+    values = {
+        name: (seen.get(one.key, ""), seen.get(one.key, "")) if one.key else (one.value, one.said)
+        for name, one in step.arguments.items()
+    }
+    referred = frozenset(name for name, one in step.arguments.items() if one.key)
+    return Told(api, step.words, values, referred)
 
 
 def _call(clause: str, number: int, function: Function, told: Told) -> list[Segment]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_lab.instructions.errands import errands
 from toolsrv_lab.instructions.writer import is_held_out
 from toolsrv_lab.nano.episodes import Row, Segment, Teacher
 from toolsrv_lab.nano.rows import Numbers, pack, write_shard
@@ -33,7 +34,7 @@ Progress = Callable[[int, int], None]
 VOCABULARY = "vocabulary.json"
 HELD_OUT_ROWS = "held-out.npz"
 HELD_OUT = 0.2
-"""Share of the tools that no training row is about."""
+"""Share of the tools that no training row is about; those that ship are all learnt from."""
 
 _VOCABULARY_ROWS = 3_000
 _HELD_OUT_ROWS = 256
@@ -41,13 +42,18 @@ _NEAREST = 12
 
 
 class Plan(NamedTuple):
-    """What rows are made of. ``own_share`` of the needs are of the catalog that ships."""
+    """What rows are made of.
+
+    ``own_share`` of the needs are of the catalog that ships; ``errand_share`` of the rows have
+    whole tasks that were written for it.
+    """
 
     rows: int = 40_000
     shard: int = 2_000
     length: int = 1_024
     vocabulary: int = 8_192
     own_share: float = 0.5
+    errand_share: float = 0.5
     seed: int = 0
 
 
@@ -130,7 +136,11 @@ def _shard(source: _Source, out: Path, path: Path, number: int) -> None:
 def _rows(source: _Source, rng: random.Random, *, held_out: bool) -> Iterator[Row]:
     own = load_offline_catalog().apis
     ours = {api.id for api in own}
-    apis = [api for api in source.apis if is_held_out(api, HELD_OUT) == held_out]
+    apis = [
+        api
+        for api in source.apis
+        if (api.id not in ours and is_held_out(api, HELD_OUT)) == held_out
+    ]
     if not apis:
         apis = list(source.apis)
     known = {api.id: api for api in apis}
@@ -146,7 +156,8 @@ def _rows(source: _Source, rng: random.Random, *, held_out: bool) -> Iterator[Ro
         for api in apis
     ]
     with World(own) as world:
-        teacher = Teacher(Needs(apis), world, near, weights)
+        told = [one for one in errands() if not held_out and set(one.apis) <= known.keys()]
+        teacher = Teacher(Needs(apis), world, near, weights, told, source.plan.errand_share)
         while True:
             row = teacher.row(rng)
             if row is not None:

@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from toolsrv_lab.instructions.errands import Pools
 from toolsrv_lab.instructions.written import MARK, written
 from toolsrv_registry.api import Api
 
@@ -53,6 +54,11 @@ class Needs:
     def apis(self) -> list[Api]:
         """The APIs that there are needs for."""
         return list(self._apis.values())
+
+    @property
+    def pools(self) -> Pools:
+        """(API id, parameter) -> the values that its needs state, as the API takes them and said."""
+        return self._own
 
     def tell(self, api: Api, rng: random.Random, *, keep: bool = False) -> Told:
         """Return one of the API's needs, with its own values or others."""

@@ -1,0 +1,118 @@
+"""Whole tasks written one by one, each with the calls that serve it: ``data/errands.jsonl``.
+
+A line has the ``task`` and its ``steps`` in the order in which they are to be made:
+[words, API, arguments]. ``words`` are copied from the task and tell the step; without an API it
+is a need that nothing serves. A value is as the API takes it, ``value|as said`` where the task
+says it otherwise, or ``<key`` for what an earlier step of the task answers under that key. What
+needs put side by side cannot teach is here: a purpose told over several sentences, values before
+and after the question, one question that takes three calls.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value as the API takes it and as the task says it; or the ``key`` of an earlier answer."""
+
+    value: str
+    said: str
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One need of an errand. ``api`` is empty where nothing serves it."""
+
+    words: str
+    api: str
+    arguments: Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """A task and its steps."""
+
+    task: str
+    steps: tuple[Step, ...]
+
+    @property
+    def apis(self) -> list[str]:
+        """The APIs that are called, once each, in their order."""
+        return list(dict.fromkeys(step.api for step in self.steps if step.api))
+
+
+Pools = Mapping[tuple[str, str], Sequence[tuple[str, str]]]
+"""(API id, parameter) -> pairs of a value and how it is said."""
+
+
+@cache
+def errands() -> tuple[Errand, ...]:
+    """Return the errands that come with the laboratory."""
+    text = (files("toolsrv_lab.instructions") / "data" / "errands.jsonl").read_text("utf-8")
+    return tuple(read_errand(line) for line in text.splitlines())
+
+
+def read_errand(line: str) -> Errand:
+    """Return the errand in a line."""
+    told = json.loads(line)
+    steps = tuple(
+        Step(words, api, {name: _value(str(text)) for name, text in arguments.items()})
+        for words, api, arguments in told["steps"]
+    )
+    return Errand(str(told["task"]), steps)
+
+
+def swapped(errand: Errand, pools: Pools, share: float, rng: random.Random) -> Errand:
+    """Return the errand with this share of its values replaced by others of the same parameter.
+
+    A value is left where the task says it more than once, or only with other letters around it.
+    """
+    for step in errand.steps:
+        for name, value in step.arguments.items():
+            pool = pools.get((step.api, name), ())
+            if value.key or not pool or rng.random() > share or not _is_once(value, errand.task):
+                continue
+            errand = _replaced(errand, value, Value(*rng.choice(pool)))
+    return errand
+
+
+def _value(text: str) -> Value:
+    if text.startswith("<"):
+        return Value("", "", text[1:])
+    value, _, said = text.partition("|")
+    return Value(value, said or value)
+
+
+def _is_once(value: Value, task: str) -> bool:
+    return bool(value.said) and len(_places(value.said).findall(task)) == 1
+
+
+def _replaced(errand: Errand, old: Value, new: Value) -> Errand:
+    def other(text: str) -> str:
+        return _places(old.said).sub(lambda _: new.said, text)
+
+    steps = tuple(
+        replace(
+            step,
+            words=other(step.words),
+            arguments={
+                name: new if value == old else value for name, value in step.arguments.items()
+            },
+        )
+        for step in errand.steps
+    )
+    return Errand(other(errand.task), steps)
+
+
+@cache
+def _places(said: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(said)}(?!\w)")
