@@ -21,7 +21,7 @@ from toolsrv_registry.functions import Function
 from toolsrv_runtime.engine.base import Engine, Piece, Prompt, Sampling
 from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.formats.base import FINISH, Interrupted, Meter, Move, Step, View
-from toolsrv_runtime.formats.grounding import literal
+from toolsrv_runtime.formats.copying import literal
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
 

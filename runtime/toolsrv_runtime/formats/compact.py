@@ -2,26 +2,23 @@
 
 Layout: numbered functions after ``System:``, then ``User:``, and per round a thought that copies
 a part of the task and ends `` use #k``, an action, its JSON input and ``Function:`` with the
-response. The parts are taken in order; the model decides which function serves a part, which of
-the values it was given go into the arguments, and what the answer says of the responses. The
-retriever's view of part and function enters the choice as a prior, and tells which parts of the
-task are needs at all.
+response. The model decides which words of the task come next, whether a function serves them,
+which words of the task or of a response each argument takes, and what the answer says. The
+retriever's view of words and function enters the choice of the function as a prior.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from toolsrv_catalogs.text import clean
-from toolsrv_registry.functions import Function
-from toolsrv_runtime.engine.base import Engine, Piece, Prompt
-from toolsrv_runtime.formats import facts, grounding, layout, spans
+from toolsrv_runtime.engine.base import Engine, Piece
+from toolsrv_runtime.formats import copying, facts, grounding, layout
 from toolsrv_runtime.formats.base import FINISH, Meter, Move, Prior, Step, View
-from toolsrv_runtime.formats.grounding import Sources
-from toolsrv_runtime.formats.parts import Part, split
+from toolsrv_runtime.formats.filling import Filling, has_left
+from toolsrv_runtime.formats.scene import Offer, Scene, about
 from toolsrv_runtime.formats.turn import Turn
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
@@ -29,26 +26,17 @@ from toolsrv_runtime.stop import Stop
 PRIOR_WEIGHT = 12.0
 """Nats of the model's preference that a full difference of the prior (0 to 1) outweighs."""
 
-NEED = 0.35
-"""Prior from which on a part that asks for nothing in words is a need all the same."""
+NOTHING_PRIOR = 0.4
+"""The prior that no function serves some words."""
 
-ASKED = 0.20
-"""Prior from which on a part that asks for something is a need that some function serves."""
-
-OWN = 0.5
-"""Share of the prior that comes from the need itself; the rest from what leads up to it."""
-
-SERVES = 0.4
-"""Prior, ties included, below which a function does not serve a need, whatever the others do."""
+OWN = 0.6
+"""Share of the prior that comes from the words of a need; the rest from the whole task."""
 
 TIE = 0.09
 """What a function's prior gains for each parameter that the task speaks of."""
 
 MOST_TIES = 3
 """Parameters that count for that."""
-
-FIRM_TIES = 2
-"""Parameters that must be spoken of where the retriever says that nothing fits."""
 
 FAR = 0.7
 """Share of its prior a function keeps when a number must come from another part of the task."""
@@ -59,41 +47,12 @@ NEAR = 0.6
 RETRIES = 2
 """How often a failed part is tried again on one branch before the branch gives up."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Offer:
-    """A function with its number in the prompt."""
-
-    number: int
-    function: Function
-
-
-@dataclass(frozen=True, slots=True)
-class _Scene:
-    """What a reply is written from: the cleaned task, the functions, the path, past attempts."""
-
-    task: str
-    offers: tuple[_Offer, ...]
-    path: tuple[Step, ...]
-    attempts: tuple[Step, ...]
-    parts: Mapping[str, Part]
-    seen: tuple[facts.Fact, ...]
-
-    def sources(self, part: str) -> Sources:
-        """Return what the arguments for a part may be taken from."""
-        return Sources(part, self.parts[part].context, self.task, self.seen)
-
-    def spent(self, part: str, function: str) -> list[dict[str, Any]]:
-        """Return the arguments that ``function`` was already called with for ``part``."""
-        return [
-            json.loads(step.move.arguments)
-            for step in self.attempts
-            if step.move.function == function and _part(step) == part
-        ]
+PARTS = 8
+"""Needs of one task that nothing serves, after which a reply ends."""
 
 
 class CompactFormat:
-    """See the module. Without ``prior`` every part is a need and the model chooses alone."""
+    """See the module. Without ``prior`` the model chooses alone."""
 
     name = "compact"
 
@@ -113,185 +72,103 @@ class CompactFormat:
         """Return the next move; see ``Format.propose``."""
         meter.replies += 1
         scene = self._scene(view)
-        head = _head(scene)
-
-        def turn() -> Turn:
-            return Turn(
-                self._engine, self._profile, head, max_tokens=max_tokens, stop=stop, meter=meter
-            )
-
-        if not view.fits and not view.path and not self._tied(scene):
-            return _quit(scene)
-        failed = _part(view.path[-1]) if view.path and not view.path[-1].ok else ""
+        turn = Turn(
+            self._engine, self._profile, scene.head(), max_tokens=max_tokens, stop=stop, meter=meter
+        )
+        failed = about(view.path[-1]) if view.path and not view.path[-1].ok else ""
         if failed:
-            tries = sum(_part(step) == failed for step in view.path)
-            move = self._serve(turn(), failed, scene) if tries <= RETRIES else None
+            tries = sum(about(step) == failed for step in view.path)
+            turn.force(f"#{scene.number(view.path[-1])} failed. ")
+            move = self._serve(turn, failed, scene, ()) if tries <= RETRIES else None
             return move or _quit(scene)
-        needs, missing = self._needs(scene)
-        for part in needs:
-            if _told(scene.parts[part], scene):
-                continue
-            move = self._serve(turn(), part, scene)
-            if move is None:
-                if any(_part(step) == part for step in scene.attempts):
-                    return _quit(scene)
-                missing.append(part)
-            elif not _repeats(move, view.path):
+        served = any(step.ok for step in view.path)
+        missing = [text for step in view.path for text in step.move.missing]
+        for _ in range(PARTS):
+            words = self._need(turn, scene, served=served)
+            if not words or words in missing:
+                break
+            move = self._serve(turn, words, scene, tuple(missing))
+            if move is not None:
+                if _repeats(move, view.path):
+                    break
                 return move
-        if any(step.ok for step in view.path) and not _was_tried(view, layout.DONE):
-            return self._finish(turn(), view, missing)
+            if any(about(step) == words for step in scene.attempts):
+                return _quit(scene)
+            missing.append(words)
+        if served and not _was_tried(view, layout.DONE):
+            turn.rewind()
+            return self._finish(turn, view, missing)
         return _quit(scene)
 
-    def _scene(self, view: View) -> _Scene:
+    def _scene(self, view: View) -> Scene:
         offers = (
-            _Offer(i, f) for i, f in enumerate(view.functions[: layout.MAX_FUNCTIONS], start=1)
+            Offer(i, f) for i, f in enumerate(view.functions[: layout.MAX_FUNCTIONS], start=1)
         )
         seen = [fact for s in reversed(view.path) if s.ok for fact in self._facts(s.response)]
-        task = clean(view.task, 20_000)
-        parts = {part.text: part for part in split(task)} or {task: Part(task, task, asks=True)}
-        return _Scene(
-            task,
-            tuple(offers),
-            view.path,
-            (*view.path, *view.tried, *view.failed),
-            parts,
-            tuple(seen),
-        )
+        attempts = (*view.path, *view.tried, *view.failed)
+        return Scene(clean(view.task, 20_000), tuple(offers), view.path, attempts, tuple(seen))
 
     def _facts(self, response: Any) -> list[facts.Fact]:
         return facts.facts(response, limit=self._profile.observation_limit)
 
-    def _needs(self, scene: _Scene) -> tuple[list[str], list[str]]:
-        """Return the parts of the task that are still to be served, and those nothing fits.
+    def _need(self, turn: Turn, scene: Scene, *, served: bool) -> str:
+        """Let the model copy what of the task comes next; empty when it is done."""
+        mark = turn.mark()
+        grammar = copying.need(layout.shown(scene.task), offers=len(scene.offers), served=served)
+        said = turn.write(grammar)
+        turn.rewind(mark)
+        return copying.needed(said).strip()
 
-        What is asked for in words is a need, and so is what continues such a wish and fits
-        another function; the best fitting part always is, so that a task in unusual words is
-        tried rather than refused.
-        """
-        parts = list(scene.parts.values())
-        fits = [self._fit(part, scene) for part in parts]
-        asked = any(part.asks for part in parts)
-        needs: list[str] = []
-        missing: list[str] = []
-        before = -1
-        for part, fit in zip(parts, fits, strict=True):
-            best = max(range(len(fit)), key=fit.__getitem__)
-            if part.asks or not asked:
-                wanted = fit[best] >= (ASKED if part.asks else NEED)
-            else:
-                other = best != before or part.text[:1].isdigit()
-                wanted = part.goes_on and bool(needs) and fit[best] >= NEED and other
-            if wanted:
-                needs.append(part.text)
-                before = best
-            elif part.asks and not part.is_polite:
-                missing.append(part.text)
-        if not needs and parts:
-            top = max(range(len(parts)), key=lambda index: max(fits[index]))
-            needs = [parts[top].text]
-            missing = [text for text in missing if text not in needs]
-        done = {_part(step) for step in scene.path if step.ok}
-        return [need for need in needs if need not in done], missing
-
-    def _tied(self, scene: _Scene) -> bool:
-        """Whether the task's values tie it to a function although its words do not."""
-        return any(
-            grounding.ties(offer.function.api, scene.sources(part)) >= FIRM_TIES
-            for offer in scene.offers
-            for part in scene.parts
-        )
-
-    def _fit(self, part: Part, scene: _Scene) -> list[float]:
-        """Return how well each offered function fits a part, in [0, 1]."""
-        apis = [offer.function.api for offer in scene.offers]
-        if self._prior is None:
-            return [1.0] * len(apis)
-        own = self._prior(part.text, apis)
-        if part.context == part.text:
-            return list(own)
-        around = self._prior(part.context, apis)
-        return [OWN * o + (1 - OWN) * a for o, a in zip(own, around, strict=True)]
-
-    def _serve(self, turn: Turn, part: str, scene: _Scene) -> Move | None:
-        """Return the call that serves ``part``, or None when nothing is left to try for it."""
-        last = scene.path[-1] if scene.path else None
-        again = last is not None and not last.ok and _part(last) == part
-        prefix = f"#{_number(last, scene.offers)} failed. " if last and again else ""
-        turn.force(prefix)
-        turn.force(layout.shown(f"{part[:1].lower()}{part[1:]}"), data=True)
+    def _serve(self, turn: Turn, part: str, scene: Scene, missing: tuple[str, ...]) -> Move | None:
+        """Return the call that serves ``part``, or None when there is none; the turn says so."""
+        mark = turn.mark()
+        turn.force(part, data=True)
         offer = self._choose(turn, part, scene)
-        if offer is None:
-            return None
-        turn.force(f"{layout.ACTION}{offer.function.name}{layout.INPUT}")
-        arguments = self._arguments(turn, offer.function, part, scene)
-        if arguments is None:
+        filling = Filling(turn, part, scene)
+        arguments = None
+        if offer is not None:
+            turn.force(f"{layout.USE}{offer.number}")
+            turn.force(f"{layout.ACTION}{offer.function.name}{layout.INPUT}")
+            arguments = filling.arguments(offer.function)
+        if offer is None or arguments is None:
+            turn.rewind(mark)
+            turn.force(part, data=True)
+            turn.force(f"{layout.NOTHING}. ")
             return None
         thought = turn.text().partition(layout.ACTION)[0]
-        return Move(thought, offer.function.name, arguments, turn.pieces(), part)
+        text = json.dumps(arguments, ensure_ascii=False)
+        return Move(thought, offer.function.name, text, turn.pieces(), part, missing)
 
-    def _choose(self, turn: Turn, part: str, scene: _Scene) -> _Offer | None:
+    def _choose(self, turn: Turn, part: str, scene: Scene) -> Offer | None:
         """Return the function for a part: the model's log-probability plus the prior's."""
         offers = scene.offers
-        sources = scene.sources(part)
-        filled = [grounding.fills(offer.function.api, sources) for offer in offers]
-        fit = [
-            own * (FAR if grounding.borrows(offer.function.api, sources) else 1.0)
-            + TIE * min(grounding.ties(offer.function.api, sources), MOST_TIES)
-            for own, offer in zip(self._fit(scene.parts[part], scene), offers, strict=True)
-        ]
-        tried = any(_part(step) == part for step in scene.attempts)
-        least = max(SERVES, NEAR * max(fit) if tried else 0.0)
+        fit = self._fit(part, scene)
+        tried = any(about(step) == part for step in scene.attempts)
+        least = NEAR * max(fit, default=0.0) if tried else 0.0
         open_ = [
             (offer, prior)
-            for offer, prior, full in zip(offers, fit, filled, strict=True)
-            if full and prior >= least and self._is_open(offer.function, part, scene)
+            for offer, prior in zip(offers, fit, strict=True)
+            if prior >= least and has_left(offer.function, part, scene)
         ]
-        if not open_:
-            return None
-        options = [f"{layout.USE}{offer.number}" for offer, _ in open_]
+        options = [f"{layout.USE}{offer.number}" for offer, _ in open_] + [layout.NOTHING]
+        weights = [prior for _, prior in open_] + [NOTHING_PRIOR]
         scores = turn.score(options)
-        scores = [s + PRIOR_WEIGHT * prior for s, (_, prior) in zip(scores, open_, strict=True)]
+        scores = [s + PRIOR_WEIGHT * prior for s, prior in zip(scores, weights, strict=True)]
         best = max(range(len(options)), key=scores.__getitem__)
-        turn.force(options[best])
-        return open_[best][0]
+        return open_[best][0] if best < len(open_) else None
 
-    def _is_open(self, function: Function, part: str, scene: _Scene) -> bool:
-        """Whether a function has arguments left that were not tried for this part."""
-        spent = scene.spent(part, function.name)
-        if not spent:
-            return True
+    def _fit(self, part: str, scene: Scene) -> list[float]:
+        """Return how well each offered function fits a part, about in [0, 1]."""
+        apis = [offer.function.api for offer in scene.offers]
+        if self._prior is None:
+            return [NOTHING_PRIOR] * len(apis)
         sources = scene.sources(part)
-        return any(
-            set(grounding.candidates(parameter, function.api, sources)) - _used(spent, key)
-            for key, parameter in function.parameters.items()
-            if key in spent[0]
-        )
-
-    def _arguments(self, turn: Turn, function: Function, part: str, scene: _Scene) -> str | None:
-        """Write the arguments one by one: each chosen among what the sources hold for it."""
-        api = function.api
-        sources = scene.sources(part)
-        required = {parameter.name for parameter in api.required}
-        spent = scene.spent(part, function.name)
-        written: dict[str, str] = {}
-        turn.force("{")
-        for key, parameter in function.parameters.items():
-            taken = set(written.values())
-            optional = parameter.name not in required
-            if optional and not grounding.has_own(parameter, api, sources, taken):
-                continue
-            options = grounding.candidates(parameter, api, sources, taken=taken)
-            if optional and not options:
-                continue
-            if spent:  # another try differs in the first argument that can
-                fresh = [value for value in options if value not in _used(spent, key)]
-                options, spent = (fresh, []) if fresh else (options, spent)
-            if not options:
-                return None
-            turn.force((", " if written else "") + f'"{key}": "')
-            written[key] = _written(turn, options)
-        turn.force("}")
-        return None if spent else json.dumps(written, ensure_ascii=False)
+        own, around = self._prior(part, apis), self._prior(scene.task, apis)
+        return [
+            (OWN * o + (1 - OWN) * a) * (FAR if grounding.borrows(api, sources) else 1.0)
+            + TIE * min(grounding.ties(api, sources), MOST_TIES)
+            for o, a, api in zip(own, around, apis, strict=True)
+        ]
 
     def _finish(self, turn: Turn, view: View, missing: Sequence[str]) -> Move:
         """Let the model choose what the answer says of each response; tell it in full."""
@@ -313,47 +190,11 @@ class CompactFormat:
         return Move(layout.DONE, FINISH, arguments, turn.pieces(), missing=tuple(missing))
 
 
-def _told(part: Part, scene: _Scene) -> bool:
-    """Whether the last response already holds what a part asks for by name."""
-    last = scene.path[-1] if scene.path else None
-    if last is None or not last.ok or not part.head or len(part.context) > len(part.text) + 8:
-        return False
-    if spans.codes(part.text) or any(name for _, name in spans.runs(part.text, ())):
-        return False  # it speaks of something else
-    names = {facts.words(name) for name in facts.whole(last.response)}
-    return part.head in names
-
-
-def _head(scene: _Scene) -> Prompt:
-    listing = "".join(layout.line(offer.number, offer.function) for offer in scene.offers)
-    head = [Piece(layout.SYSTEM, special=True), Piece(listing)]
-    head += [
-        Piece(layout.USER, special=True),
-        Piece(layout.shown(scene.task)),
-        Piece(layout.THOUGHT, special=True),
-    ]
-    for step in scene.path:
-        head += step.move.pieces
-        head += [Piece(layout.OBSERVATION, special=True), Piece(step.observation)]
-        head.append(Piece(layout.THOUGHT, special=True))
-    return tuple(head)
-
-
-def _quit(scene: _Scene) -> Move:
+def _quit(scene: Scene) -> Move:
     failed = [step for step in scene.attempts if not step.ok]
-    number = _number(failed[-1], scene.offers) if failed else 1
-    thought = f"#{number}{layout.GIVE_UP}"
+    thought = f"#{scene.number(failed[-1] if failed else None)}{layout.GIVE_UP}"
     text = f"{thought}{layout.ACTION}{FINISH}{layout.INPUT}{layout.QUIT}"
     return Move(thought, FINISH, layout.QUIT, (Piece(text, special=True),))
-
-
-def _part(step: Step) -> str:
-    """The part of the task a step was about."""
-    return step.move.about
-
-
-def _number(step: Step, offers: Sequence[_Offer]) -> int:
-    return next((o.number for o in offers if o.function.name == step.move.function), 1)
 
 
 def _was_tried(view: View, thought: str) -> bool:
@@ -366,22 +207,6 @@ def _repeats(move: Move, path: Sequence[Step]) -> bool:
         step.ok and (step.move.function, step.move.arguments) == (move.function, move.arguments)
         for step in path
     )
-
-
-def _used(spent: Sequence[Mapping[str, Any]], key: str) -> set[str]:
-    return {str(arguments[key]) for arguments in spent if key in arguments}
-
-
-def _written(turn: Turn, options: Sequence[str]) -> str:
-    """Let the model choose one of the values and return it whole.
-
-    What it reads and writes is a short plain form: exact text, however long, reaches the call.
-    """
-    forms: dict[str, str] = {}
-    for option in options:
-        forms.setdefault(facts.plain(option)[: facts.VALUE_LIMIT].strip(), option)
-    said = turn.write(f'start: value "\\""\nvalue: {grounding.choice(tuple(forms))}\n')
-    return forms[said[:-1]]
 
 
 def _chosen(said: str, groups: Sequence[Sequence[facts.Fact]]) -> list[list[str]]:
@@ -408,20 +233,19 @@ def _answer_grammar(groups: Sequence[Sequence[facts.Fact]], told: Collection[str
     rules = []
     for index, group in enumerate(groups):
         pairs = [
-            (grounding.literal(facts.sentence([fact])), fact[1].lower() not in told)
-            for fact in group
+            (copying.literal(facts.sentence([fact])), fact[1].lower() not in told) for fact in group
         ]
         if not any(news for _, news in pairs):
             pairs = [(text, True) for text, _ in pairs]
         rules.append(f"g{index}: {_sequence(pairs)}")
-    body = f" {grounding.literal('; ')} ".join(f"g{index}" for index in range(len(groups)))
-    closing = grounding.literal('"}')
-    return f"start: {grounding.literal(layout.ANSWER)} {body} {closing}\n" + "\n".join(rules) + "\n"
+    body = f" {copying.literal('; ')} ".join(f"g{index}" for index in range(len(groups)))
+    closing = copying.literal('"}')
+    return f"start: {copying.literal(layout.ANSWER)} {body} {closing}\n" + "\n".join(rules) + "\n"
 
 
 def _sequence(pairs: Sequence[tuple[str, bool]]) -> str:
     """Return items in order with commas between, where some may be left out."""
-    comma = grounding.literal(", ")
+    comma = copying.literal(", ")
     first = next(index for index, (_, must) in enumerate(pairs) if must)
     head = "".join(f"({text} {comma})? " for text, _ in pairs[:first])
     tail = "".join(

@@ -8,13 +8,12 @@ others, then the nearest; the model chooses within the best group. Pure; lists a
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.formats import cues, patterns, spans
+from toolsrv_runtime.formats import cues, patterns, readings, spans
 from toolsrv_runtime.formats.facts import Fact, plain, words
 
 CANDIDATE_LIMIT = 24
@@ -49,16 +48,6 @@ class Sources:
     facts: tuple[Fact, ...] = ()
 
 
-def literal(text: str) -> str:
-    """Return ``text`` as a Lark string."""
-    return json.dumps(text, ensure_ascii=False)
-
-
-def choice(options: Sequence[str]) -> str:
-    """Return the Lark expression that allows exactly ``options``."""
-    return " | ".join(literal(option) for option in options)
-
-
 def candidates(
     parameter: Parameter, api: Api, sources: Sources, *, taken: Collection[str] = ()
 ) -> list[str]:
@@ -89,7 +78,7 @@ def candidates(
             ties = {v: cues.strength(parameter, v, sources.task) for v in mine}
             best = max(ties.values())
             chosen = [v for v in mine if ties[v] == best][:CANDIDATE_LIMIT]
-            return list(dict.fromkeys(patterns.reading(kind, value) for value in chosen))
+            return list(dict.fromkeys(readings.read(kind, value) for value in chosen))
     return []
 
 

@@ -6,7 +6,6 @@ Pure tables and regular expressions; every pattern is linear in the text.
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from collections.abc import Callable
 
@@ -29,7 +28,6 @@ _SPELLED = {
 }  # fmt: skip
 _PHONE_DIGITS = 15
 _RELATIVE = frozenset({"today", "tomorrow", "yesterday"})
-_DAY_FIRST = re.compile(r"(\d{1,2})[/.](\d{1,2})[/.](\d{4})")
 
 Finder = Callable[[str], list[str]]
 
@@ -214,17 +212,3 @@ def find(found: str, text: str) -> list[str]:
     if found == "date" and len(values) > 1:  # "born on March 9, 1987 today"
         values = [v for v in values if v.lower() not in _RELATIVE] or values
     return values
-
-
-def reading(found: str, value: str) -> str:
-    """Return a value as an API reads it: numbers in digits, dates in ISO, notes in signs."""
-    if found == "number":
-        return _SPELLED.get(value.lower(), value)
-    if found == "note":
-        return value.replace(" flat", "b").replace(" sharp", "#")
-    if found == "date" and (match := _DAY_FIRST.fullmatch(value)):
-        try:
-            return dt.date(int(match[3]), int(match[2]), int(match[1])).isoformat()
-        except ValueError:
-            return value
-    return value

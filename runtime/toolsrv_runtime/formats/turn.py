@@ -69,6 +69,14 @@ class Turn:
         """Write text that leaves no choice; ``data`` is text from outside."""
         self._said.append(Piece(text, special=not data))
 
+    def mark(self) -> int:
+        """Return the place to ``rewind`` to."""
+        return len(self._said)
+
+    def rewind(self, mark: int = 0) -> None:
+        """Forget what was written after ``mark``."""
+        del self._said[mark:]
+
     def pieces(self) -> Prompt:
         """Return the reply as it will stand in later prompts."""
         return tuple(self._said)

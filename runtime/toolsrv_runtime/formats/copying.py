@@ -1,0 +1,76 @@
+"""Grammars in which a small model copies: words of the task, values of its words or of answers.
+
+``substring_chunks`` (llguidance) accepts any run of the chunks of a text and nothing else, so what
+is written was said. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+
+from toolsrv_runtime.formats import facts, layout
+
+_CHUNK = re.compile(r"\d+|[^\W\d_]+|\s+|.", re.DOTALL)
+_TAIL = re.compile(r" use (?:#(\d)|nothing)$")
+_MOST_CHUNKS = 2_000
+
+
+def literal(text: str) -> str:
+    """Return ``text`` as a Lark string."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def choice(options: Iterable[str]) -> str:
+    """Return the Lark expression that allows exactly ``options``."""
+    return " | ".join(literal(option) for option in options)
+
+
+def need(task: str, *, offers: int, served: bool) -> str:
+    """Return the grammar of how a thought begins.
+
+    Words of the task with the function for them, or the end: the answer where something is
+    ``served``, giving up where nothing is.
+    """
+    tails = [f"{layout.USE}{number}" for number in range(1, offers + 1)] + [layout.NOTHING]
+    end = layout.DONE if served else layout.ACTION
+    # One terminal each: a blank belongs to the words and to what follows them.
+    return (
+        f"start: THOUGHT | {literal(end)}\nTHOUGHT: WORDS TAIL\n"
+        f"TAIL: {choice(tails)}\n{_words([task])}"
+    )
+
+
+def needed(said: str) -> str:
+    """Return the words of a reply of ``need``, empty for the end."""
+    match = _TAIL.search(said)
+    return said[: match.start()] if match else ""
+
+
+def value(sources: Sequence[str]) -> str:
+    """Return the grammar of a value: a run of words of one of the sources, and a quote."""
+    return f'start: VALUE\nVALUE: WORDS "\\""\n{_words(sources)}'
+
+
+def one_of(options: Sequence[str]) -> str:
+    """Return the grammar of a value that is one of ``options``, and a quote."""
+    return f'start: value "\\""\nvalue: {choice(options)}\n'
+
+
+def original(said: str, text: str) -> str:
+    """Return what stands in ``text`` where a model read ``said``: with the signs it cannot write."""
+    parts = [re.escape(part) for part in said.split()]
+    match = re.search(r"[\s\"\\]+".join(parts), text) if parts else None
+    return match[0] if match else said
+
+
+def _words(sources: Sequence[str]) -> str:
+    rules = []
+    for at, source in enumerate(sources):
+        chunks = _CHUNK.findall(facts.plain(source))[:_MOST_CHUNKS]
+        rules.append(
+            f"W{at}: %regex {json.dumps({'substring_chunks': chunks}, ensure_ascii=False)}"
+        )
+    names = " | ".join(f"W{at}" for at in range(len(sources)))
+    return f"WORDS: {names}\n" + "\n".join(rules) + "\n"

@@ -1,0 +1,130 @@
+"""The arguments of one call, written key by key by a model that copies.
+
+A required parameter always gets a value; whether an optional one does is the model's choice,
+with a hint from the text. A value is one of the listed ones, a typed value that stands in the
+sources, or a run of their words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from toolsrv_registry.api import Api, Parameter
+from toolsrv_registry.functions import Function
+from toolsrv_runtime.formats import copying, facts, grounding, layout, patterns, readings
+from toolsrv_runtime.formats.scene import Scene, used
+from toolsrv_runtime.formats.turn import Turn
+
+MEANT = 4.0
+"""Nats that an optional parameter gains when the text speaks of it, and loses when it does not."""
+
+TYPED_LIMIT = 40
+"""Typed values of a task and its responses that a parameter is offered."""
+
+
+class Filling:
+    """Writes the arguments for a part of the task into a turn."""
+
+    def __init__(self, turn: Turn, part: str, scene: Scene) -> None:
+        self._turn = turn
+        self._part = part
+        self._scene = scene
+        self._sources = scene.sources(part)
+
+    def arguments(self, function: Function) -> dict[str, str] | None:
+        """Return the arguments, or None where a required one finds nothing, or nothing new."""
+        api = function.api
+        spent = self._scene.spent(self._part, function.name)
+        written: dict[str, str] = {}
+        self._turn.force("{")
+        required = {parameter.name for parameter in api.required}
+        for key, parameter in function.parameters.items():
+            if parameter.name not in required and not self._means(
+                key, parameter, function, written
+            ):
+                continue
+            past = used(spent, key)
+            self._turn.force((", " if written else "") + f'"{key}": "')
+            value = self._value(parameter, api, written.values(), past)
+            if value is None:
+                return None
+            if past and value not in past:
+                spent = []  # another try differs in the first argument that can
+            written[key] = value
+        self._turn.force("}")
+        return None if spent else written
+
+    def _means(
+        self, key: str, parameter: Parameter, function: Function, written: Mapping[str, str]
+    ) -> bool:
+        """Whether an optional parameter is to be given: the model's choice, with a hint."""
+        api = function.api
+        keys = list(function.parameters)
+        required = {one.name for one in api.required}
+        later = keys[keys.index(key) + 1 :]
+        needed = [other for other in later if function.parameters[other].name in required]
+        last = later.index(needed[0]) + 1 if needed else len(later)
+        joint = ", " if written else ""
+        options = [f'{joint}"{other}": "' for other in (key, *later[:last])]
+        scores = self._turn.score(options if needed else [*options, "}"])
+        hint = grounding.has_own(parameter, api, self._sources, set(written.values()))
+        return scores[0] + (MEANT if hint else -MEANT) > max(scores[1:])
+
+    def _value(
+        self, parameter: Parameter, api: Api, taken: Collection[str], past: Collection[str]
+    ) -> str | None:
+        """Let the model write a value and return it as the API reads it."""
+        kind = patterns.kind(parameter, api)
+        if parameter.enum or parameter.type.upper() == "BOOLEAN" or past:
+            options = grounding.candidates(parameter, api, self._sources, taken=taken)
+            options = [one for one in options if one not in past] or options
+            return self._chosen(options) if options else None
+        mark = self._turn.mark()
+        value = readings.read(kind, self._copied(parameter, api))
+        if kind in patterns.LOOSE or value in patterns.find(kind, value):
+            return value or None
+        options = self._typed(kind)
+        if not options:
+            return value or None
+        self._turn.rewind(mark)
+        return readings.read(kind, self._chosen(options))
+
+    def _copied(self, parameter: Parameter, api: Api) -> str:
+        """Let the model copy words of the task or a response, and return what they stand for."""
+        task = layout.shown(self._scene.task)
+        seen = dict.fromkeys(value for _, value in self._scene.seen)
+        said = self._turn.write(copying.value([task, *seen]))[:-1].strip()
+        if len(said) >= facts.VALUE_LIMIT - 8:
+            for option in grounding.candidates(parameter, api, self._sources):
+                if facts.plain(option).startswith(said):
+                    return option
+        return copying.original(said, self._scene.task)
+
+    def _typed(self, kind: str) -> list[str]:
+        """Return what looks like a value of the kind, in the task and the responses."""
+        texts = [self._scene.task, *(value for _, value in self._scene.seen)]
+        found = [one for text in texts for one in patterns.find(kind, text)]
+        return list(dict.fromkeys(one for one in found if facts.plain(one)))[:TYPED_LIMIT]
+
+    def _chosen(self, options: Sequence[str]) -> str:
+        """Let the model choose one of the values and return it whole.
+
+        What it reads and writes is a short plain form: exact text, however long, reaches the call.
+        """
+        forms: dict[str, str] = {}
+        for option in options:
+            forms.setdefault(facts.plain(option)[: facts.VALUE_LIMIT].strip(), option)
+        return forms[self._turn.write(copying.one_of(tuple(forms)))[:-1]]
+
+
+def has_left(function: Function, part: str, scene: Scene) -> bool:
+    """Whether a function has arguments left that were not tried for a part of the task."""
+    spent = scene.spent(part, function.name)
+    if not spent:
+        return True
+    sources = scene.sources(part)
+    return any(
+        set(grounding.candidates(parameter, function.api, sources)) - used(spent, key)
+        for key, parameter in function.parameters.items()
+        if key in spent[0]
+    )
