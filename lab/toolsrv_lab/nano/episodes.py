@@ -32,7 +32,11 @@ _SENTENCE = re.compile(r"(?<=[.?!])\s+")
 _FAILS, _TWIN, _CHAINED, _UNSERVED = 0.12, 0.6, 0.25, 0.1
 # Errands keep their values, and begin without an opening of ours, this often.
 _SWAPPED, _OPENED = 0.5, 0.15
-_ERRAND_ROWS = 2
+_EPISODES, _ERRANDS = 4, 2
+# A solve offers as many functions as the format numbers; half of the rows do.
+_FULL = 0.5
+# A function that a task needs is not offered: that need is left open.
+_MISSED = 0.06
 _TWIN_NAMES = ("alt", "pro", "plus", "v2", "backup", "express", "open", "global", "lite", "hub")
 _REFERENCES = ("that {}", "this {}", "the {} you find", "the same {}", "the {} from that", "its {}")
 
@@ -108,10 +112,10 @@ class Teacher:
         self._near = near
 
     def row(self, rng: random.Random) -> Row | None:
-        """Return a list of functions with up to three episodes, None where one did not work out."""
+        """Return a list of functions with up to four episodes, None where one did not work out."""
         errands: list[Errand] = []
         if rng.random() < self._errand_share:
-            errands = rng.choices(self._errands, k=_ERRAND_ROWS)
+            errands = rng.choices(self._errands, k=_ERRANDS)
             golds = [self._known[one] for errand in errands for one in errand.apis]
             golds = golds or rng.choices(self._apis, self._weights, k=3)
         else:
@@ -123,13 +127,16 @@ class Teacher:
         lines = [Segment(layout.SYSTEM, markers=True)]
         lines += [Segment(layout.line(at, one)) for at, one in enumerate(functions, start=1)]
         told = [self._run(errand, functions, rng) for errand in errands]
-        told += [self._episode(functions, rng) for _ in range(3 - len(told))]
+        told += [self._episode(functions, rng) for _ in range(_EPISODES - len(told))]
         episodes = tuple(one for one in told if one is not None)
         return Row(tuple(lines), episodes) if episodes else None
 
     def _offered(self, golds: Sequence[Api], rng: random.Random) -> list[Api]:
-        found = {api.id: api for api in golds}
-        wanted = rng.randrange(max(3, len(found)), layout.MAX_FUNCTIONS)
+        found = {api.id: api for api in golds[: layout.MAX_FUNCTIONS]}
+        if len(found) > 2 and rng.random() < _MISSED:
+            del found[rng.choice(list(found))]
+        most = layout.MAX_FUNCTIONS
+        wanted = most if rng.random() < _FULL else rng.randrange(max(3, len(found)), most + 1)
         for _ in range(4 * wanted):
             if len(found) >= wanted:
                 break
@@ -196,14 +203,17 @@ class Teacher:
             if not step.api:
                 wishes.append(_Wish(Told(self._apis[0], step.words, {}), [], None))
                 continue
+            if not {value.key for value in step.arguments.values()} <= {"", *seen}:
+                return None  # it needs the result of a step that nothing serves
             told = _told(step, self._known[step.api], seen)
             wish = self._called(told, functions, rng)
             if wish is None:
                 return None
             wishes.append(wish)
-            if wish.answer is None:  # it is given up
+            if wish.answer is not None:
+                seen |= facts.facts(wish.answer.response, limit=OBSERVATION_LIMIT)
+            elif wish.numbers:  # it fails, and the task with it
                 return wishes
-            seen |= facts.facts(wish.answer.response, limit=OBSERVATION_LIMIT)
         return wishes
 
     def _told(
@@ -252,6 +262,8 @@ class Teacher:
         arguments = {name: value for name, (value, _) in told.values.items()}
         numbers = [at for at, one in enumerate(functions, start=1) if _same(one.api, told.api)]
         numbers.sort(key=lambda at: functions[at - 1].api.id != told.api.id)
+        if not numbers:
+            return _Wish(told, [], None)
         failures = 0
         if rng.random() < _FAILS:
             failures = len(numbers) if rng.random() > _TWIN or len(numbers) < 2 else 1
