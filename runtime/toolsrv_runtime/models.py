@@ -88,8 +88,12 @@ def inspect_model(path: Path | None = None) -> ModelInfo:
         llama_cpp.llama_model_free(model)
 
 
-def load_engine(path: Path | None = None, *, threads: int | None = None) -> tuple[Engine, Profile]:
+def load_engine(
+    path: Path | None = None, *, threads: int | None = None, grounded: bool | None = None
+) -> tuple[Engine, Profile]:
     """Load a GGUF (default: the one that ships) under the profile that fits it. Blocks.
+
+    ``grounded`` overrides what the profile says of it.
 
     Raises:
         ModelError: see ``inspect_model``.
@@ -98,6 +102,8 @@ def load_engine(path: Path | None = None, *, threads: int | None = None) -> tupl
 
     path = path or SHIPPED_MODEL
     profile = inspect_model(path).profile
+    if grounded is not None:
+        profile = profile.model_copy(update={"grounded": grounded})
     engine = LlamaEngine(
         path,
         context=profile.context,

@@ -192,7 +192,7 @@ class Outcome(_Frozen):
     ``cancelled``: stopped from outside; ``answer`` holds the best partial answer.
     ``reason`` says in one line why it ended as it did. ``candidates`` are all APIs that were on
     offer, ``searches`` how they were found. ``width`` and ``depth`` are the search's limits, depth
-    in ToolBench's nodes (up to three a reply).
+    in ToolBench's nodes (up to three a reply); ``chains`` is the N of CoT@N, else 1.
     """
 
     task: str
@@ -208,6 +208,7 @@ class Outcome(_Frozen):
     strategy: str
     width: int = 2
     depth: int = 24
+    chains: int = 1
     model: str
     format: str
     seed: int

@@ -42,6 +42,11 @@ class Profile(BaseModel):
     anew_after_give_up: bool = True
     chat_template: str | None = None
 
+    @property
+    def draws(self) -> bool:
+        """Whether two replies to one prompt may differ; the compact format takes the likeliest."""
+        return self.format == "chat" and self.temperature > 0
+
 
 def choose(
     metadata: Mapping[str, str], *, filename: str, trained_context: int, compact_tokens: bool
@@ -60,7 +65,7 @@ def choose(
             context=trained_context,
             max_reply_tokens=220,
             observation_limit=320,
-            candidates=8,
+            candidates=9,
             grounded=True,
             # It calls what it is offered: of 112 development tasks this solved one more, and
             # made four honest give-ups into wrong answers.

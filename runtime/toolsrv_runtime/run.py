@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -32,17 +32,21 @@ from toolsrv_runtime.stop import Stop
 
 _T = TypeVar("_T")
 
+Strategy = Literal["dfsdt", "react", "cot"]
+
 
 class SolveOptions(BaseModel):
     """How to solve.
 
-    ``depth`` counts tree nodes, three per round (the paper uses 12); ``candidates`` None leaves
+    ``strategy``: a tree (``dfsdt``), one chain (``react``), or up to ``chains`` chains until one
+    answers (``cot``: CoT@N). ``depth`` counts tree nodes, three per round (the paper uses 12); ``candidates`` None leaves
     their number to the model's profile.
     """
 
     model_config = ConfigDict(frozen=True)
 
-    strategy: Literal["dfsdt", "react"] = "dfsdt"
+    strategy: Strategy = "dfsdt"
+    chains: int = Field(default=5, ge=1, le=32)
     width: int = Field(default=2, ge=1, le=8)
     depth: int = Field(default=24, ge=3, le=96)
     candidates: int | None = Field(default=None, ge=1, le=9)
@@ -71,11 +75,13 @@ class Run:
         *,
         offered: int,
         anew_after_give_up: bool = True,
+        draws: bool = False,
     ) -> None:
         self._task = task
         self._options = options
         self._offer = Offer(retriever, task, offered, options.category)
         self._anew_after_give_up = anew_after_give_up
+        self._draws = draws
         self._gave_up = False
         self._engine = engine
         self._format = form
@@ -111,15 +117,25 @@ class Run:
             )
         )
 
-    async def _search(self) -> str:
-        """Drive the search; return why it was ended from outside, or ""."""
+    def _strategy(self) -> Generator[Wish, Answer, int]:
         options = self._options
         rules = Rules(width=options.width, depth=options.depth, retry_root=True)
-        search = (
-            dfsdt(self._ledger.findings, rules)
-            if options.strategy == "dfsdt"
-            else react(self._ledger.findings, rules)
+        if options.strategy == "dfsdt":
+            return dfsdt(self._ledger.findings, rules)
+        return react(
+            self._ledger.findings,
+            rules,
+            chains=self._chains,
+            until_repeated=not self._draws,
         )
+
+    @property
+    def _chains(self) -> int:
+        return self._options.chains if self._options.strategy == "cot" else 1
+
+    async def _search(self) -> str:
+        """Drive the search; return why it was ended from outside, or ""."""
+        search = self._strategy()
         answer: Answer = None
         try:
             while True:
@@ -169,15 +185,7 @@ class Run:
 
     async def _think(self, node: Node) -> Move | str:
         await self._renew()
-        view = View(
-            self._task,
-            self._offer.shown,
-            tuple(self._ledger.steps[n.id] for n in node.calls() if n.id in self._ledger.steps),
-            tuple(self._ledger.steps[n.id] for n in node.tried() if n.id in self._ledger.steps),
-            tuple(step for step in self._ledger.steps.values() if not step.ok),
-            fits=self._offer.fits,
-            seed=self._options.seed,
-        )
+        view = self._view(node)
         limit = self._budget.tokens_left
         before = self._meter.generated
 
@@ -199,6 +207,28 @@ class Run:
             )
         )
         return move
+
+    def _view(self, node: Node) -> View:
+        """Return what the model may know at a node.
+
+        Chains know nothing of each other where each is drawn anew; a model that always says the
+        same must be told what was tried, or every chain would be the first one.
+        """
+        steps = self._ledger.steps
+        path = tuple(steps[n.id] for n in node.calls() if n.id in steps)
+        tried = tuple(steps[n.id] for n in node.tried() if n.id in steps)
+        past: Iterable[Step] = steps.values()
+        if self._options.strategy == "cot" and self._draws:
+            tried, past = (), path
+        return View(
+            self._task,
+            self._offer.shown,
+            path,
+            tried,
+            tuple(step for step in past if not step.ok),
+            fits=self._offer.fits,
+            seed=self._options.seed,
+        )
 
     async def _act(self, node: Node) -> Observed:
         move = node.move
@@ -388,6 +418,7 @@ class Run:
             strategy=self._options.strategy,
             width=self._options.width,
             depth=self._options.depth,
+            chains=self._chains,
             model=self._engine.name,
             format=self._format.name,
             seed=self._options.seed,

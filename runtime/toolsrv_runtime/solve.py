@@ -85,5 +85,6 @@ class Solver:
             stop or Stop(),
             offered=options.candidates or self._profile.candidates,
             anew_after_give_up=self._profile.anew_after_give_up,
+            draws=self._profile.draws,
         )
         return await run.run()

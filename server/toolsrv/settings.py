@@ -32,7 +32,7 @@ from toolsrv_registry.errors import UsageError
 PREFIX = "TOOLSRV_"
 CONFIG_VARIABLE = f"{PREFIX}CONFIG"
 TOKEN_VARIABLE = f"{PREFIX}TOKEN"
-Strategy = Literal["dfsdt", "react"]
+Strategy = Literal["dfsdt", "react", "cot"]
 
 
 class Settings(BaseSettings):
@@ -49,7 +49,10 @@ class Settings(BaseSettings):
     model: Path | None = Field(
         default=None, description="GGUF file of the model; empty: the one that ships."
     )
-    strategy: Strategy = Field(default="dfsdt", description="Search: a tree or one chain.")
+    strategy: Strategy = Field(
+        default="dfsdt", description="Search: a tree, one chain, or chains until one answers."
+    )
+    chains: int = Field(default=5, ge=1, le=32, description="Most chains of the strategy cot.")
     width: int = Field(default=2, ge=1, le=8, description="Branches tried below one node.")
     depth: int = Field(
         default=24, ge=3, le=96, description="Most nodes on one path; a call takes three."
@@ -59,6 +62,10 @@ class Settings(BaseSettings):
         ge=1,
         le=9,
         description="APIs offered to the model; unset: its profile's number.",
+    )
+    grounded: bool | None = Field(
+        default=None,
+        description="Text arguments only from the task and from answers; unset: the profile's.",
     )
     max_seconds: float = Field(
         default=120.0, gt=0, le=86_400, allow_inf_nan=False, description="Time for one solve."

@@ -122,6 +122,7 @@ class Workbench:
         value = self.settings.model_dump() | {k: v for k, v in given.items() if v is not None}
         return SolveOptions(
             strategy=value["strategy"],
+            chains=value["chains"],
             width=value["width"],
             depth=value["depth"],
             candidates=value["candidates"],
@@ -240,7 +241,9 @@ class Workbench:
                 f"model file {path} does not exist",
                 hint="name a GGUF file with --model, or leave it out for the one that ships",
             )
-        return load_engine(path, threads=self.settings.threads or None)
+        return load_engine(
+            path, threads=self.settings.threads or None, grounded=self.settings.grounded
+        )
 
 
 INDEXED_AT_ONCE = 2_000

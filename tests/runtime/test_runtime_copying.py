@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolsrv_runtime.formats import copying, facts
+from toolsrv_runtime.formats import copying, facts, grounded
 
 TASK = 'Hi, number is "PX-88213-Q". And the sofa\'s 15km off, ok?'
 BYTES = llguidance.LLTokenizer("byte")
@@ -70,3 +70,56 @@ def test_signs_that_a_model_cannot_write_come_back() -> None:
     assert copying.original("a b", text) == "a\\b"
     assert copying.original("and go", text) == "and\n go"
     assert copying.original("elsewhere", text) == "elsewhere"
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string"},
+        "days": {"type": "number"},
+        "style": {"type": "string", "enum": ["short", "long"]},
+        "note": {"type": "string", "default": "none"},
+    },
+    "required": ["city"],
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "good"),
+    [
+        ('{"city": "Lima"}', True),
+        ('{"city": "Lima", "days": 3}', True),
+        ('{"city": "PX-88213-Q", "style": "long", "note": "none"}', True),
+        ('{"city": "2026-05-03"}', True),
+        ('{"city": "the \\"old\\" town"}', True),
+        ('{"city": "Quito"}', False),
+        ('{"city": "Lim"}', False),
+        ('{"city": "Lima", "style": "medium"}', False),
+        ('{"days": 3}', False),
+        ("{}", False),
+    ],
+)
+def test_grounded_json_takes_texts_from_the_task_and_from_answers(
+    arguments: str, *, good: bool
+) -> None:
+    texts = grounded.sources('PX-88213-Q to the "old" town on 3 May 2026', ['{"city": "Lima"}'])
+    rules = grounded.words_rule("WORDS", texts) + grounded.object_rules("a", SCHEMA, "WORDS")
+    assert accepts(f"start: a\n{rules}", arguments) is good
+
+
+def test_grounded_json_of_optional_arguments_may_be_empty() -> None:
+    schema = {**SCHEMA, "required": []}
+    rules = grounded.words_rule("WORDS", ["Lima"]) + grounded.object_rules("a", schema, "WORDS")
+    for arguments in (
+        "{}",
+        '{"city": "Lima"}',
+        '{"days": 3, "style": "short"}',
+        '{"note": "none"}',
+    ):
+        assert accepts(f"start: a\n{rules}", arguments)
+    assert not accepts(f"start: a\n{rules}", '{"days": 3, "city": "Lima"}')
+
+
+def test_a_model_that_is_not_grounded_writes_any_words() -> None:
+    assert accepts(copying.free(), 'anything at all"')
+    assert not accepts(copying.free(), 'a \\ b"')

@@ -1,6 +1,6 @@
 """From an outcome to ToolBench's answer file: the tree, the answer, the conversations.
 
-DFSDT and CoT have a shape each (``model``); ReACT is CoT with one try. Differences to the
+DFSDT and CoT have a shape each (``model``); ReACT is CoT with one try, CoT@N with up to N. Differences to the
 reference, which come from what an outcome is: of several give-ups the first is told, not a random
 one, and ``total_tokens`` are those of all prompts and replies.
 """
@@ -36,7 +36,9 @@ _FINISHED_INPUTS = 3
 
 def method_of(outcome: Outcome) -> str:
     """Return ToolBench's name of the method: a file is ``<query id>_<method>.json``."""
-    return "CoT@1" if outcome.strategy == "react" else f"DFS_woFilter_w{outcome.width}"
+    if outcome.strategy == "dfsdt":
+        return f"DFS_woFilter_w{outcome.width}"
+    return f"CoT@{outcome.chains}"
 
 
 def answer_of(
@@ -101,7 +103,7 @@ class _Writer:
         self._functions = functions
         self._tools = tools
         self._words = words
-        self._chains = outcome.strategy == "react"
+        self._chains = outcome.strategy != "dfsdt"
         self._replies = Replies(outcome)
         self._root = _Node("Action Input", "", None, order=self._replies.root.order)
         self._ends = {self._replies.root.id: self._root}
@@ -152,7 +154,7 @@ class _Writer:
             compare_candidates=self._candidates(),
             forward_args={
                 "single_chain_max_step": self._outcome.depth,
-                "pass_at": max(1, len(tries)),
+                "pass_at": max(self._outcome.chains, len(tries)),
                 "answer": 1,
             },
             answer_generation=self._generation(next(iter(self._answers), None), None),

@@ -20,6 +20,7 @@ from toolsrv_catalogs.text import clean
 from toolsrv_registry.functions import Function
 from toolsrv_runtime.engine.base import Engine, Piece, Prompt, Sampling
 from toolsrv_runtime.errors import ModelError
+from toolsrv_runtime.formats import grounded
 from toolsrv_runtime.formats.base import FINISH, Interrupted, Meter, Move, Step, View
 from toolsrv_runtime.formats.copying import literal
 from toolsrv_runtime.profile import Profile
@@ -67,7 +68,7 @@ class ChatFormat:
         reply = meter.reply(
             self._engine.generate(
                 self.prompt(view),
-                grammar=grammar(view.functions),
+                grammar=grammar(view.functions, self._sources(view)),
                 max_tokens=max(1, min(max_tokens, self._profile.max_reply_tokens)),
                 sampling=Sampling(
                     self._profile.temperature,
@@ -84,6 +85,11 @@ class ChatFormat:
             return f"the reply broke off after {len(reply.tokens)} tokens"
         piece = Piece(reply.text, tokens=reply.tokens or None)
         return Move(move.thought, move.function, move.arguments, (piece,))
+
+    def _sources(self, view: View) -> list[str] | None:
+        if not self._profile.grounded:
+            return None
+        return grounded.sources(view.task, [step.observation for step in view.path])
 
     def prompt(self, view: View) -> Prompt:
         """Return the whole conversation, ready for the model's next reply."""
@@ -102,13 +108,19 @@ class ChatFormat:
         return _plain(turns) if self._template is None else _render(self._template, turns)
 
 
-def grammar(functions: Sequence[Function]) -> str:
-    """Return the grammar of a reply: a thought, then an offered function or Finish."""
-    rules = []
+def grammar(functions: Sequence[Function], sources: Sequence[str] | None = None) -> str:
+    """Return the grammar of a reply: a thought, then an offered function or Finish.
+
+    With ``sources`` the texts among the arguments are held to what stands there.
+    """
+    rules = [] if sources is None else [grounded.words_rule("WORDS", sources)]
     choices = []
     for index, function in enumerate(functions):
         schema = function.argument_schema()
-        rules.append(f"a{index}: %json {json.dumps(_compact(schema), ensure_ascii=False)}")
+        if sources is None:
+            rules.append(f"a{index}: %json {json.dumps(_compact(schema), ensure_ascii=False)}")
+        else:
+            rules.append(grounded.object_rules(f"a{index}", schema, "WORDS"))
         choices.append(f"{literal(function.name + chr(10) + 'Action Input: ')} a{index}")
     answer = {
         "type": "object",

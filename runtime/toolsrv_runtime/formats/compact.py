@@ -124,7 +124,7 @@ class CompactFormat:
         mark = turn.mark()
         turn.force(part, data=True)
         offer = self._choose(turn, part, scene)
-        filling = Filling(turn, part, scene)
+        filling = Filling(turn, part, scene, grounded=self._profile.grounded)
         arguments = None
         if offer is not None:
             turn.force(f"{layout.USE}{offer.number}")

@@ -53,6 +53,11 @@ def value(sources: Sequence[str]) -> str:
     return f'start: VALUE\nVALUE: WORDS "\\""\n{_words(sources)}'
 
 
+def free() -> str:
+    """Return the grammar of a value in any words."""
+    return f'start: /[^"\\\\\\n]{{1,{facts.VALUE_LIMIT}}}"/\n'
+
+
 def one_of(options: Sequence[str]) -> str:
     """Return the grammar of a value that is one of ``options``, and a quote."""
     return f'start: value "\\""\nvalue: {choice(options)}\n'
@@ -65,12 +70,15 @@ def original(said: str, text: str) -> str:
     return match[0] if match else said
 
 
+def chunks(text: str) -> list[str]:
+    """Return the text in pieces that a copy takes whole: words, digits, blanks, single signs."""
+    return _CHUNK.findall(text)[:_MOST_CHUNKS]
+
+
 def _words(sources: Sequence[str]) -> str:
     rules = []
     for at, source in enumerate(sources):
-        chunks = _CHUNK.findall(facts.plain(source))[:_MOST_CHUNKS]
-        rules.append(
-            f"W{at}: %regex {json.dumps({'substring_chunks': chunks}, ensure_ascii=False)}"
-        )
+        regex = {"substring_chunks": chunks(facts.plain(source))}
+        rules.append(f"W{at}: %regex {json.dumps(regex, ensure_ascii=False)}")
     names = " | ".join(f"W{at}" for at in range(len(sources)))
     return f"WORDS: {names}\n" + "\n".join(rules) + "\n"

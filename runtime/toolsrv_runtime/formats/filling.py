@@ -25,7 +25,8 @@ TYPED_LIMIT = 40
 class Filling:
     """Writes the arguments for a part of the task into a turn."""
 
-    def __init__(self, turn: Turn, part: str, scene: Scene) -> None:
+    def __init__(self, turn: Turn, part: str, scene: Scene, *, grounded: bool) -> None:
+        self._grounded = grounded
         self._turn = turn
         self._part = part
         self._scene = scene
@@ -81,7 +82,7 @@ class Filling:
             return self._chosen(options) if options else None
         mark = self._turn.mark()
         value = readings.read(kind, self._copied(parameter, api))
-        if kind in patterns.LOOSE or value in patterns.find(kind, value):
+        if kind in patterns.LOOSE or value in patterns.find(kind, value) or not self._grounded:
             return value or None
         options = self._typed(kind)
         if not options:
@@ -91,6 +92,8 @@ class Filling:
 
     def _copied(self, parameter: Parameter, api: Api) -> str:
         """Let the model copy words of the task or a response, and return what they stand for."""
+        if not self._grounded:
+            return self._turn.write(copying.free())[:-1].strip()
         task = layout.shown(self._scene.task)
         seen = dict.fromkeys(value for _, value in self._scene.seen)
         said = self._turn.write(copying.value([task, *seen]))[:-1].strip()

@@ -29,9 +29,10 @@ def solve_options(command: F) -> F:
         model_option,
         click.option(
             "--strategy",
-            type=click.Choice(["dfsdt", "react"]),
-            help="Search a tree (dfsdt) or one chain (react).",
+            type=click.Choice(["dfsdt", "react", "cot"]),
+            help="Search a tree (dfsdt), one chain (react), or chains until one answers (cot).",
         ),
+        click.option("--chains", type=int, help="Most chains of cot (CoT@N)."),
         click.option("--width", type=int, help="Branches tried below one node."),
         click.option("--depth", type=int, help="Most nodes on one path; a call takes three."),
         click.option("--candidates", type=int, help="APIs offered to the model."),

@@ -130,7 +130,8 @@ class Tools:
             Field(ge=0, le=600, description="Seconds to wait before a run_id comes back."),
         ] = None,
         strategy: Annotated[
-            Literal["dfsdt", "react"] | None, Field(description="Tree search, or one chain.")
+            Literal["dfsdt", "react", "cot"] | None,
+            Field(description="Tree search, one chain, or chains until one answers."),
         ] = None,
         category: Annotated[str | None, Field(description="Only APIs of this category.")] = None,
         max_seconds: Annotated[float | None, Field(gt=0, le=86_400)] = None,
@@ -138,6 +139,7 @@ class Tools:
         max_tokens: Annotated[int | None, Field(ge=1, le=10_000_000)] = None,
         width: Annotated[int | None, Field(ge=1, le=8)] = None,
         depth: Annotated[int | None, Field(ge=3, le=96)] = None,
+        chains: Annotated[int | None, Field(ge=1, le=32, description="Most of cot.")] = None,
         candidates: Annotated[int | None, Field(ge=1, le=9)] = None,
         seed: Annotated[int | None, Field(ge=0, le=2**32 - 1)] = None,
     ) -> Annotated[CallToolResult, RunView]:
@@ -150,6 +152,7 @@ class Tools:
             max_tokens=max_tokens,
             width=width,
             depth=depth,
+            chains=chains,
             candidates=candidates,
             seed=seed,
         )
