@@ -108,6 +108,14 @@ class ChatFormat:
         return _plain(turns) if self._template is None else _render(self._template, turns)
 
 
+def conversation(turns: Sequence[Turn], template: str | None = None) -> Prompt:
+    """Return turns ready for the assistant's next; ``template`` is Jinja source, None plain turns.
+
+    Raises ModelError where the template does not work.
+    """
+    return _plain(turns) if template is None else _render(_compile(template), turns)
+
+
 def grammar(functions: Sequence[Function], sources: Sequence[str] | None = None) -> str:
     """Return the grammar of a reply: a thought, then an offered function or Finish.
 
