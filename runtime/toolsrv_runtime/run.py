@@ -211,7 +211,7 @@ class Run:
     def _view(self, node: Node) -> View:
         """Return what the model may know at a node.
 
-        Chains know nothing of each other where each is drawn anew; a model that always says the
+        Chains know nothing of each other's calls where each is drawn anew; a model that always says the
         same must be told what was tried, or every chain would be the first one.
         """
         steps = self._ledger.steps
