@@ -3,7 +3,7 @@
 A solve begins with the best few APIs for its task. When all of them have failed, or a path of the
 search tree gave up, it may search again: for the parts of the task that no call has served yet,
 leaving out all that was offered before. What worked stays on offer, new ones take the place of the
-others. Every search is kept for the outcome. Blocks while it searches; knows nothing of models,
+others. For a part that nothing on offer serves it may search too. Every search is kept for the outcome. Blocks while it searches; knows nothing of models,
 calls or trees.
 """
 
@@ -18,6 +18,9 @@ from toolsrv_runtime.outcome import Searched
 
 MOST_SEARCHES = 3
 """Searches of one solve, the first included: each one more may lead a hopeless task on."""
+
+FRESH = 3
+"""APIs that a search for one part of a task puts on offer."""
 
 MOST_OFFERED = 9
 """The shipped model numbers functions up to nine."""
@@ -90,6 +93,29 @@ class Offer:
         self._take(text, found, tuple(known), reason, room=room)
         idle = [i for i in self._shown if i not in worked and i not in failed]
         self._shown = tuple([*stays, *fresh[:room], *idle][: len(stays) + room])
+        return True
+
+    def look_for(self, part: str, worked: Collection[str]) -> bool:
+        """Search for a part of the task that nothing on offer serves; say whether that helped.
+
+        What is found takes the last places but those of what worked, so that every other function
+        keeps its number.
+        """
+        if not self.may_search():
+            return False
+        known = {function.api.id for function in self._all}
+        found = self._finder.search(query(part), FRESH + len(known), category=self._category)
+        fresh = [hit.api.id for hit in found.hits if hit.api.id not in known][:FRESH]
+        reason = "nothing on offer serves a part of the task"
+        if found.nothing_fits or not fresh:
+            self.searches.append(Searched(query=part, reason=reason, api_ids=(), scores=()))
+            return False
+        self._take(part, found, tuple(known), reason, room=FRESH)
+        places: list[str] = [*self._shown, *[""] * (MOST_OFFERED - len(self._shown))]
+        free = [at for at, api_id in enumerate(places) if api_id not in worked]
+        for at, api_id in zip(sorted(free[-len(fresh) :]), fresh, strict=False):
+            places[at] = api_id
+        self._shown = tuple(api_id for api_id in places if api_id)
         return True
 
     def _take(

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -83,6 +84,7 @@ class Run:
         self._anew_after_give_up = anew_after_give_up
         self._draws = draws
         self._gave_up = False
+        self._sought: set[str] = set()
         self._engine = engine
         self._format = form
         self._caller = caller
@@ -185,6 +187,17 @@ class Run:
 
     async def _think(self, node: Node) -> Move | str:
         await self._renew()
+        move = await self._propose(node)
+        while isinstance(move, Move) and await self._look_for(move.missing):
+            move = await self._propose(node)
+        self._on_event(
+            out.BudgetEvent(
+                seconds=self._seconds(), usage=self._usage(), limits=self._options.limits
+            )
+        )
+        return move
+
+    async def _propose(self, node: Node) -> Move | str:
         view = self._view(node)
         limit = self._budget.tokens_left
         before = self._meter.generated
@@ -198,15 +211,22 @@ class Run:
                 return f"{error.message} ({error.hint})"
 
         try:
-            move = await self._off_loop(propose)
+            return await self._off_loop(propose)
         finally:
             self._budget.tokens += self._meter.generated - before
-        self._on_event(
-            out.BudgetEvent(
-                seconds=self._seconds(), usage=self._usage(), limits=self._options.limits
-            )
-        )
-        return move
+
+    async def _look_for(self, missing: Sequence[str]) -> bool:
+        """Search for the parts that nothing on offer serves; say whether there is more now."""
+        offer, found = self._offer, False
+        for part in missing:
+            if part in self._sought:
+                continue
+            self._sought.add(part)
+            worked = {one.api_id for one in self._ledger.results.values() if one.ok}
+            if await self._off_loop(partial(offer.look_for, part, worked)):
+                found = True
+                self._tell_candidates(offer.searches[-1])
+        return found
 
     def _view(self, node: Node) -> View:
         """Return what the model may know at a node.

@@ -80,9 +80,9 @@ class CompactFormat:
             tries = sum(about(step) == failed for step in view.path)
             turn.force(f"#{scene.number(view.path[-1])} failed. ")
             move = self._serve(turn, failed, scene, ()) if tries <= RETRIES else None
-            return move or _quit(scene)
+            return move or _quit(scene, ())
         served = any(step.ok for step in view.path)
-        missing = [text for step in view.path for text in step.move.missing]
+        missing = list(dict.fromkeys(text for step in view.path for text in step.move.missing))
         for _ in range(PARTS):
             words = self._need(turn, scene, served=served)
             if not words or words in missing:
@@ -93,12 +93,12 @@ class CompactFormat:
                     break
                 return move
             if any(about(step) == words for step in scene.attempts):
-                return _quit(scene)
+                return _quit(scene, missing)
             missing.append(words)
         if served and not _was_tried(view, layout.DONE):
             turn.rewind()
             return self._finish(turn, view, missing)
-        return _quit(scene)
+        return _quit(scene, missing)
 
     def _scene(self, view: View) -> Scene:
         offers = (
@@ -190,11 +190,15 @@ class CompactFormat:
         return Move(layout.DONE, FINISH, arguments, turn.pieces(), missing=tuple(missing))
 
 
-def _quit(scene: Scene) -> Move:
+def _quit(scene: Scene, missing: Sequence[str]) -> Move:
     failed = [step for step in scene.attempts if not step.ok]
-    thought = f"#{scene.number(failed[-1] if failed else None)}{layout.GIVE_UP}"
+    if failed:
+        thought = f"#{scene.number(failed[-1])}{layout.GIVE_UP}"
+    else:
+        thought = "; ".join(f"{words}{layout.NOTHING}" for words in missing) or "nothing to do"
     text = f"{thought}{layout.ACTION}{FINISH}{layout.INPUT}{layout.QUIT}"
-    return Move(thought, FINISH, layout.QUIT, (Piece(text, special=True),))
+    pieces = (Piece(text, special=True),)
+    return Move(thought, FINISH, layout.QUIT, pieces, missing=tuple(missing))
 
 
 def _was_tried(view: View, thought: str) -> bool:
