@@ -10,7 +10,7 @@ while it is solved.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.errors import DataError
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.caller import Caller, CallResult
+from toolsrv_runtime.errors import ArgumentError, PolicyError
 from toolsrv_runtime.formats import facts
 from toolsrv_runtime.outcome import Outcome, Usage
 from toolsrv_runtime.solve import SolveOptions, Solver
@@ -49,7 +50,13 @@ class Task(BaseModel):
 
 
 class Verdict(BaseModel):
-    """What became of one task. ``offered``: all needed APIs were among the candidates."""
+    """What became of one task.
+
+    ``offered``: all needed APIs were among the candidates. ``right_functions``: each of them was
+    called with success; ``right_calls``: and answered what the task's own call answers.
+    ``right_answer``: the answer states every wanted value; for a task that nothing serves, it was
+    given up. ``chained`` and ``fails`` are the task's.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -62,6 +69,19 @@ class Verdict(BaseModel):
     answer: str
     calls: tuple[str, ...]
     usage: Usage
+    right_functions: bool = False
+    chained: bool = False
+    fails: bool = False
+
+    @property
+    def solved(self) -> bool:
+        """Whether both the calls and the answer are right."""
+        return self.right_calls and self.right_answer
+
+    @property
+    def wrong_claim(self) -> bool:
+        """Whether an answer was given that is not right."""
+        return self.status == "answered" and not self.right_answer
 
 
 class FaultyCaller(Caller):
@@ -115,6 +135,22 @@ def read_tasks(path: Path) -> list[Task]:
     return tasks
 
 
+def check_tasks(tasks: Sequence[Task], apis: Collection[str]) -> None:
+    """Raise DataError for an id that comes twice, or an API that is not among ``apis`` (ids)."""
+    seen: set[str] = set()
+    for task in tasks:
+        if task.id in seen:
+            raise DataError(f"two tasks have the id {task.id!r}", hint="give each its own")
+        seen.add(task.id)
+        named = [*(call.api for call in task.calls), *task.fails]
+        unknown = [api_id for api_id in named if api_id not in apis]
+        if unknown:
+            raise DataError(
+                f"task {task.id!r} names the API {unknown[0]!r}, which no catalog has",
+                hint="correct the task file, or enable the catalog it was written for",
+            )
+
+
 async def evaluate(
     tasks: Sequence[Task],
     *,
@@ -129,30 +165,52 @@ async def evaluate(
     ``caller`` is the one that ``solver`` calls with.
 
     Raises:
-        DataError: a task names an API that is not among ``apis``.
+        DataError: see ``check_tasks``, and a task's own call that cannot be made.
     """
+    check_tasks(tasks, apis)
     verdicts = []
     for task in tasks:
-        named = [*(call.api for call in task.calls), *task.fails]
-        unknown = [api_id for api_id in named if api_id not in apis]
-        if unknown:
-            raise DataError(
-                f"task {task.id!r} names the API {unknown[0]!r}, which no catalog has",
-                hint="correct the task file, or enable the catalog it was written for",
-            )
-        gold = [await caller.call(apis[call.api], call.arguments) for call in task.calls]
-        caller.down = frozenset(task.fails)
-        try:
-            outcome = await solver.solve(task.task, options)
-        finally:
-            caller.down = frozenset()
-        verdicts.append(judge(task, [result.response for result in gold], outcome))
-        progress(verdicts[-1])
+        verdict = await solve_one(task, solver=solver, caller=caller, apis=apis, options=options)
+        verdicts.append(verdict)
+        progress(verdict)
     return verdicts
+
+
+async def solve_one(
+    task: Task,
+    *,
+    solver: Solver,
+    caller: FaultyCaller,
+    apis: Mapping[str, Api],
+    options: SolveOptions,
+) -> Verdict:
+    """Make a task's own calls, solve it with what it ``fails`` down, and judge the outcome.
+
+    Raises:
+        DataError: one of the task's own calls cannot be made.
+    """
+    responses = [await _gold(task, call, apis[call.api], caller) for call in task.calls]
+    caller.down = frozenset(task.fails)
+    try:
+        outcome = await solver.solve(task.task, options)
+    finally:
+        caller.down = frozenset()
+    return judge(task, responses, outcome)
+
+
+async def _gold(task: Task, call: GoldCall, api: Api, caller: FaultyCaller) -> Any:
+    try:
+        return (await caller.call(api, call.arguments)).response
+    except (ArgumentError, PolicyError) as error:
+        raise DataError(
+            f"task {task.id!r}: its call of {call.api!r} cannot be made: {error.message}",
+            hint=error.hint,
+        ) from None
 
 
 def judge(task: Task, responses: Sequence[Any], outcome: Outcome) -> Verdict:
     """Compare an outcome with the gold calls and their responses."""
+    called = {call.api_id for call in outcome.evidence if call.ok}
     made = [(call.api_id, call.response) for call in outcome.evidence if call.ok]
     right_calls = all(
         (call.api, response) in made for call, response in zip(task.calls, responses, strict=True)
@@ -174,4 +232,7 @@ def judge(task: Task, responses: Sequence[Any], outcome: Outcome) -> Verdict:
         answer=outcome.answer,
         calls=tuple(f"{c.api_id} {json.dumps(c.arguments)} {c.status}" for c in outcome.evidence),
         usage=outcome.usage,
+        right_functions={call.api for call in task.calls} <= called,
+        chained=task.chained,
+        fails=bool(task.fails),
     )

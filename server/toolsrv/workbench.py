@@ -96,6 +96,15 @@ class Workbench:
         """Return the caller; it belongs to the event loop that first uses it."""
         return self._caller.get()
 
+    def engine(self) -> tuple[Engine, Profile]:
+        """Return the model of the settings, loaded, and how it is run.
+
+        Raises:
+            DataError: The model cannot be used.
+            NotFoundError: There is no such file.
+        """
+        return self._engine.get()
+
     def solver(self) -> Solver:
         """Return a solver on the model of the settings.
 
@@ -106,7 +115,7 @@ class Workbench:
         from toolsrv_runtime.solve import Solver
 
         registry = self.searchable()
-        engine, profile = self._engine.get()
+        engine, profile = self.engine()
         return Solver(
             retriever=Offered(registry), engine=engine, profile=profile, caller=self.caller()
         )

@@ -8,6 +8,7 @@ from toolsrv.cli.lazy import LazyGroup
 from toolsrv.cli.options import example
 
 _HERE = "toolsrv.cli.lab_retrieval"
+_INSTRUCTIONS = "toolsrv.cli.lab_instructions"
 
 
 @click.group(
@@ -30,6 +31,8 @@ def train() -> None:
     table={
         "retrieval": (f"{_HERE}:eval_retrieval", "NDCG and recall on query files."),
         "parts": (f"{_HERE}:eval_parts", "What each part of the search brings."),
+        "solve": ("toolsrv.cli.lab_solve:eval_solve", "Strategies side by side on tasks."),
+        "choice": ("toolsrv.cli.lab_choice:eval_choice", "The first function a model calls."),
     },
     epilog=example("toolsrv lab eval retrieval --queries FILE"),
 )
@@ -52,7 +55,22 @@ def export() -> None:
 @click.group(
     cls=LazyGroup,
     table={
-        "instructions": (f"{_HERE}:instructions", "Write tasks over the enabled catalogs."),
+        "instructions": (
+            f"{_INSTRUCTIONS}:report_instructions",
+            "Lengths, variety and nearness to API documents.",
+        ),
+    },
+    epilog=example("toolsrv lab report instructions FILE --beside QUERIES"),
+)
+def report() -> None:
+    """Say what written files are like."""
+
+
+@click.group(
+    cls=LazyGroup,
+    table={
+        "instructions": (f"{_INSTRUCTIONS}:instructions", "Write tasks over the enabled catalogs."),
+        "report": ("toolsrv.cli.lab:report", "Say what written files are like."),
         "episodes": ("toolsrv.cli.lab_nano:episodes", "Write solved tasks to train a model on."),
         "convert": ("toolsrv.cli.lab_data:convert", "Turn answer files into training data."),
         "train": ("toolsrv.cli.lab:train", "Train the retriever, its ranker or a model."),

@@ -1,0 +1,147 @@
+"""The file in which the verdicts of an evaluation stand, so that a killed one goes on.
+
+JSON lines: first the settings, then ``{"strategy", "verdict"}`` as they come; each line is on the
+disk before the next task is begun. Solves nothing.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Self, TextIO
+
+from pydantic import ValidationError
+
+from toolsrv_lab.solving import Verdict
+from toolsrv_registry.errors import BusyError, DataError, UsageError
+
+_ELSE = "name another --out, or delete this file to begin again"
+
+
+class Book:
+    """Verdicts by strategy and task; ``path`` None keeps them in memory alone. Close it."""
+
+    def __init__(self, path: Path | None, settings: Mapping[str, Any]) -> None:
+        """Open or begin a book of an evaluation with ``settings`` (any JSON).
+
+        Raises:
+            UsageError: no file can be made there.
+            BusyError: another evaluation writes it.
+            DataError: it is no such file, or of an evaluation with other settings.
+        """
+        self.path = path
+        self._found: dict[tuple[str, str], Verdict] = {}
+        self._file: TextIO | None = None
+        if path is None:
+            return
+        try:
+            self._file = path.open("a+", encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise UsageError(
+                f"cannot write {path}: {error.strerror or error}", hint="name another file"
+            ) from error
+        try:
+            _lock(self._file, path)
+            self._resume(self._file, path, json.loads(json.dumps(settings)))
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def get(self, strategy: str, task_id: str) -> Verdict | None:
+        """Return the verdict, None where there is none yet."""
+        return self._found.get((strategy, task_id))
+
+    def of(self, strategy: str, task_ids: Iterable[str]) -> list[Verdict]:
+        """Return the verdicts that there are, in the order of the tasks."""
+        found = (self.get(strategy, task_id) for task_id in task_ids)
+        return [one for one in found if one is not None]
+
+    def add(self, strategy: str, verdict: Verdict) -> None:
+        """Keep a verdict; it is on the disk when this returns.
+
+        Raises:
+            DataError: it cannot be written.
+        """
+        self._found[strategy, verdict.id] = verdict
+        self._write({"strategy": strategy, "verdict": verdict.model_dump(mode="json")})
+
+    def close(self) -> None:
+        """Close the file; idempotent."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _resume(self, file: TextIO, path: Path, settings: dict[str, Any]) -> None:
+        """Read what is there; what a kill cut off in the middle of a line is dropped."""
+        data = path.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]
+        if len(whole) < len(data):
+            file.truncate(len(whole))
+        lines = whole.decode("utf-8", "replace").splitlines()
+        if not lines:
+            self._write({"settings": settings})
+            return
+        self._check(path, _object(lines[0], path, 1).get("settings"), settings)
+        for at, line in enumerate(lines[1:], start=2):
+            entry = _object(line, path, at)
+            try:
+                verdict = Verdict.model_validate(entry.get("verdict"))
+            except ValidationError as error:
+                raise DataError(
+                    f"{path}, line {at}: not a verdict: {error.errors()[0]['msg']}", hint=_ELSE
+                ) from None
+            self._found[str(entry.get("strategy")), verdict.id] = verdict
+
+    def _check(self, path: Path, there: Any, settings: dict[str, Any]) -> None:
+        if not isinstance(there, dict):
+            raise DataError(f"{path} does not hold the verdicts of an evaluation", hint=_ELSE)
+        keys = there.keys() | settings.keys()
+        other = sorted(key for key in keys if there.get(key) != settings.get(key))
+        if other:
+            raise DataError(
+                f"{path} is of an evaluation with other settings: {', '.join(other)}", hint=_ELSE
+            )
+
+    def _write(self, entry: dict[str, Any]) -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.write(f"{json.dumps(entry, ensure_ascii=False)}\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise DataError(
+                f"cannot write {self.path}: {error.strerror or error}",
+                hint="free some space; the same command goes on after the verdicts that stand there",
+            ) from error
+
+
+def _lock(file: TextIO, path: Path) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise BusyError(
+            f"another evaluation writes {path}", hint="wait for it, or name another --out"
+        ) from error
+
+
+def _object(line: str, path: Path, at: int) -> dict[str, Any]:
+    try:
+        value = json.loads(line)
+    except ValueError as error:
+        raise DataError(f"{path}, line {at}: not JSON: {error}", hint=_ELSE) from None
+    if not isinstance(value, dict):
+        raise DataError(f"{path}, line {at}: not an object", hint=_ELSE)
+    return value

@@ -1,0 +1,394 @@
+"""Strategies side by side and first choices: the statistics, and the commands with the real model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolsrv.cli.main import cli
+from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_lab.evaluation.book import Book
+from toolsrv_lab.evaluation.choice import Asked, by_set, choose, first_call, usable
+from toolsrv_lab.evaluation.statistics import mean, mean_difference, share, share_difference
+from toolsrv_lab.evaluation.strategies import by_kind, compare, evaluate_strategies
+from toolsrv_lab.retrieval.queries import Named, Query
+from toolsrv_lab.solving import FaultyCaller, GoldCall, Task, Verdict
+from toolsrv_registry.api import Api
+from toolsrv_registry.errors import BusyError, DataError, UsageError
+from toolsrv_registry.functions import FunctionList
+from toolsrv_registry.registry import Registry
+from toolsrv_runtime.calls.offline import transports
+from toolsrv_runtime.engine.base import Engine
+from toolsrv_runtime.engine.scripted import ScriptedEngine
+from toolsrv_runtime.formats.chat import ChatFormat
+from toolsrv_runtime.outcome import Usage
+from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.solve import SolveOptions, Solver
+
+TASKS = Path(__file__).parents[1] / "runtime" / "data" / "tasks.jsonl"
+CAPITAL = "Data/country_facts/capital_city"
+CURRENCY = "Data/country_facts/national_currency"
+CHAT = Profile(name="chat", format="chat", context=8192)
+APIS: Mapping[str, Api] = {api.id: api for api in load_offline_catalog().apis}
+PERU, KENYA = (
+    Task(
+        id=country,
+        kind="single",
+        task=f"What is the capital of {country}?",
+        calls=(GoldCall(api=CAPITAL, arguments={"country": country}, answer=("capital",)),),
+    )
+    for country in ("Peru", "Kenya")
+)
+Run = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture
+def run(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setenv("TOOLSRV_DATA_DIR", str(data_dir))
+    return lambda *words: CliRunner().invoke(cli, ["lab", "eval", *words])
+
+
+def verdict(
+    name: str = "t",
+    *,
+    kind: str = "single",
+    status: str = "answered",
+    functions: bool = True,
+    calls: bool = True,
+    answer: bool = True,
+    fails: bool = False,
+    seconds: float = 1.0,
+) -> Verdict:
+    return Verdict(
+        id=name,
+        kind=kind,
+        status=status,
+        offered=True,
+        right_functions=functions,
+        right_calls=calls,
+        right_answer=answer,
+        answer="",
+        calls=(),
+        fails=fails,
+        usage=Usage(seconds=seconds, model_calls=2, calls=1, generated_tokens=30),
+    )
+
+
+# ---------------------------------------------------------------- statistics
+def test_a_paired_difference_is_newcombe_s() -> None:
+    """36, 12, 2, 0 in his table II (1998): 0.2, 0.0569 to 0.3404."""
+    pairs = [(True, True)] * 36 + [(True, False)] * 12 + [(False, True)] * 2
+    found = share_difference(pairs)
+    assert (found.pairs, found.value, found.low, found.high) == (50, 0.2, 0.0569, 0.3404)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=40))
+def test_a_paired_difference_turns_round_with_its_pairs(pairs: list[tuple[bool, bool]]) -> None:
+    one = share_difference(pairs)
+    other = share_difference([(b, a) for a, b in pairs])
+    assert one.low is not None
+    assert one.value is not None
+    assert one.high is not None
+    assert -1.0001 <= one.low <= one.value <= one.high <= 1.0001
+    assert (other.value, other.low, other.high) == pytest.approx(
+        (-one.value, -one.high, -one.low), abs=2e-4
+    )
+
+
+@given(st.lists(st.floats(0, 1000), min_size=2, max_size=30))
+def test_a_mean_lies_in_its_interval(values: list[float]) -> None:
+    found = mean(values)
+    assert found.mean is not None
+    assert found.low is not None
+    assert found.high is not None
+    slack = 1e-3 * max(values) + 1e-9
+    assert found.low - slack <= found.mean <= found.high + slack
+    assert found == mean(values)
+
+
+def test_nothing_has_no_figures_and_one_value_no_interval() -> None:
+    assert mean([]).mean is None
+    assert share_difference([]).value is None
+    assert mean_difference([]).value is None
+    assert math.isnan(share([]).rate)
+    one = mean([3.0])
+    assert (one.mean, one.low, one.high, one.p95) == (3.0, None, None, 3.0)
+    assert mean_difference([(3.0, 1.0)]).value == 2.0
+
+
+def test_verdicts_are_told_by_kind() -> None:
+    found = by_kind(
+        [
+            verdict("a"),
+            verdict("b", calls=False, answer=False),
+            verdict("c", kind="two", functions=False, calls=False, answer=False, fails=True),
+            verdict("d", kind="none", status="gave_up"),
+            verdict("e", kind="none", answer=False),
+        ]
+    )
+    assert list(found) == ["single", "two", "fails", "none", "all"]
+    every = found["all"]
+    shares = (every.right_functions, every.right_arguments, every.right_answer, every.solved)
+    assert [(one.count, one.of) for one in shares] == [(2, 3), (1, 2), (2, 5), (2, 5)]
+    assert (every.gave_up.count, every.gave_up.of) == (1, 2)
+    assert (every.wrong_claims.count, every.wrong_claims.of) == (3, 5)
+    assert (every.seconds.mean, every.tokens.p95, every.replies.mean) == (1.0, 30.0, 2.0)
+    assert found["two"].seconds.low is None
+
+
+def test_strategies_are_compared_on_the_tasks_that_both_have() -> None:
+    found = compare(
+        {
+            "dfsdt": [verdict("a", seconds=3), verdict("b", seconds=3), verdict("c")],
+            "react": [verdict("b"), verdict("a", answer=False)],
+        }
+    )
+    by_measure = {one.measure: one.difference for one in found}
+    assert (by_measure["solved"].pairs, by_measure["solved"].value) == (2, 0.5)
+    assert (by_measure["wrong_claims"].value, by_measure["seconds"].value) == (-0.5, 2.0)
+    assert compare({"dfsdt": [verdict()]}) == []
+
+
+# ---------------------------------------------------------------- the book of verdicts
+def test_what_a_kill_cut_off_is_dropped_and_the_rest_kept(tmp_path: Path) -> None:
+    path = tmp_path / "verdicts.jsonl"
+    with Book(path, {"seed": 1}) as book:
+        book.add("dfsdt", verdict("a"))
+    with path.open("ab") as file:
+        file.write(b'{"strategy": "dfsdt", "verd')
+    with Book(path, {"seed": 1}) as book:
+        assert len(book) == 1
+        book.add("react", verdict("a", answer=False))
+    with Book(path, {"seed": 1}) as book:
+        assert book.get("dfsdt", "a") == verdict("a")
+        assert book.of("react", ["b", "a"]) == [verdict("a", answer=False)]
+
+
+def test_a_book_of_other_settings_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "verdicts.jsonl"
+    Book(path, {"seed": 1, "model": "x"}).close()
+    with pytest.raises(DataError, match="seed"):
+        Book(path, {"seed": 2, "model": "x"})
+
+
+def test_only_one_evaluation_writes_a_book(tmp_path: Path) -> None:
+    with Book(tmp_path / "v.jsonl", {}), pytest.raises(BusyError):
+        Book(tmp_path / "v.jsonl", {})
+
+
+@pytest.mark.parametrize(
+    "text", ["[]\n", "no\n", '{"a": 1}\n', '{"settings": {}}\n{"strategy": "x"}\n']
+)
+def test_another_file_is_no_book_and_stays(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "other.jsonl"
+    path.write_text(text)
+    with pytest.raises(DataError, match=r"other\.jsonl"):
+        Book(path, {})
+    assert path.read_text() == text
+
+
+def test_a_book_needs_a_place(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        Book(tmp_path / "none" / "v.jsonl", {})
+
+
+# ---------------------------------------------------------------- an engine that fails
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Registry:
+    found = Registry.open(tmp_path_factory.mktemp("registry"), [load_offline_catalog()])
+    found.ensure_index()
+    return found
+
+
+def said(country: str, capital: str) -> list[str]:
+    arguments = json.dumps({"country": country})
+    answer = json.dumps({"return_type": "give_answer", "final_answer": capital})
+    call = f"Thought: t\nAction: capital_city_for_country_facts\nAction Input: {arguments}"
+    return [call, f"Thought: t\nAction: Finish\nAction Input: {answer}"]
+
+
+def solve(registry: Registry, engine: Engine, tasks: Sequence[Task], book: Book) -> None:
+    async def main() -> None:
+        async with FaultyCaller(transports=transports()) as caller:
+            solver = Solver(
+                retriever=registry.retriever, engine=engine, profile=CHAT, caller=caller
+            )
+            await evaluate_strategies(
+                tasks,
+                {"react": SolveOptions(strategy="react"), "cot": SolveOptions(strategy="cot")},
+                book,
+                solver=solver,
+                caller=caller,
+                apis=APIS,
+            )
+
+    asyncio.run(main())
+
+
+def test_an_engine_that_fails_leaves_what_was_judged_and_another_goes_on(
+    registry: Registry, tmp_path: Path
+) -> None:
+    path = tmp_path / "verdicts.jsonl"
+    script = said("Peru", "Lima") * 2 + said("Kenya", "Nairobi")[:1]
+    with Book(path, {}) as book, pytest.raises(DataError, match="Kenya") as caught:
+        solve(registry, ScriptedEngine(script), [PERU, KENYA], book)
+    assert "2 verdicts are kept" in caught.value.hint
+    with Book(path, {}) as book:
+        engine = ScriptedEngine(said("Kenya", "Nairobi") * 2)
+        solve(registry, engine, [PERU, KENYA], book)
+        assert len(engine.prompts) == 4
+        for name in ("react", "cot"):
+            assert all(one.solved for one in book.of(name, ["Peru", "Kenya"]))
+
+
+def test_arguments_that_no_api_takes_are_the_task_s_fault(registry: Registry) -> None:
+    wrong = PERU.model_copy(update={"calls": (GoldCall(api=CAPITAL, arguments={"planet": "x"}),)})
+    with Book(None, {}) as book, pytest.raises(DataError, match="planet"):
+        solve(registry, ScriptedEngine([]), [wrong], book)
+
+
+# ---------------------------------------------------------------- lab eval solve
+def test_strategies_are_shown_side_by_side_and_kept(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "verdicts.jsonl"
+    words = ["solve", "--tasks", str(TASKS), "--limit", "2", "--out", str(out), "--threads", "1"]
+    shown = run(*words)
+    assert shown.exit_code == 0, shown.output
+    for word in ("dfsdt", "react", "cot", "functions", "wrong claim", "dfsdt - react", "seconds"):
+        assert word in shown.stdout
+    assert max(len(line.rstrip()) for line in shown.stdout.splitlines()) <= 120
+    lines = out.read_text("utf-8").splitlines()
+    assert len(lines) == 1 + 2 * 3
+
+    out.write_text("".join(f"{line}\n" for line in lines[:4]), "utf-8")
+    again = run(*words, "--json")
+    assert again.exit_code == 0, again.output
+    found: dict[str, Any] = json.loads(again.stdout)
+    assert (found["tasks"], list(found["strategies"])) == (2, ["dfsdt", "react", "cot"])
+    every = found["strategies"]["cot"]["all"]
+    assert every["tasks"] == 2
+    assert 0 <= every["solved"]["low"] <= every["solved"]["high"] <= 1
+    assert {one["measure"] for one in found["differences"]} >= {"solved", "tokens", "seconds"}
+    assert out.read_text("utf-8").splitlines()[:4] == lines[:4]
+
+    other = run(*words, "--seed", "7")
+    assert other.exit_code == 1
+    assert "other settings: seed" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("", "no tasks"),
+        ("{}\n", "line 1"),
+        ('{"id": "x", "kind": "single", "task": "x", "calls": [{"api": "A/b/c"}]}\n', "A/b/c"),
+        ('{"id": "x", "kind": "none", "task": "x", "calls": []}\n' * 2, "two tasks"),
+    ],
+    ids=["empty", "bad line", "unknown API", "twice"],
+)
+def test_a_file_that_holds_no_usable_tasks_is_refused(
+    run: Run, tmp_path: Path, text: str, word: str
+) -> None:
+    path = tmp_path / "tasks.jsonl"
+    path.write_text(text)
+    refused = run("solve", "--tasks", str(path))
+    assert refused.exit_code in (1, 2)
+    assert word in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_file_that_is_not_there_is_named(run: Run, tmp_path: Path) -> None:
+    refused = run("solve", "--tasks", str(tmp_path / "none.jsonl"))
+    assert refused.exit_code == 1
+    assert "none.jsonl" in refused.stderr
+
+
+# ---------------------------------------------------------------- lab eval choice
+def asked(text: str, listed: Sequence[str], relevant: Sequence[str]) -> Query:
+    return Query(
+        query_id=text,
+        query=text,
+        relevant=tuple(Named(id=one) for one in relevant),
+        candidates=tuple(Named(id=one) for one in listed),
+    )
+
+
+def test_queries_that_cannot_be_asked_are_counted_with_the_reason() -> None:
+    queries = [
+        asked("a", [CAPITAL, CURRENCY, "X/y/z"], [CAPITAL]),
+        asked("b", [], [CAPITAL]),
+        asked("c", [CURRENCY, "X/y/z"], ["X/y/z"]),
+    ]
+    found, left_out = usable(queries, APIS)
+    assert [[api.id for api in one.listed] for one in found] == [[CAPITAL, CURRENCY]]
+    assert list(left_out.values()) == [1, 1]
+
+
+def test_the_first_call_of_a_reply_counts_and_a_finish_is_none() -> None:
+    apis = [APIS[CURRENCY], APIS[CAPITAL]]
+    call, finish = said("Peru", "Lima")
+    assert first_call(ChatFormat(ScriptedEngine([call]), CHAT), "x", apis) == CAPITAL
+    assert first_call(ChatFormat(ScriptedEngine([finish]), CHAT), "x", apis) == ""
+    assert first_call(ChatFormat(ScriptedEngine(["Thought: x"]), CHAT), "x", apis) == ""
+
+
+def test_a_long_list_is_cut_by_the_retriever_and_nothing_is_added() -> None:
+    listed = tuple(APIS.values())[:12]
+    one = Asked(asked("q", [], []), listed, frozenset({listed[11].id}))
+    engine = ScriptedEngine([said("Peru", "Lima")[1]], loop=True)
+    form = ChatFormat(engine, CHAT)
+    found = choose(
+        [one], helped=form, alone=form, rank=lambda _text, _pool: [(a.id, 1.0) for a in listed]
+    )
+    assert (found[0].listed, found[0].offered, found[0].first) == (12, 9, listed[0].id)
+    names = [function.name for function in FunctionList(listed)]
+    assert [name in engine.prompts[0] for name in (names[8], names[11])] == [True, False]
+    figures = by_set(found)
+    assert figures["all sets"].chance.mean == pytest.approx(1 / 12, abs=1e-4)
+    assert figures["all sets"].quiet_alone.count == 1
+
+
+def test_choices_are_counted_with_the_model_that_ships(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "queries.jsonl"
+    listed = [CAPITAL, CURRENCY, "Science/unit_converter/convert_units"]
+    queries = [
+        asked("What is the capital of Peru?", listed, [CAPITAL]),
+        asked("Which money do they use in Kenya?", listed, [CURRENCY]),
+        asked("Anything", [], [CAPITAL]),
+    ]
+    path.write_text("".join(f"{one.model_dump_json()}\n" for one in queries))
+    shown = run("choice", "--queries", str(path), "--threads", "1")
+    assert shown.exit_code == 0, shown.output
+    assert "model alone" in shown.stdout
+    assert "1 of 3" in shown.stderr
+    found = json.loads(run("choice", "--queries", str(path), "--limit", "1", "--json").stdout)
+    every = found["sets"]["all sets"]
+    assert (every["queries"], every["retriever"]["of"]) == (1, 1)
+    assert every["chance"]["mean"] == pytest.approx(1 / 3, abs=1e-3)
+    assert found["choices"][0]["first"] in listed
+
+
+def test_queries_of_a_catalog_that_is_not_there_are_refused(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "queries.jsonl"
+    path.write_text(asked("x", ["X/y/z"], ["X/y/z"]).model_dump_json())
+    refused = run("choice", "--queries", str(path))
+    assert refused.exit_code == 2
+    assert "enable" in refused.stderr
+
+
+@pytest.mark.parametrize("name", ["solve", "choice"])
+def test_each_evaluation_shows_an_example(run: Run, name: str) -> None:
+    assert f"toolsrv lab eval {name} --" in run(name, "--help").stdout
