@@ -1,8 +1,7 @@
 """Which APIs a task needs together: one tool, one category, or several (ToolLLM 2.2).
 
 ``groups`` deals the APIs like cards: every API comes once per round, so none is forgotten and
-none is favoured. Across categories the partners are drawn among related ones half of the time, as
-ToolBench's collections do. Seeded.
+none is favoured. Seeded. The lists that ToolLLM offers a writing model are drawn in ``samples.py``.
 """
 
 from __future__ import annotations

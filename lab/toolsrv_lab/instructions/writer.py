@@ -12,11 +12,13 @@ import hashlib
 import json
 import os
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from toolsrv_lab.instructions.compose import compose
 from toolsrv_lab.instructions.sample import groups
+from toolsrv_lab.instructions.samples import Deck, Kind, Sample, needed
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import UsageError
 
@@ -45,22 +47,71 @@ def write_instructions(
     if not apis:
         raise UsageError("there is no API to write instructions for", hint="toolsrv catalog list")
     rng = random.Random(seed)
-    total = rounds * len(apis)
+    drawn = ((members, None) for members in groups(apis, rounds, rng))
+    return _write(drawn, rounds * len(apis), path, name, rng, progress)
+
+
+def write_sampled(
+    apis: Sequence[Api],
+    path: Path,
+    *,
+    kinds: Sequence[Kind],
+    rounds: int,
+    seed: int,
+    name: str = "instructions",
+    progress: Progress | None = None,
+) -> int:
+    """Write ``rounds`` tasks per tool and kind of sample, with what was sampled as candidates.
+
+    As the paper samples (``samples``). The file appears when it is complete; returns the number of
+    tasks. Raises UsageError where nothing can be sampled.
+    """
+    if not apis:
+        raise UsageError("there is no API to write instructions for", hint="toolsrv catalog list")
+    rng = random.Random(seed)
+    deck = Deck(apis, kinds)
+    drawn = ((needed(sample, rng), sample) for sample in deck.samples(rounds, seed))
+    return _write(drawn, rounds * len(deck), path, name, rng, progress)
+
+
+def entry(
+    query_id: str,
+    text: str,
+    name: str,
+    members: Sequence[Api],
+    *,
+    needs: Sequence[str] = (),
+    sample: Sample | None = None,
+) -> dict[str, Any]:
+    """Return a line of an instruction file; see ``retrieval.queries`` for its fields."""
+    line: dict[str, Any] = {"query_id": query_id, "query": text, "set": name}
+    if needs:
+        line["needs"] = needs
+    line["relevant"] = [_named(api) for api in members]
+    if sample is not None:
+        line["candidates"] = [_named(api) for api in sample.apis]
+        line["kind"] = sample.kind
+    return line
+
+
+def _named(api: Api) -> dict[str, str]:
+    return {"category": api.category, "tool": api.tool, "api": api.name, "id": api.id}
+
+
+def _write(
+    drawn: Iterable[tuple[Sequence[Api], Sample | None]],
+    total: int,
+    path: Path,
+    name: str,
+    rng: random.Random,
+    progress: Progress | None,
+) -> int:
     fresh = path.with_name(f".{path.name}.new")
     with fresh.open("w", encoding="utf-8") as file:
-        for at, members in enumerate(groups(apis, rounds, rng), start=1):
+        for at, (members, sample) in enumerate(drawn, start=1):
             text, needs = compose(members, rng)
-            entry = {
-                "query_id": f"{name}/{at}",
-                "query": text,
-                "set": name,
-                "needs": needs,
-                "relevant": [
-                    {"category": one.category, "tool": one.tool, "api": one.name, "id": one.id}
-                    for one in members
-                ],
-            }
-            file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+            line = entry(f"{name}/{at}", text, name, members, needs=needs, sample=sample)
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")
             if progress is not None and at % 500 == 0:
                 progress(at, total)
         file.flush()

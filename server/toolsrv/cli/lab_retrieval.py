@@ -38,52 +38,6 @@ def _queries_option(command: F) -> F:
     )(command)
 
 
-@click.command(epilog=example("toolsrv lab instructions --rounds 1 --out instructions.jsonl"))
-@click.option("--out", type=_OUT, required=True, help="JSON lines, as query files are read.")
-@click.option("--rounds", type=click.IntRange(1, 1000), default=5, show_default=True,
-              help="Tasks that each API leads.")  # fmt: skip
-@click.option("--seed", type=int, default=17, show_default=True)
-@click.option("--catalog", metavar="NAME", help="Only this catalog.")
-@click.option("--hold-out", type=click.FloatRange(0, 0.9), default=0.1, show_default=True,
-              help="Share of the tools to keep unseen.")  # fmt: skip
-@click.option("--held-out", is_flag=True, help="Write about the unseen tools instead.")
-@click.option("--written", is_flag=True, help="Only APIs that needs were written for by hand.")
-@json_option
-@pass_session
-def instructions(
-    session: Session,
-    out: Path,
-    rounds: int,
-    seed: int,
-    catalog: str | None,
-    hold_out: float,
-    held_out: bool,
-    written: bool,
-    as_json: bool,
-) -> None:
-    """Write tasks in a person's words over the enabled catalogs, no model needed."""
-    from toolsrv_lab.instructions.writer import is_held_out, write_instructions
-    from toolsrv_lab.instructions.written import written as needs_of
-
-    apis = session.workbench().registry().store.apis(catalog=catalog)
-    apis = [api for api in apis if is_held_out(api, hold_out) == held_out]
-    apis = [api for api in apis if not written or api.id in needs_of()]
-    with Bar("writing", "instructions") as bar:
-        total = write_instructions(
-            apis,
-            out,
-            rounds=rounds,
-            seed=seed,
-            name="held out" if held_out else "instructions",
-            progress=bar.show,
-        )
-    _done(
-        as_json,
-        f"{total} instructions over {len(apis)} APIs in {out}",
-        {"instructions": total, "apis": len(apis), "seed": seed, "file": str(out)},
-    )
-
-
 @click.command(
     epilog=example("toolsrv lab train retriever --instructions instructions.jsonl --out run")
 )
