@@ -33,6 +33,7 @@ def commands(
 
 ALL = dict(commands())
 LEAVES = {path: one for path, one in ALL.items() if not isinstance(one, click.Group)}
+CAPITAL = "Data/country_facts/capital_city"
 
 
 def example_of(command: click.Command) -> list[str]:
@@ -76,6 +77,13 @@ def prepare_example(run: Run, path: tuple[str, ...]) -> None:
             "instructions.jsonl",
         ]
         assert run(*words).exit_code == 0
+    if path == ("lab", "eval", "solve"):
+        call = {"api": CAPITAL, "arguments": {"country": "Peru"}, "answer": ["capital"]}
+        task = {"id": "t", "kind": "single", "task": "What is the capital of Peru?"}
+        Path("tasks.jsonl").write_text(json.dumps({**task, "calls": [call]}))
+    if path == ("lab", "eval", "choice"):
+        query = {"query": "What is the capital of Peru?", "relevant": [CAPITAL]}
+        Path("queries_dev.jsonl").write_text(json.dumps({**query, "candidates": [CAPITAL]}))
     if path == ("lab", "convert"):
         Path("answers").mkdir(exist_ok=True)
         saved = "answers/1_DFS_woFilter_w2.json"

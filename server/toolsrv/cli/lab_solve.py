@@ -29,11 +29,7 @@ if TYPE_CHECKING:
 STRATEGIES = ("dfsdt", "react", "cot")
 
 
-@click.command(
-    epilog=example(
-        "toolsrv lab eval solve --tasks tests/runtime/data/tasks.jsonl --out verdicts.jsonl"
-    )
-)
+@click.command(epilog=example("toolsrv lab eval solve --tasks tasks.jsonl --out verdicts.jsonl"))
 @click.option("--tasks", "path", type=click.Path(path_type=Path), required=True, metavar="FILE",
               help="JSON lines: id, kind (single, two, three, none), task, calls.")  # fmt: skip
 @click.option("--strategy", "strategies", type=click.Choice(STRATEGIES), multiple=True,
