@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import resource
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -201,9 +202,26 @@ def test_another_file_is_no_book_and_stays(tmp_path: Path, text: str) -> None:
     assert path.read_text() == text
 
 
+def test_a_full_disk_is_told_and_what_was_written_stays(tmp_path: Path) -> None:
+    path = tmp_path / "v.jsonl"
+    with Book(path, {}) as book:
+        book.add("react", verdict("a"))
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, before[1]))
+        try:
+            with pytest.raises(DataError, match=r"v\.jsonl"):
+                book.add("react", verdict("b"))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with Book(path, {}) as book:
+        assert [one.id for one in book.of("react", ["a", "b"])] == ["a"]
+
+
 def test_a_book_needs_a_place(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         Book(tmp_path / "none" / "v.jsonl", {})
+    with pytest.raises(UsageError):
+        Book(tmp_path, {})
 
 
 # ---------------------------------------------------------------- an engine that fails

@@ -6,17 +6,20 @@ disk before the next task is begun. Solves nothing.
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import io
 import json
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Self, TextIO
+from typing import Any, Self
 
 from pydantic import ValidationError
 
 from toolsrv_lab.solving import Verdict
 from toolsrv_registry.errors import BusyError, DataError, UsageError
+from toolsrv_runtime.atomic import check_target
 
 _ELSE = "name another --out, or delete this file to begin again"
 
@@ -34,11 +37,12 @@ class Book:
         """
         self.path = path
         self._found: dict[tuple[str, str], Verdict] = {}
-        self._file: TextIO | None = None
+        self._file: io.FileIO | None = None
         if path is None:
             return
+        check_target(path)
         try:
-            self._file = path.open("a+", encoding="utf-8", newline="\n")
+            self._file = path.open("a+b", buffering=0)  # what failed is not written again
         except OSError as error:
             raise UsageError(
                 f"cannot write {path}: {error.strerror or error}", hint="name another file"
@@ -74,8 +78,8 @@ class Book:
         Raises:
             DataError: it cannot be written.
         """
-        self._found[strategy, verdict.id] = verdict
         self._write({"strategy": strategy, "verdict": verdict.model_dump(mode="json")})
+        self._found[strategy, verdict.id] = verdict
 
     def close(self) -> None:
         """Close the file; idempotent."""
@@ -83,7 +87,7 @@ class Book:
             self._file.close()
             self._file = None
 
-    def _resume(self, file: TextIO, path: Path, settings: dict[str, Any]) -> None:
+    def _resume(self, file: io.FileIO, path: Path, settings: dict[str, Any]) -> None:
         """Read what is there; what a kill cut off in the middle of a line is dropped."""
         data = path.read_bytes()
         whole = data[: data.rfind(b"\n") + 1]
@@ -117,10 +121,9 @@ class Book:
     def _write(self, entry: dict[str, Any]) -> None:
         if self._file is None:
             return
+        line = f"{json.dumps(entry, ensure_ascii=False)}\n".encode("utf-8", "backslashreplace")
         try:
-            self._file.write(f"{json.dumps(entry, ensure_ascii=False)}\n")
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            _append(self._file, line)
         except OSError as error:
             raise DataError(
                 f"cannot write {self.path}: {error.strerror or error}",
@@ -128,13 +131,20 @@ class Book:
             ) from error
 
 
-def _lock(file: TextIO, path: Path) -> None:
+def _lock(file: io.FileIO, path: Path) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         raise BusyError(
             f"another evaluation writes {path}", hint="wait for it, or name another --out"
         ) from error
+
+
+def _append(file: io.FileIO, line: bytes) -> None:
+    """Write a line onto the disk; an unbuffered write may end early without an error."""
+    if file.write(line) < len(line):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    os.fsync(file.fileno())
 
 
 def _object(line: str, path: Path, at: int) -> dict[str, Any]:
