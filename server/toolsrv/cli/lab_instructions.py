@@ -24,6 +24,7 @@ _IN = click.Path(exists=True, path_type=Path)
 _OUT = click.Path(path_type=Path)
 _TASKS = 10
 _TEMPERATURE = 0.8
+_NAME = 18  # characters of a file's name in the table
 
 
 @click.command(
@@ -162,7 +163,10 @@ def _asked(
 
 
 @click.command(
-    epilog=example("toolsrv lab report instructions instructions.jsonl --beside queries_dev.jsonl")
+    epilog=example(
+        "toolsrv lab report instructions instructions.jsonl",
+        "toolsrv lab report instructions instructions.jsonl --beside queries_dev.jsonl",
+    )
 )
 @click.argument("file", type=_IN)
 @click.option("--beside", type=_IN, multiple=True,
@@ -204,7 +208,9 @@ _LINES: tuple[tuple[str, Callable[[Figures], str]], ...] = (
     ("5-grams in the text most alike: 90 %", lambda one: f"{one.overlap_p90:.1%}"),
     ("content words in the APIs' documents", lambda one: _share(one.in_document)),
     ("needs in a text: mean", lambda one: f"{one.needs_mean:.2f}"),
-    ("needs in a text: 1, 2, 3, 4, 5+", lambda one: _needs(one.needs)),
+    ("one need, two needs", lambda one: _needs(one.needs, 1, 2)),
+    ("three needs, four needs", lambda one: _needs(one.needs, 3, 4)),
+    ("five needs and more", lambda one: _needs(one.needs, 5)),
     ("all lower case", lambda one: f"{one.lower_case:.1%}"),
     ("with digits", lambda one: f"{one.with_digits:.1%}"),
 )
@@ -214,13 +220,17 @@ def _share(value: float | None) -> str:
     return "-" if value is None else f"{value:.1%}"
 
 
-def _needs(shares: dict[int, float]) -> str:
-    return " ".join(f"{100 * shares.get(number, 0):.0f}" for number in range(1, 6)) + " %"
+def _needs(shares: dict[int, float], *numbers: int) -> str:
+    return ", ".join(f"{shares.get(number, 0):.0%}" for number in numbers)
+
+
+def _header(name: str) -> str:
+    return name if len(name) <= _NAME else f"…{name[1 - _NAME :]}"
 
 
 def _show(found: Comparison) -> None:
     rows = [(label, *(pick(one) for one in found.files.values())) for label, pick in _LINES]
-    table(("", *(f"{name}#" for name in found.files)), rows)
+    table(("", *(f"{_header(name)}#" for name in found.files)), rows)
     note(
         f"distinct n-grams over {found.tokens} tokens of each file, same words over {found.sampled}"
         f" texts, overlap over {found.overlap_sampled}; seed {found.seed}"
