@@ -6,7 +6,9 @@ elsewhere runs no code. Knows nothing about models.
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from toolsrv_lab.extras import load
 from toolsrv_registry.errors import DataError
 
 CHECKPOINT = "checkpoint.pt"
+SAVE_SECONDS = 100.0
+"""Most seconds between two checkpoints: with a step and the writing itself, under two minutes."""
 
 
 def read_checkpoint(folder: Path, settings: str, device: str) -> dict[str, Any] | None:
@@ -40,10 +44,31 @@ def read_checkpoint(folder: Path, settings: str, device: str) -> dict[str, Any] 
 
 
 def write_checkpoint(folder: Path, settings: str, state: dict[str, Any]) -> None:
-    """Write the state of a run: whole or not at all."""
+    """Write the state of a run: whole or not at all.
+
+    Raises DataError where there is no room for it; the checkpoint before stays.
+    """
     fresh = folder / f".{CHECKPOINT}.new"
-    with fresh.open("wb") as file:
-        load("torch").save({**state, "settings": settings}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(folder / CHECKPOINT)
+    with written(folder, fresh):
+        with fresh.open("wb") as file:
+            load("torch").save({**state, "settings": settings}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(folder / CHECKPOINT)
+
+
+@contextlib.contextmanager
+def written(folder: Path, fresh: Path | None = None) -> Iterator[None]:
+    """Turn what goes wrong while a run's files are written into DataError; ``fresh`` is removed."""
+    try:
+        yield
+    # torch and safetensors tell a full disk as errors of their own.
+    except (OSError, RuntimeError, load("safetensors").SafetensorError) as error:
+        if fresh is not None:
+            fresh.unlink(missing_ok=True)
+        reason = str(error).strip().partition("\n")[0]
+        raise DataError(
+            f"cannot write the run in {str(folder)!r}: {reason}",
+            hint="free some space and give the same command again: it goes on from the last "
+            "checkpoint",
+        ) from error

@@ -13,17 +13,14 @@ import numpy as np
 import pytest
 
 from toolsrv_lab.checkpoints import CHECKPOINT
+from toolsrv_lab.curve import CURVE, PICTURE
 from toolsrv_lab.extras import load
 from toolsrv_lab.nano.episodes import Episode, Row, Segment
+from toolsrv_lab.nano.finished import ABOUT, WEIGHTS
 from toolsrv_lab.nano.network import Shape, make_network
+from toolsrv_lab.nano.options import TrainingOptions
 from toolsrv_lab.nano.rows import pack, write_shard
-from toolsrv_lab.nano.training import (
-    ABOUT,
-    CURVE,
-    WEIGHTS,
-    TrainingOptions,
-    train,
-)
+from toolsrv_lab.nano.training import train
 from toolsrv_lab.nano.vocabulary import Vocabulary, make_vocabulary, read_vocabulary
 from toolsrv_registry.errors import DataError
 from toolsrv_runtime.formats import layout
@@ -35,7 +32,8 @@ import sys
 from pathlib import Path
 import torch
 from toolsrv_lab.nano.network import Shape
-from toolsrv_lab.nano.training import TrainingOptions, train
+from toolsrv_lab.nano.options import TrainingOptions
+from toolsrv_lab.nano.training import train
 from toolsrv_lab.nano.vocabulary import read_vocabulary
 torch.set_num_threads(1)
 folder, out, shape, options = sys.argv[1:]
@@ -44,7 +42,7 @@ train(
     Shape.model_validate_json(shape), read_vocabulary(folder / "vocabulary.json"),
     [folder / "rows-0.npz"], folder / "held.npz", Path(out),
     TrainingOptions.model_validate_json(options),
-    progress=lambda done, total, loss: print(done, loss, flush=True),
+    progress=lambda done, total, loss, tokens: print(done, loss, flush=True),
     save_seconds=0, compiled=False,
 )
 """
@@ -129,7 +127,9 @@ def test_it_learns(data: Path, tmp_path: Path, shape: Shape, vocabulary: Vocabul
     curve = [json.loads(line) for line in (tmp_path / CURVE).read_text().splitlines()]
     assert [one["step"] for one in curve] == [50, 100, 150]
     assert curve[-1]["loss"] < 0.5 * curve[0]["loss"] or curve[-1]["loss"] < 0.1
+    assert curve[-1]["seen"] > curve[0]["seen"] > 50 * 16
     assert curve[-1]["tokens"] > curve[0]["tokens"]
+    assert "held out" in (tmp_path / PICTURE).read_text()
     about = json.loads((tmp_path / ABOUT).read_text())
     assert about["steps"] == 150
     assert about["tokens"] > 0

@@ -88,6 +88,9 @@ def prepare_example(run: Run, path: tuple[str, ...]) -> None:
         Path("answers").mkdir(exist_ok=True)
         saved = "answers/1_DFS_woFilter_w2.json"
         assert run("solve", "What is the capital of Peru?", "--save-answer", saved).exit_code == 0
+    if path == ("lab", "curve"):
+        Path("run").mkdir(exist_ok=True)
+        Path("run/curve.jsonl").write_text('{"step": 200, "seen": 9000, "loss": 1.5}\n')
     if path in {("model", "convert"), ("model", "quantize")}:
         write_tiny_checkpoint(Path("ToolLLaMA-2-7b-v2"))
         words = ["model", "convert", "ToolLLaMA-2-7b-v2", "--out", "model.f16.gguf"]
@@ -103,7 +106,7 @@ def prepare_example(run: Run, path: tuple[str, ...]) -> None:
     [
         p
         for p in LEAVES
-        if p not in (("solve",), ("serve",)) and p[-1] not in ("retriever", "model", "nano")
+        if p not in (("solve",), ("serve",)) and p[-1] not in ("retriever", "model")
     ],
     ids=" ".join,
 )

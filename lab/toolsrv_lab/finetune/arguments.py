@@ -37,6 +37,7 @@ def arguments(places: Path, options: FineTuning, *, bf16: bool, dev: bool) -> An
         ddp_find_unused_parameters=False,
         dataloader_pin_memory=torch.cuda.is_available(),
         logging_steps=1,
+        include_num_input_tokens_seen="non_padding",
         logging_nan_inf_filter=False,
         eval_strategy="epoch" if dev else "no",
         save_strategy="epoch" if dev else "no",

@@ -8,13 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from toolsrv_lab.curve import draw_curves, read_curve
 from toolsrv_lab.extras import load
 from toolsrv_lab.finetune import seals
-from toolsrv_lab.finetune.journal import Journal
+from toolsrv_lab.journal import Journal
 from toolsrv_registry.errors import DataError
 
-Progress = Callable[[int, int, float], None]
-"""Called with (steps done, steps in all, loss of the last)."""
+Progress = Callable[[int, int, float, int], None]
+"""Called with (steps done, steps in all, loss of the last, tokens seen in all of them)."""
 
 PREFIX = "checkpoint-"
 """How the Trainer names its checkpoints; the step follows."""
@@ -57,7 +58,8 @@ def make_recorder(
             if state.is_world_process_zero:
                 if journal is not None:
                     journal.sync()
-                    journal.draw(picture)
+                    if journal.values("loss"):
+                        draw_curves([read_curve(journal.path.parent)], picture)
                 seals.seal(Path(args.output_dir) / f"{PREFIX}{state.global_step}")
             self.saving = False
             self._saved = time.monotonic()
@@ -78,7 +80,7 @@ def make_recorder(
                 entry |= {key: logs[key] for key in ("loss", "learning_rate", "grad_norm")}
                 journal.add(entry)
                 if progress is not None:
-                    progress(step, state.max_steps, loss)
+                    progress(step, state.max_steps, loss, int(state.num_input_tokens_seen))
             elif "eval_loss" in logs:
                 journal.add(entry | {"dev_loss": logs["eval_loss"]})
 

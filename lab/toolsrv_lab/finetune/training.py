@@ -23,26 +23,30 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from toolsrv_lab.checkpoints import SAVE_SECONDS
+from toolsrv_lab.curve import LOG
 from toolsrv_lab.extras import load
 from toolsrv_lab.finetune import seals
 from toolsrv_lab.finetune.arguments import arguments, has_bf16, is_first
 from toolsrv_lab.finetune.conversations import read_conversations
 from toolsrv_lab.finetune.examples import Examples, collate, encode, load_tokenizer
-from toolsrv_lab.finetune.journal import Journal
 from toolsrv_lab.finetune.model import base_identity, check_base, load_model, save_model
 from toolsrv_lab.finetune.options import FineTuning
 from toolsrv_lab.finetune.recorder import PREFIX, Progress, make_recorder
+from toolsrv_lab.journal import Journal
+from toolsrv_lab.memory import keep_freed_memory
+from toolsrv_lab.versions import versions
 from toolsrv_registry.errors import BusyError, DataError
 
-SAVE_SECONDS = 100.0
-"""Less than two minutes, so that a step and the writing itself fit in."""
-
-CHECKPOINTS, LOG, PICTURE = "checkpoints", "log.jsonl", "loss.svg"
+CHECKPOINTS, PICTURE = "checkpoints", "loss.svg"
 SETTINGS, CARD, LOCK = "settings.json", "training.json", ".lock"
 
 
 class Trained(BaseModel):
-    """A fine-tuned model: its folder, and how it came about. ``tokens`` are of one epoch."""
+    """A fine-tuned model: its folder, and how it came about.
+
+    ``tokens`` and ``target_tokens`` are of one epoch, ``tokens_seen`` of the whole training.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -52,6 +56,7 @@ class Trained(BaseModel):
     left_out: int
     tokens: int
     target_tokens: int
+    tokens_seen: int
     first_loss: float
     last_loss: float
     dev_loss: float | None
@@ -87,6 +92,8 @@ def finetune(
     if options.lora is not None:
         load("peft")
     check_base(base)
+    if not load("torch").cuda.is_available():
+        keep_freed_memory()
     tokenizer = load_tokenizer(base)
     train = encode(read_conversations(data), tokenizer, options.max_tokens, progress=reading)
     held = dev and encode(read_conversations(dev), tokenizer, options.max_tokens)
@@ -178,7 +185,6 @@ class _Run:
         finally:
             if journal is not None:
                 journal.close()
-        steps = int(trainer.state.global_step)
         if self._first:
             save_model(
                 trainer.accelerator.unwrap_model(trainer.model),
@@ -186,7 +192,7 @@ class _Run:
                 self._out,
                 lora=self._options.lora is not None,
             )
-        return self._told(journal, steps, begun, time.monotonic() - started)
+        return self._told(journal, trainer.state, begun, time.monotonic() - started)
 
     def _advance(self, trainer: Any, recorder: Any, checkpoint: str | None) -> None:
         torch, safetensors = load("torch"), load("safetensors")
@@ -206,16 +212,17 @@ class _Run:
                 hint="free some space and give the same command again: it goes on from the last",
             ) from error
 
-    def _told(self, journal: Journal | None, steps: int, begun: int, seconds: float) -> Trained:
+    def _told(self, journal: Journal | None, state: Any, begun: int, seconds: float) -> Trained:
         losses = journal.values("loss") if journal else []
         dev = journal.values("dev_loss") if journal else []
         card = Trained(
             model=str(self._out / "model"),
-            steps=steps,
+            steps=int(state.global_step),
             conversations=len(self._train),
             left_out=self._train.left_out,
             tokens=self._train.tokens,
             target_tokens=self._train.targets,
+            tokens_seen=int(state.num_input_tokens_seen),
             first_loss=losses[0][1] if losses else math.nan,
             last_loss=losses[-1][1] if losses else math.nan,
             dev_loss=min(value for _, value in dev) if dev else None,
@@ -224,11 +231,9 @@ class _Run:
             seconds=round(seconds, 1),
         )
         if self._first:
-            versions = {
-                name: load(name).__version__ for name in ("torch", "transformers", "accelerate")
-            }
+            made = versions("torch", "transformers", "accelerate", "peft")
             settings = json.loads((self._out / SETTINGS).read_text(encoding="utf-8"))
-            about = card.model_dump(mode="json") | {"versions": versions} | settings
+            about = card.model_dump(mode="json") | {"versions": made} | settings
             about["base"] = hashlib.sha256(settings["base"].encode()).hexdigest()
             (self._out / CARD).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
         return card

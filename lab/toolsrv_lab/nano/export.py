@@ -1,11 +1,10 @@
-"""A trained network as GGUF: every weight, the vocabulary, and what it was made of.
+"""A trained network as GGUF: every weight and the vocabulary.
 
 The network is a LLaMA, so llama.cpp runs it as it is. Needs no torch.
 """
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from toolsrv_lab.extras import load
+from toolsrv_lab.nano.finished import WEIGHTS, read_about
 from toolsrv_lab.nano.network import Shape
-from toolsrv_lab.nano.training import ABOUT, WEIGHTS
 from toolsrv_lab.nano.vocabulary import BEGIN, END, MARKERS, SPECIAL, UNKNOWN, Vocabulary
 from toolsrv_registry.errors import DataError
 from toolsrv_runtime.convert.fresh import fresh_file
@@ -27,13 +26,17 @@ def export_gguf(run: Path, vocabulary: Vocabulary, target: Path, *, name: str) -
 
     Raises DataError for a run that is not finished or weights that do not fit its shape.
     """
-    shape, about = _about(run)
+    shape, _ = read_about(run)
+    if len(vocabulary) != shape.vocabulary:
+        raise DataError(
+            f"the vocabulary has {len(vocabulary):,} tokens, the network {shape.vocabulary:,}",
+            hint="name the rows that the run was trained on with --rows",
+        )
     tensors = _tensors(run, shape)
     gguf = load("gguf")
     with fresh_file(target) as fresh:
         writer = gguf.GGUFWriter(str(fresh), "llama")
         writer.add_name(name)
-        writer.add_description(json.dumps({"training": about}, sort_keys=True))
         writer.add_context_length(shape.context)
         writer.add_embedding_length(shape.width)
         writer.add_block_count(shape.layers)
@@ -55,20 +58,15 @@ def export_gguf(run: Path, vocabulary: Vocabulary, target: Path, *, name: str) -
     return target
 
 
-def _about(run: Path) -> tuple[Shape, dict[str, Any]]:
-    try:
-        about: dict[str, Any] = json.loads((run / ABOUT).read_text("utf-8"))
-        return Shape.model_validate(about["shape"]), about
-    except (OSError, ValueError, KeyError) as error:
-        raise DataError(
-            f"{run} holds no finished training: {error}",
-            hint="finish it: toolsrv lab train model --out of this folder",
-        ) from error
-
-
 def _tensors(run: Path, shape: Shape) -> dict[str, Floats]:
     """Return the weights by GGUF's names."""
-    weights: dict[str, Floats] = load("safetensors.numpy").load_file(str(run / WEIGHTS))
+    try:
+        weights: dict[str, Floats] = load("safetensors.numpy").load_file(str(run / WEIGHTS))
+    except (OSError, ValueError, load("safetensors").SafetensorError) as error:
+        raise DataError(
+            f"cannot read the weights in {str(run)!r}: {error}",
+            hint="give the training's command again: it writes them anew from its checkpoint",
+        ) from error
     if sum(one.size for one in weights.values()) != shape.parameters:
         raise DataError(
             f"the weights in {run} are not of the shape beside them", hint="train it again"

@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from toolsrv_lab.extras import load
+from toolsrv_registry.errors import UsageError
 
 
 class Shape(BaseModel):
@@ -22,7 +23,7 @@ class Shape(BaseModel):
     vocabulary: int = 8192
     width: int = 256
     layers: int = 6
-    heads: int = 8
+    heads: int = 4
     inner: int = 704
     context: int = 4096
     rope_base: float = 10_000.0
@@ -35,8 +36,22 @@ class Shape(BaseModel):
         return self.vocabulary * self.width + self.layers * block + self.width
 
 
+def check_shape(shape: Shape) -> None:
+    """Raise UsageError for sizes that fit no network that llama.cpp can run."""
+    if shape.width % (2 * shape.heads):
+        raise UsageError(
+            f"a width of {shape.width} cannot be shared by {shape.heads} heads",
+            hint="make --width a multiple of twice --heads",
+        )
+    if shape.width % 32 or shape.inner % 32:
+        raise UsageError(
+            f"a width of {shape.width} or an inner one of {shape.inner} cannot be quantised",
+            hint="make --width and --inner multiples of 32",
+        )
+
+
 def make_network(shape: Shape) -> Any:
-    """Return a fresh network: a torch module.
+    """Return a fresh network: a torch module; see ``check_shape`` for what it cannot be.
 
     ``forward(ids, places, mask, wanted)`` takes ids and positions (batch, length), an additive
     mask (batch, 1, length, length) and the flat indices of the positions whose logits are wanted;

@@ -7,6 +7,8 @@ called APIs make up or read from the clock.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import multiprocessing
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,11 +20,17 @@ from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.instructions.errands import errands
 from toolsrv_lab.instructions.writer import is_held_out
 from toolsrv_lab.nano.episodes import Row, Segment, Teacher
-from toolsrv_lab.nano.rows import Numbers, pack, write_shard
+from toolsrv_lab.nano.rows import SOURCES, Numbers, pack, write_shard
 from toolsrv_lab.nano.told import Needs
-from toolsrv_lab.nano.vocabulary import Vocabulary, make_vocabulary, read_vocabulary
+from toolsrv_lab.nano.vocabulary import (
+    VOCABULARY,
+    Vocabulary,
+    make_vocabulary,
+    read_vocabulary,
+)
 from toolsrv_lab.nano.world import World
 from toolsrv_lab.retrieval.mining import neighbours
+from toolsrv_lab.versions import versions
 from toolsrv_registry.api import Api
 from toolsrv_registry.documents import document_text
 from toolsrv_registry.encoder import Encoder
@@ -31,7 +39,6 @@ from toolsrv_registry.errors import DataError
 Progress = Callable[[int, int], None]
 """Called with (rows written, rows in all)."""
 
-VOCABULARY = "vocabulary.json"
 HELD_OUT_ROWS = "held-out.npz"
 HELD_OUT = 0.2
 """Share of the tools that no training row is about; those that ship are all learnt from."""
@@ -79,6 +86,7 @@ def write_rows(
     """
     source = _source(apis, encoder, plan)
     out.mkdir(parents=True, exist_ok=True)
+    _note_sources(source, out / SOURCES)
     if not (out / VOCABULARY).exists():
         _vocabulary(source).save(out / VOCABULARY)
     paths = [out / f"rows-{at:04}.npz" for at in range(-(-plan.rows // plan.shard))]
@@ -116,6 +124,25 @@ def _source(apis: Sequence[Api], encoder: Encoder, plan: Plan) -> _Source:
         for api, found in zip(told, neighbours(vectors), strict=True)
     }
     return _Source(tuple(told), near, plan)
+
+
+def _note_sources(source: _Source, path: Path) -> None:
+    """Write which APIs the rows are about: whole or not at all."""
+    ours = {api.id for api in load_offline_catalog().apis}
+    others = [api for api in source.apis if api.id not in ours]
+    held = {(api.category, api.tool) for api in others if is_held_out(api, HELD_OUT)}
+    texts = sorted(f"{api.id}\n{document_text(api)}" for api in source.apis)
+    about = {
+        "apis": len(source.apis),
+        "apis_that_ship": len(source.apis) - len(others),
+        "tools": len({(api.category, api.tool) for api in source.apis}),
+        "tools_held_out": len(held),
+        "sha256": hashlib.sha256("\n".join(texts).encode("utf-8", "replace")).hexdigest(),
+        "versions": versions("numpy", "tokenizers"),
+    }
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.write_text(json.dumps(about, indent=2) + "\n", "utf-8")
+    fresh.replace(path)
 
 
 def _shard(source: _Source, out: Path, path: Path, number: int) -> None:

@@ -15,6 +15,7 @@ import random
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +28,13 @@ from toolsrv_runtime.formats import layout
 Numbers = npt.NDArray[np.int16]
 
 PADDING = 255
+LINES = 5
+"""Lines of a row."""
+SOURCES = "sources.json"
+"""The file beside shards that says which APIs they are about."""
+
 _LINE_AIMS = 0.15
-_AGAIN = "delete it and make it again"
+_AGAIN = "delete it and give the command that made it again: toolsrv lab episodes"
 
 
 def pack(row: Row, vocabulary: Vocabulary, length: int, rng: random.Random) -> Numbers | None:
@@ -128,3 +134,48 @@ def shards(folder: Path) -> Iterator[Path]:
     if not found:
         raise DataError(f"there are no rows in {folder}", hint="make some: toolsrv lab episodes")
     yield from found
+
+
+def about_shards(files: Sequence[Path]) -> dict[str, Any]:
+    """Return what shards say of themselves, without reading their rows.
+
+    Their number, their rows, the plan (of the first; ``plans`` counts different ones), one hash
+    over those of all, and the ``sources`` beside them. Raises DataError for a damaged shard.
+    """
+    digest, plans, rows = hashlib.sha256(), [], 0
+    for path in files:
+        about, count = _about(path)
+        digest.update(f"{about.get('sha256')}\n".encode())
+        rows += count
+        if about.get("plan") not in plans:
+            plans.append(about.get("plan"))
+    return {
+        "shards": len(files),
+        "rows": rows,
+        "plan": plans[0] if plans else None,
+        "plans": len(plans),
+        "sha256": digest.hexdigest(),
+    } | _sources(files[0].with_name(SOURCES) if files else None)
+
+
+def _sources(path: Path | None) -> dict[str, Any]:
+    """Return what APIs the rows are about; nothing for older rows, which do not say."""
+    if path is None or not path.is_file():
+        return {}
+    try:
+        return {"sources": dict(json.loads(path.read_text("utf-8")))}
+    except (OSError, ValueError, TypeError) as error:
+        raise DataError(f"cannot read {path}: {error}", hint=_AGAIN) from error
+
+
+def _about(path: Path) -> tuple[dict[str, Any], int]:
+    try:
+        with zipfile.ZipFile(path) as parts:
+            with parts.open("about.npy") as member:
+                about = json.loads(str(np.lib.format.read_array(member, allow_pickle=False)))
+            with parts.open("rows.npy") as member:
+                np.lib.format.read_magic(member)
+                shape, _, _ = np.lib.format.read_array_header_1_0(member)
+        return dict(about), int(shape[0])
+    except (OSError, ValueError, KeyError, IndexError, EOFError, zipfile.BadZipFile) as error:
+        raise DataError(f"cannot read the shard {path}: {error}", hint=_AGAIN) from error

@@ -18,6 +18,9 @@ from toolsrv_lab.nano.episodes import Segment
 from toolsrv_registry.errors import DataError
 from toolsrv_runtime.formats import layout
 
+VOCABULARY = "vocabulary.json"
+"""The file's name beside rows and in a finished run."""
+
 UNKNOWN, BEGIN, END = 0, 1, 2
 SPECIAL = ("<unk>", "<s>", "</s>")
 NUMBERS = tuple(range(1, layout.MAX_FUNCTIONS + 1))
@@ -43,8 +46,13 @@ class Vocabulary:
         return int(self._tokenizer.get_vocab_size())
 
     def encode(self, segment: Segment) -> list[int]:
-        """Return the ids of one segment."""
-        return list(self._tokenizer.encode(segment.text, add_special_tokens=False).ids)
+        """Return the ids of one segment. Half a surrogate pair, which no UTF-8 has, is U+FFFD."""
+        text = segment.text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of ids; bytes that are no whole character are U+FFFD."""
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=False))
 
     def place(self, segment: Segment) -> list[tuple[int, int]]:
         """Return where each token of ``encode`` begins and ends in the text, in characters."""

@@ -19,15 +19,15 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from toolsrv_lab.checkpoints import read_checkpoint, write_checkpoint
+from toolsrv_lab.checkpoints import SAVE_SECONDS, read_checkpoint, write_checkpoint
 from toolsrv_lab.extras import load
+from toolsrv_lab.memory import keep_freed_memory
 from toolsrv_lab.retrieval.mining import Pair
 from toolsrv_registry.errors import DataError
 
 Progress = Callable[[int, int, float], None]
 """Called with (steps done, steps in all, running mean of the loss)."""
 
-_SAVE_SECONDS = 120.0
 _GROUPS = 6
 _SMOOTH = 0.97
 
@@ -56,7 +56,7 @@ def train(
     options: TrainingOptions,
     *,
     progress: Progress | None = None,
-    save_seconds: float = _SAVE_SECONDS,
+    save_seconds: float = SAVE_SECONDS,
 ) -> Path:
     """Train the encoder in ``base`` and return the folder of the trained one, ``out``/model.
 
@@ -69,6 +69,8 @@ def train(
             f"{options.steps} steps need as many batches, there are {len(batches)}",
             hint="make more instructions (--rounds) or train fewer steps",
         )
+    if not load("torch").cuda.is_available():
+        keep_freed_memory()
     out.mkdir(parents=True, exist_ok=True)
     run = _Run(base, out, documents, options)
     run.resume()

@@ -16,8 +16,7 @@ _INSTRUCTIONS = "toolsrv.cli.lab_instructions"
     table={
         "retriever": (f"{_HERE}:train_retriever", "Train the sentence encoder on instructions."),
         "ranker": (f"{_HERE}:train_ranker", "Train the ranker on searches with known answers."),
-        "model": ("toolsrv.cli.lab_model:train_model", "Fine-tune a LLaMA on conversations."),
-        "nano": ("toolsrv.cli.lab_nano:train_nano", "Train a small model from nothing."),
+        "model": ("toolsrv.cli.lab_model:train_model", "A model from nothing, or a LLaMA further."),
     },
     epilog=example("toolsrv lab train retriever --instructions FILE --out DIR"),
 )
@@ -44,7 +43,7 @@ def eval_() -> None:
     cls=LazyGroup,
     table={
         "retriever": (f"{_HERE}:export_retriever", "A trained encoder as int8 ONNX."),
-        "nano": ("toolsrv.cli.lab_nano:export_nano", "A trained small model as GGUF."),
+        "model": ("toolsrv.cli.lab_export:export_model", "A trained model as GGUF, with its card."),
     },
     epilog=example("toolsrv lab export retriever DIR --out FOLDER"),
 )
@@ -72,8 +71,10 @@ def report() -> None:
         "instructions": (f"{_INSTRUCTIONS}:instructions", "Write tasks over the enabled catalogs."),
         "report": ("toolsrv.cli.lab:report", "Say what written files are like."),
         "episodes": ("toolsrv.cli.lab_nano:episodes", "Write solved tasks to train a model on."),
+        "annotate": ("toolsrv.cli.lab_annotate:annotate", "Solve tasks as ToolBench answer files."),
         "convert": ("toolsrv.cli.lab_data:convert", "Turn answer files into training data."),
         "train": ("toolsrv.cli.lab:train", "Train the retriever, its ranker or a model."),
+        "curve": ("toolsrv.cli.lab_export:curve", "Draw how trainings went."),
         "export": ("toolsrv.cli.lab:export", "Turn what was trained into what ships."),
         "eval": ("toolsrv.cli.lab:eval_", "Judge on files of queries."),
     },

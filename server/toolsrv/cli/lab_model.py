@@ -1,16 +1,18 @@
-"""``toolsrv lab train model``: the work is done by ``toolsrv_lab.finetune``."""
+"""``toolsrv lab train model``: from nothing on rows, or a LLaMA checkpoint on conversations.
+
+The work is done by ``toolsrv_lab.nano`` and ``toolsrv_lab.finetune``.
+"""
 
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolsrv.cli.import_view import Bar
 from toolsrv.cli.interrupt import interruptible
+from toolsrv.cli.lab_pace import TrainingBar
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import emit_json, note
 from toolsrv_registry.errors import UsageError
@@ -19,33 +21,48 @@ if TYPE_CHECKING:
     from toolsrv_lab.finetune.options import FineTuning
 
 _PATH = click.Path(path_type=Path)
-_NOTE_SECONDS = 20.0
+_COUNT = click.IntRange(1)
+_SIZES = {"width": 256, "layers": 6, "heads": 4, "inner": 704}
+_ADAPTER = ("rank", "alpha", "targets")
+_SCRATCH = (*_SIZES, "no_compile")
+_TUNING = (
+    "data", "dev", "lora", *_ADAPTER, "epochs", "device_batch", "learning_rate", "max_tokens",
+    "source_tokens", "precision", "recompute", "save_seconds",
+)  # fmt: skip
 
 
 @click.command(
     epilog=example(
+        "toolsrv lab train model --rows rows --out run",
         "toolsrv lab train model --base Llama-2-7b-hf --data train.json --out run --lora",
-        "toolsrv model convert run/model --type f16",
     )
 )
+@click.option("--out", type=_PATH, required=True,
+              help="Folder of the run: checkpoints, learning curve, model.")  # fmt: skip
+@click.option("--steps", type=_COUNT, help="End after so many steps. [default: 4000; all epochs]")
+@click.option("--batch", type=_COUNT,
+              help="Rows, or conversations on all devices, in a step. [default: 8; 64, with --lora 8]")  # fmt: skip
+@click.option("--seed", type=int, help="[default: 0]")
+@click.option("--rows", type=_PATH, help="From nothing: the rows of lab episodes.")
+@click.option("--width", type=click.IntRange(32), help="From nothing. [default: 256]")
+@click.option("--layers", type=_COUNT, help="From nothing. [default: 6]")
+@click.option("--heads", type=_COUNT, help="From nothing. [default: 4]")
+@click.option("--inner", type=click.IntRange(32), help="From nothing. [default: 704]")
+@click.option("--no-compile", is_flag=True, default=None,
+              help="From nothing: begin at once, at half the speed.")  # fmt: skip
 @click.option("--base", type=_PATH,
               help="Fine-tune the Hugging Face LLaMA checkpoint in this folder.")  # fmt: skip
-@click.option("--data", type=_PATH, required=True,
+@click.option("--data", type=_PATH,
               help="Conversations in ToolBench's training format, a JSON list or JSON lines.")  # fmt: skip
-@click.option("--out", type=_PATH, required=True,
-              help="Folder of the run: checkpoints, log.jsonl, loss.svg, model.")  # fmt: skip
 @click.option("--dev", type=_PATH, help="Held-out conversations; the best epoch on them is kept.")
-@click.option("--lora", is_flag=True, help="Train a low-rank adapter and merge it.")
-@click.option("--rank", type=click.IntRange(1), help="LoRA: rank. [default: 8]")
-@click.option("--alpha", type=click.IntRange(1), help="LoRA: alpha. [default: 16]")
+@click.option("--lora", is_flag=True, default=None, help="Train a low-rank adapter and merge it.")
+@click.option("--rank", type=_COUNT, help="LoRA: rank. [default: 8]")
+@click.option("--alpha", type=_COUNT, help="LoRA: alpha. [default: 16]")
 @click.option("--targets", metavar="A,B", help="LoRA: layers. [default: q_proj,v_proj]")
 @click.option("--epochs", type=click.FloatRange(0, min_open=True),
               help="[default: 2, with --lora 5]")  # fmt: skip
-@click.option("--steps", type=click.IntRange(1), help="End after so many steps.")
-@click.option("--batch", type=click.IntRange(1),
-              help="Conversations in a step, on all devices. [default: 64, with --lora 8]")  # fmt: skip
-@click.option("--device-batch", type=click.IntRange(1),
-              help="Of them at once on a device. [default: 2, with --lora 4]")  # fmt: skip
+@click.option("--device-batch", type=_COUNT,
+              help="Conversations at once on a device. [default: 2, with --lora 4]")  # fmt: skip
 @click.option("--learning-rate", type=click.FloatRange(0, min_open=True), help="[default: 5e-5]")
 @click.option("--max-tokens", type=click.IntRange(16),
               help="Context; longer conversations are left out. [default: 8192]")  # fmt: skip
@@ -55,50 +72,75 @@ _NOTE_SECONDS = 20.0
               help="[default: bf16 where the device has it]")  # fmt: skip
 @click.option("--recompute", is_flag=True, default=None,
               help="Compute activations twice: slower, in a fraction of the memory.")  # fmt: skip
-@click.option("--seed", type=int, help="[default: 0]")
-@click.option("--save-seconds", type=click.FloatRange(0), default=100, show_default=True,
-              help="Most seconds between two checkpoints.")  # fmt: skip
+@click.option("--save-seconds", type=click.FloatRange(0),
+              help="Most seconds between two checkpoints. [default: 100]")  # fmt: skip
 @json_option
 def train_model(
-    base: Path | None,
-    data: Path,
-    out: Path,
-    dev: Path | None,
-    lora: bool,
-    rank: int | None,
-    alpha: int | None,
-    targets: str | None,
-    save_seconds: float,
-    as_json: bool,
-    **given: Any,
+    out: Path, rows: Path | None, base: Path | None, as_json: bool, **given: Any
 ) -> None:
-    """Fine-tune a LLaMA on conversations, with the paper's settings.
+    """Train a small model from nothing (--rows), or fine-tune a LLaMA (--base, --data).
 
-    Run it again after a stop and it goes on; at most two minutes are lost. The loss counts the
-    last turn of each conversation. For several GPUs: torchrun --nproc-per-node N -m toolsrv …
+    Run it again after a stop and it goes on; at most two minutes are lost. Fine-tuning has the
+    paper's settings, and its loss counts the last turn of each conversation; for several GPUs:
+    torchrun --nproc-per-node N -m toolsrv …
     """
+    given = {key: value for key, value in given.items() if value is not None}
+    if base is None:
+        if rows is None:
+            raise UsageError(
+                "which model is to be trained?",
+                hint="name rows with --rows, or a checkpoint with --base and --data",
+            )
+        _refuse(given, _TUNING, "fine-tuning", "name a checkpoint with --base, or leave it")
+        _from_nothing(rows.expanduser(), out.expanduser(), given, as_json=as_json)
+        return
+    if rows is not None:
+        raise UsageError("--rows is for a training from nothing", hint="leave it, or leave --base")
+    _refuse(given, _SCRATCH, "a training from nothing", "leave it, or leave --base")
+    if "data" not in given:
+        raise UsageError("--base needs conversations", hint="name a file of them with --data")
+    _tune(base.expanduser(), out.expanduser(), given, as_json=as_json)
+
+
+def _refuse(given: dict[str, Any], names: tuple[str, ...], whose: str, hint: str) -> None:
+    for name in names:
+        if name in given:
+            raise UsageError(f"--{name.replace('_', '-')} is a setting of {whose}", hint=hint)
+
+
+def _from_nothing(rows: Path, out: Path, given: dict[str, Any], *, as_json: bool) -> None:
+    from toolsrv.cli.lab_nano import train_scratch
+
+    sizes = {name: given.get(name, default) for name, default in _SIZES.items()}
+    settings = {
+        "steps": given.get("steps", 4_000),
+        "rows": given.get("batch", 8),
+        "seed": given.get("seed", 0),
+        "compiled": "no_compile" not in given,
+    }
+    weights = train_scratch(rows, out, sizes, settings)
+    if as_json:
+        emit_json({"weights": str(weights), "shape": sizes, "curve": str(out / "curve.jsonl")})
+        return
+    click.echo(f"the weights: {weights}; the curve: {out / 'curve.svg'}")
+    note(f"next: toolsrv lab export model {out}")
+
+
+def _tune(base: Path, out: Path, given: dict[str, Any], *, as_json: bool) -> None:
+    from toolsrv_lab.checkpoints import SAVE_SECONDS
     from toolsrv_lab.finetune.training import finetune
 
-    if base is None:
-        raise UsageError("which model is to be trained?", hint="name a checkpoint with --base")
-    options = _options(lora, {"rank": rank, "alpha": alpha, "targets": targets}, given)
-    told = time.monotonic()
-    with Bar("training", "steps") as bar, interruptible():
-
-        def progress(done: int, total: int, loss: float) -> None:
-            nonlocal told
-            bar.show(done, total)
-            if time.monotonic() - told > _NOTE_SECONDS or done in {1, total}:
-                told = time.monotonic()
-                note(f"step {done} of {total}: loss {loss:.4f}")
-
+    data, dev = given.pop("data").expanduser(), given.pop("dev", None)
+    save_seconds = given.pop("save_seconds", SAVE_SECONDS)
+    options = _options(given)
+    with TrainingBar() as bar, interruptible():
         done = finetune(
-            base.expanduser(),
-            data.expanduser(),
-            out.expanduser(),
+            base,
+            data,
+            out,
             options,
             dev=dev and dev.expanduser(),
-            progress=progress,
+            progress=bar.show,
             save_seconds=save_seconds,
         )
     if os.environ.get("RANK", "0") != "0":  # one of torchrun's; the first one tells
@@ -114,19 +156,18 @@ def train_model(
         f"{done.steps} steps over {done.conversations} conversations: loss {done.first_loss:.3f} "
         f"to {done.last_loss:.3f}; the model is in {done.model}"
     )
+    note(f"next: toolsrv lab export model {out}")
 
 
-def _options(lora: bool, adapter: dict[str, Any], given: dict[str, Any]) -> FineTuning:
+def _options(given: dict[str, Any]) -> FineTuning:
     from toolsrv_lab.finetune.options import defaults
 
-    options = defaults(lora=lora)
-    adapter = {key: value for key, value in adapter.items() if value is not None}
+    options = defaults(lora=given.pop("lora", False))
+    adapter = {name: given.pop(name) for name in _ADAPTER if name in given}
     if adapter and options.lora is None:
         raise UsageError(f"--{next(iter(adapter))} is a setting of LoRA", hint="add --lora")
     if options.lora is not None:
         if "targets" in adapter:
             adapter["targets"] = tuple(adapter["targets"].split(","))
         given["lora"] = options.lora.model_copy(update=adapter)
-    return options.model_copy(
-        update={key: value for key, value in given.items() if value is not None}
-    )
+    return options.model_copy(update=given)
