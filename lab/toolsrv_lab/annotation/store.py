@@ -1,0 +1,150 @@
+"""The folder of an annotation: an answer file per task, and a record of what it was made with.
+
+Answer files are ToolBench's, ``<id>_<method>.json``, and appear when they are complete. The record
+``annotation.jsonl`` holds the settings in its first line and a summary per finished run below; it
+is not a .json file, so that a conversion of the folder passes it over. One run at a time.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self, TextIO
+
+from toolsrv_lab.annotation.assignments import Assignment
+from toolsrv_registry.errors import BusyError, DataError, UsageError
+from toolsrv_runtime.answers.model import Answer
+from toolsrv_runtime.answers.read import read_answer
+from toolsrv_runtime.answers.write import write_answer
+
+RECORD = "annotation.jsonl"
+Status = Literal["solved", "gave_up", "failed"]
+
+_UNSAFE = re.compile(r"[^\w.-]+")
+_LONGEST_ID = 120
+_ELSE = "name another folder with --out, or give the same settings again"
+
+
+class AnswerFolder:
+    """The answer files of one annotation; a context manager that holds the folder."""
+
+    def __init__(self, folder: Path, method: str, settings: Mapping[str, Any]) -> None:
+        """Make the folder or go on with it; ``settings`` (any JSON) are what its files depend on.
+
+        Raises:
+            UsageError: no folder can be made there.
+            BusyError: another annotation writes it.
+            DataError: it is of an annotation with other settings, or its record is damaged.
+        """
+        self.folder = folder
+        self._method = method
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._record: TextIO = (folder / RECORD).open("a+", encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise UsageError(
+                f"cannot write answers to {folder}: {error.strerror or error}",
+                hint="name another folder with --out",
+            ) from error
+        try:
+            self._begin(json.loads(json.dumps(settings)))
+        except BaseException:
+            self._record.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._record.close()
+
+    def path(self, assignment: Assignment) -> Path:
+        """Return where the answer of a task stands."""
+        name = _UNSAFE.sub("_", assignment.id).strip("._")[:_LONGEST_ID] or "task"
+        return self.folder / f"{name}_{self._method}.json"
+
+    def status(self, assignment: Assignment) -> Status | None:
+        """Return how a task ended whose answer is there, None where it is not.
+
+        Raises:
+            DataError: the file is damaged, or of another task.
+        """
+        path = self.path(assignment)
+        if not path.exists():
+            return None
+        answer = read_answer(path)
+        if answer.answer_generation.query != assignment.task.strip():
+            raise DataError(f"{path} is the answer to another task", hint=_ELSE)
+        return status_of(answer)
+
+    def write(self, assignment: Assignment, answer: Answer) -> Status:
+        """Write an answer file: whole or not at all.
+
+        Raises:
+            DataError: it cannot be written; names it.
+        """
+        write_answer(self.path(assignment), answer)
+        return status_of(answer)
+
+    def note(self, summary: Mapping[str, Any]) -> None:
+        """Add a line to the record. Raises DataError where it cannot be written."""
+        try:
+            self._record.write(json.dumps(summary, ensure_ascii=False) + "\n")
+            self._record.flush()
+            os.fsync(self._record.fileno())
+        except OSError as error:
+            raise DataError(
+                f"cannot write {self.folder / RECORD}: {error.strerror or error}",
+                hint="free some space; the same command goes on after the answers that are there",
+            ) from error
+
+    def _begin(self, settings: dict[str, Any]) -> None:
+        try:
+            fcntl.flock(self._record, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise BusyError(
+                f"another annotation writes {self.folder}",
+                hint="wait for it, or name another folder with --out",
+            ) from error
+        for left in self.folder.glob(f".*_{self._method}.json.*.new"):
+            left.unlink(missing_ok=True)  # of a run that was killed
+        there = self._settings()
+        if there is None:
+            self.note({"settings": settings})
+            return
+        keys = there.keys() | settings.keys()
+        other = sorted(key for key in keys if there.get(key) != settings.get(key))
+        if other:
+            raise DataError(
+                f"{self.folder} was begun with other settings: {', '.join(other)}", hint=_ELSE
+            )
+
+    def _settings(self) -> dict[str, Any] | None:
+        """Return the settings in the record, None where it is new; drop a line that was cut off."""
+        path = self.folder / RECORD
+        data = path.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]
+        if len(whole) < len(data):
+            self._record.truncate(len(whole))
+        if not whole:
+            return None
+        try:
+            value = json.loads(whole.splitlines()[0])["settings"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError(
+                f"{path}, line 1: not the settings of an annotation",
+                hint="delete it to make it anew, if the answers beside it are of the same settings",
+            ) from error
+        return dict(value)
+
+
+def status_of(answer: Answer) -> Status:
+    """Return how a search ended: with an answer, a give-up, or neither."""
+    if answer.win:
+        return "solved"
+    gave_up = answer.answer_generation.finish_type == "give_up"
+    return "gave_up" if gave_up and answer.answer_generation.valid_data else "failed"

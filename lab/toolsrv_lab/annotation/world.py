@@ -1,0 +1,90 @@
+"""The world of one task: real calls where there are real APIs, played answers elsewhere, failures.
+
+An API of the catalog that ships is called for real; another answers with an invented response
+(``nano.world``) that depends on the seed and the call alone. What is down fails as APIs do. A twin
+is an API of another provider that answers as the one that it stands in for.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolsrv_lab.nano.world import Answer, World
+from toolsrv_registry.api import Api
+from toolsrv_runtime.calls import arguments as args
+from toolsrv_runtime.calls.caller import Caller, CallResult
+
+_PROVIDERS = ("alt", "pro", "plus", "v2", "backup", "express", "open", "global", "lite", "hub")
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What is so in one task.
+
+    ``down`` are ids of APIs that fail, ``twins`` maps a twin's id to the API it stands in for,
+    ``fields`` an API's id to a field that a later step needs of it.
+    """
+
+    seed: str
+    down: frozenset[str] = frozenset()
+    twins: Mapping[str, Api] = field(default_factory=dict)
+    fields: Mapping[str, str] = field(default_factory=dict)
+
+
+class PlayedCaller(Caller):
+    """Calls the APIs with the ids ``real`` through another caller, and plays the others."""
+
+    def __init__(self, caller: Caller, real: Collection[str], world: World, scene: Scene) -> None:
+        super().__init__(transports={})
+        self._through = caller
+        self._real = real
+        self._world = world
+        self._scene = scene
+
+    async def call(self, api: Api, arguments: Mapping[str, Any]) -> CallResult:
+        """Call or play ``api``; see ``Caller.call``."""
+        scene = self._scene
+        bound = args.bind(api, arguments)
+        key = json.dumps([scene.seed, api.id, bound], sort_keys=True)
+        rng = random.Random(key)
+        if api.id in scene.down:
+            return _result(api, bound, self._world.failure(rng))
+        origin = scene.twins.get(api.id, api)
+        if origin.id in self._real:
+            result = await self._through.call(origin, arguments)
+            return result.model_copy(update={"api_id": api.id})
+        wanted = scene.fields.get(origin.id, "")
+        return _result(api, bound, self._world.call(origin, {}, rng, with_field=wanted))
+
+
+def twin_of(api: Api, rng: random.Random) -> Api:
+    """Return an API of another provider that does the same."""
+    other = rng.choice(_PROVIDERS)
+    tool = f"{other} {api.tool}" if rng.random() < 0.5 else f"{api.tool} {other}"
+    category, _, last = api.id.split("/", 2)
+    key = re.sub(r"[^a-z0-9]+", "_", tool.lower()).strip("_")
+    return api.model_copy(update={"tool": tool, "id": f"{category}/{key}/{last}"})
+
+
+def does_the_same(one: Api, other: Api) -> bool:
+    """Whether two APIs have the same name and description."""
+    return (one.name, one.description) == (other.name, other.description)
+
+
+def _result(api: Api, bound: dict[str, Any], answer: Answer) -> CallResult:
+    status = 200 if not answer.error else 404 if "404" in answer.error else 503
+    return CallResult(
+        api_id=api.id,
+        arguments=bound,
+        url=api.url,
+        status=status,
+        response=answer.response,
+        error=answer.error,
+        source="simulated",
+        seconds=0.0,
+    )
