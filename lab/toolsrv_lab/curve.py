@@ -146,7 +146,8 @@ def _line(axes: Any, points: Points, style: str = "-", **more: Any) -> None:
 def _titled(axes: Any, title: str, across: str) -> None:
     axes.set_title(title)
     axes.set_xlabel("tokens seen" if across == "seen" else across)
-    axes.legend(frameon=False, fontsize=8)
+    if axes.get_lines():
+        axes.legend(frameon=False, fontsize=8)
 
 
 def _across(curves: Sequence[Curve]) -> str:

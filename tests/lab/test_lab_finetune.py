@@ -23,6 +23,7 @@ from toolsrv_lab.finetune.conversations import Conversation
 from toolsrv_lab.finetune.examples import encode, layout, load_tokenizer
 from toolsrv_lab.finetune.model import interpolation
 from toolsrv_lab.finetune.options import FineTuning, defaults
+from toolsrv_lab.release import CARD_KEY, Wanted, release
 from toolsrv_registry.errors import DataError, UsageError
 from toolsrv_runtime.convert.architecture import read_architecture
 from toolsrv_runtime.convert.checkpoint import convert
@@ -156,6 +157,26 @@ def test_the_merged_model_runs_in_llama_cpp_and_writes_what_it_learnt(
     written = tokenizer.decode(ids)
     assert written.endswith("}</s>")
     assert "Action: weather\nAction Input: " in written
+
+
+def test_the_merged_model_is_exported_with_its_card(adapted: Path) -> None:
+    made = release(adapted, Wanted(name="tiny", license="MIT"))
+    assert made.path == str(adapted / "tiny.q8_0.gguf")
+    card = json.loads((adapted / "tiny.q8_0.card.json").read_text())
+    assert card["made"]["kind"] == "LoRA"
+    assert card["made"]["context"] == 256
+    # 60 steps of eight conversations of some 70 tokens.
+    assert 60 * 8 * 30 < card["made"]["training"]["tokens_seen"] < 60 * 8 * 256
+    assert card["made"]["data"]["conversations"] == 48
+    told = load("gguf").GGUFReader(made.path)
+    assert told.get_field(CARD_KEY).contents() == card["made_sha256"]
+    assert told.get_field("general.license").contents() == "MIT"
+    assert told.get_field("llama.rope.scaling.factor").contents() == 2.0
+    llama = BareLlama(made.path)
+    assert np.isfinite(llama.logits([1, 5, 9])).all()
+    llama.close()
+    with pytest.raises(UsageError, match="--rows is for a model trained from scratch"):
+        release(adapted, Wanted(rows=adapted))
 
 
 def test_full_training_learns_too_and_every_weight_moves(

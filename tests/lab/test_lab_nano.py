@@ -14,7 +14,7 @@ import pytest
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.nano.episodes import Episode, Row, Segment, Teacher
 from toolsrv_lab.nano.pipeline import Plan, write_rows
-from toolsrv_lab.nano.rows import PADDING, pack, read_shard, shards, write_shard
+from toolsrv_lab.nano.rows import PADDING, about_shards, pack, read_shard, shards, write_shard
 from toolsrv_lab.nano.told import Needs
 from toolsrv_lab.nano.vocabulary import (
     BEGIN,
@@ -138,6 +138,29 @@ def test_a_vocabulary_comes_back_from_its_file(vocabulary: Vocabulary, tmp_path:
         read_vocabulary(tmp_path / "v.json")
 
 
+@pytest.mark.parametrize(
+    "string",
+    [
+        "🎉👩‍👩‍👧‍👦 🇵🇪",
+        b"caf\xe9 \xff\xfe".decode("utf-8", "replace"),
+        "".join(map(chr, range(0x20))) + "\x7f\x80\u200b\u202e",
+        "\ufeff\U0010ffff\ue000",
+        "naïve Ελλάδα ไทย",
+    ],
+    ids=["emoji", "invalid", "control", "unassigned", "scripts"],
+)
+def test_text_of_unknown_bytes_comes_back_as_it_was(vocabulary: Vocabulary, string: str) -> None:
+    ids = vocabulary.encode(Segment(string))
+    assert 0 not in ids
+    assert vocabulary.decode(ids) == string
+
+
+def test_half_a_surrogate_pair_reads_as_a_replacement(vocabulary: Vocabulary) -> None:
+    half = vocabulary.encode(Segment("a\ud83cb"))
+    assert half == vocabulary.encode(Segment("a\ufffdb"))
+    assert vocabulary.decode(vocabulary.encode(Segment("🎉"))[:1]) == "\ufffd"
+
+
 def test_a_row_predicts_what_is_learned_and_nothing_else(
     rows: list[Row], vocabulary: Vocabulary
 ) -> None:
@@ -206,3 +229,15 @@ def test_a_killed_writing_of_rows_goes_on(tmp_path: Path) -> None:
     assert read_shard(tmp_path / "held-out.npz").shape == (8, 5, plan.length)
     with pytest.raises(DataError, match="no need is written"):
         write_rows([], encoder, tmp_path / "none", plan)
+    about = about_shards(files)
+    assert (about["shards"], about["rows"], about["plans"]) == (2, 8, 1)
+    assert about["plan"] == plan._asdict()
+    assert about["sources"]["apis_that_ship"] == len(APIS)
+
+
+def test_apis_for_which_nobody_wrote_a_need_are_no_use(tmp_path: Path) -> None:
+    strange = [one.model_copy(update={"id": f"x/{one.id}"}) for one in APIS[:5]]
+    with pytest.raises(DataError, match="no need is written") as caught:
+        write_rows(strange, HashingEncoder(), tmp_path / "none", Plan(rows=4, shard=4))
+    assert "catalog enable" in caught.value.hint
+    assert not (tmp_path / "none").exists()

@@ -28,6 +28,8 @@ STRINGS = (
     "日本 🎉",
     'say "hi": {x}',
     "a\nb",
+    b"caf\xe9 \xff".decode("utf-8", "replace"),
+    "\x00\x01\x1b\x7f\u202e\ufeff",
 )
 
 

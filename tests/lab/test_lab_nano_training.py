@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -12,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolsrv_lab.checkpoints import CHECKPOINT
+from toolsrv_lab.alone import alone
+from toolsrv_lab.checkpoints import CHECKPOINT, SAVE_SECONDS
 from toolsrv_lab.curve import CURVE, PICTURE
 from toolsrv_lab.extras import load
 from toolsrv_lab.nano.episodes import Episode, Row, Segment
@@ -22,7 +24,7 @@ from toolsrv_lab.nano.options import TrainingOptions
 from toolsrv_lab.nano.rows import pack, write_shard
 from toolsrv_lab.nano.training import train
 from toolsrv_lab.nano.vocabulary import Vocabulary, make_vocabulary, read_vocabulary
-from toolsrv_registry.errors import DataError
+from toolsrv_registry.errors import BusyError, DataError, UsageError
 from toolsrv_runtime.formats import layout
 
 pytest.importorskip("torch", reason="needs the extra `lab`")
@@ -179,3 +181,100 @@ def test_other_settings_and_a_damaged_checkpoint_are_refused(
     path.write_bytes(path.read_bytes()[:500])
     with pytest.raises(DataError, match="cannot read the checkpoint"):
         again(options)
+
+
+def test_at_most_two_minutes_of_work_are_lost() -> None:
+    assert SAVE_SECONDS + 10 < 120
+
+
+def test_a_shard_that_breaks_in_the_middle_is_named_and_what_was_trained_is_kept(
+    data: Path, tmp_path: Path, shape: Shape, vocabulary: Vocabulary
+) -> None:
+    options = OPTIONS.model_copy(update={"steps": 8, "rows": 20})
+    files = [tmp_path / f"rows-{at}.npz" for at in range(2)]
+    for file in files:
+        file.write_bytes((data / "rows-0.npz").read_bytes())
+    whole = files[1].read_bytes()
+    files[1].write_bytes(whole[:5000] + bytes(50) + whole[5050:])
+
+    def work(out: str) -> Path:
+        return train(
+            shape, vocabulary, files, data / "held.npz", tmp_path / out, options, compiled=False
+        )
+
+    with pytest.raises(DataError, match=r"rows-1\.npz") as caught:
+        work("run")
+    assert "lab episodes" in caught.value.hint
+    state = load("torch").load(tmp_path / "run" / CHECKPOINT, weights_only=True)
+    assert state["step"] == 5
+    files[1].write_bytes(whole)
+    read = load("safetensors.numpy").load_file
+    mended, unbroken = (read(str(work(out))) for out in ("run", "other"))
+    for name, values in mended.items():
+        np.testing.assert_allclose(values, unbroken[name], atol=1e-5, err_msg=name)
+
+
+def test_rows_that_the_network_cannot_read_are_refused_before_training(
+    data: Path, tmp_path: Path, shape: Shape, vocabulary: Vocabulary
+) -> None:
+    def work(shape: Shape, options: TrainingOptions, file: Path = data / "rows-0.npz") -> None:
+        train(
+            shape, vocabulary, [file], data / "held.npz", tmp_path / "run", options, compiled=False
+        )
+
+    for given, options, said in (
+        (shape.model_copy(update={"vocabulary": 50}), OPTIONS, "another vocabulary"),
+        (shape.model_copy(update={"context": 64}), OPTIONS, "have 96 tokens"),
+        (shape, OPTIONS.model_copy(update={"rows": 101}), "no shard has the 101 rows"),
+    ):
+        with pytest.raises(DataError, match=said):
+            work(given, options)
+    write_shard(tmp_path / "odd.npz", [np.zeros((4, 96), np.int16)] * 8, {})
+    with pytest.raises(DataError, match="holds no rows"):
+        work(shape, OPTIONS, tmp_path / "odd.npz")
+    with pytest.raises(UsageError, match="3 heads"):
+        work(shape.model_copy(update={"heads": 3}), OPTIONS)
+
+
+def test_a_full_disk_is_told_and_the_same_command_goes_on(
+    data: Path, tmp_path: Path, shape: Shape
+) -> None:
+    def little_room() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+
+    options = OPTIONS.model_copy(update={"steps": 4})
+    done = subprocess.run(
+        command(data, tmp_path, shape, options),
+        check=False, capture_output=True, text=True, timeout=300, preexec_fn=little_room,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "DataError: cannot write the run in" in done.stderr
+    assert [one.name for one in tmp_path.iterdir() if one.suffix in {".pt", ".new"}] == []
+    subprocess.run(
+        command(data, tmp_path, shape, options), check=True, capture_output=True, timeout=300
+    )
+    assert (tmp_path / WEIGHTS).is_file()
+
+
+def test_two_trainings_do_not_share_a_folder(
+    data: Path, tmp_path: Path, shape: Shape, vocabulary: Vocabulary
+) -> None:
+    with alone(tmp_path), pytest.raises(BusyError, match="another training"):
+        train(
+            shape, vocabulary, [data / "rows-0.npz"], data / "held.npz", tmp_path, OPTIONS,
+            compiled=False,
+        )  # fmt: skip
+
+
+def test_the_curve_forgets_what_a_kill_made_undone(
+    data: Path, tmp_path: Path, shape: Shape, vocabulary: Vocabulary
+) -> None:
+    options = TrainingOptions(steps=6, rows=20, validate_every=2)
+    (tmp_path / CURVE).write_text('{"step": 2, "loss": 9}\n{"step": 4, "lo')
+    train(
+        shape, vocabulary, [data / "rows-0.npz"], data / "held.npz", tmp_path, options,
+        compiled=False,
+    )  # fmt: skip
+    curve = [json.loads(line) for line in (tmp_path / CURVE).read_text().splitlines()]
+    assert [one["step"] for one in curve] == [2, 4, 6]
+    assert curve[0]["loss"] < 9

@@ -11,18 +11,18 @@ Several GPUs: start the command with ``torchrun``; the first process keeps the r
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from toolsrv_lab.alone import alone
 from toolsrv_lab.checkpoints import SAVE_SECONDS
 from toolsrv_lab.curve import LOG
 from toolsrv_lab.extras import load
@@ -36,10 +36,10 @@ from toolsrv_lab.finetune.recorder import PREFIX, Progress, make_recorder
 from toolsrv_lab.journal import Journal
 from toolsrv_lab.memory import keep_freed_memory
 from toolsrv_lab.versions import versions
-from toolsrv_registry.errors import BusyError, DataError
+from toolsrv_registry.errors import DataError
 
 CHECKPOINTS, PICTURE = "checkpoints", "loss.svg"
-SETTINGS, CARD, LOCK = "settings.json", "training.json", ".lock"
+SETTINGS, CARD = "settings.json", "training.json"
 
 
 class Trained(BaseModel):
@@ -101,28 +101,11 @@ def finetune(
     out.mkdir(parents=True, exist_ok=True)
     run = _Run(base, out, options, train, held or None, save_seconds, progress)
     about = {"base": base_identity(base), "data": _digest(data), "dev": dev and _digest(dev)}
-    with _alone(out), warnings.catch_warnings():
+    with alone(out) if is_first() else contextlib.nullcontext(), warnings.catch_warnings():
         run.claim(about)
         # The libraries' own moves between their versions.
         warnings.simplefilter("ignore", FutureWarning)
         return run.work()
-
-
-@contextlib.contextmanager
-def _alone(out: Path) -> Iterator[None]:
-    """Keep other trainings out of ``out``; torchrun's processes share the first one's hold."""
-    if not is_first():
-        yield
-        return
-    with (out / LOCK).open("ab") as held:
-        try:
-            fcntl.flock(held.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BusyError(
-                f"another training works in {str(out)!r}",
-                hint="wait for it, or choose another --out",
-            ) from None
-        yield
 
 
 class _Run:

@@ -57,6 +57,7 @@ def make_network(shape: Shape) -> Any:
     mask (batch, 1, length, length) and the flat indices of the positions whose logits are wanted;
     it returns logits (wanted, vocabulary).
     """
+    check_shape(shape)
     torch = load("torch")
     functional = torch.nn.functional
     size = shape.width // shape.heads

@@ -122,15 +122,15 @@ class Run:
             draw_curves([read_curve(self._out)], self._out / PICTURE)
 
     def resume(self) -> None:
-        """Go on from the checkpoint if there is one."""
+        """Go on from the checkpoint if there is one; the curve forgets what came after it."""
         state = read_checkpoint(self._out, self._settings(), self._device)
-        if state is None:
-            return
-        self._network.load_state_dict(state["network"])
-        self._others.load_state_dict(state["others"])
-        self._muon.load_momenta(state["momenta"])
-        self.step, self.loss = int(state["step"]), float(state["loss"])
-        self.tokens, self._seconds = int(state["tokens"]), float(state["seconds"])
+        if state is not None:
+            self._network.load_state_dict(state["network"])
+            self._others.load_state_dict(state["others"])
+            self._muon.load_momenta(state["momenta"])
+            self.step, self.loss = int(state["step"]), float(state["loss"])
+            self.tokens, self._seconds = int(state["tokens"]), float(state["seconds"])
+        self._notes()
 
     def save(self) -> None:
         """Write a checkpoint: whole or not at all."""
@@ -151,9 +151,12 @@ class Run:
         if self._device == "cuda":
             about["gpu"] = self._torch.cuda.get_device_name()
         with written(self._out):
-            if self._curve is not None:
-                self._curve.close()
             return finish(self._out, self._network, self._vocabulary, files, about)
+
+    def close(self) -> None:
+        """Close the curve's file; idempotent."""
+        if self._curve is not None:
+            self._curve.close()
 
     def _forward(self, rows: Numbers, *, second: bool) -> tuple[Any, Any, Any]:
         """Return logits, aims and weights of the positions that predict something."""

@@ -7,12 +7,14 @@ rows are told, ``curve.svg`` draws it.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from toolsrv_lab.alone import alone
 from toolsrv_lab.checkpoints import SAVE_SECONDS, written
 from toolsrv_lab.extras import load
 from toolsrv_lab.memory import keep_freed_memory
@@ -48,6 +50,7 @@ def train(
     Raises:
         DataError: Damaged shards, a checkpoint of other settings, no room on the disk. What was
             trained until then is kept.
+        BusyError: Another training works in ``out``.
         UsageError: Sizes that fit no network, or a library that is missing.
     """
     torch = load("torch")
@@ -58,19 +61,33 @@ def train(
         out.mkdir(parents=True, exist_ok=True)
     judged = read_rows(held_out, shape)
     run = Run(shape, vocabulary, out, options, compiled=compiled and can_compile())
-    run.resume()
-    source = batches(files, shape, rows=options.rows, seed=options.seed, done=run.step)
+    with alone(out), contextlib.closing(run):
+        run.resume()
+        source = batches(files, shape, rows=options.rows, seed=options.seed, done=run.step)
+        _work(run, source, judged, options.steps, progress, save_seconds)
+        return run.finish(files)
+
+
+def _work(
+    run: Run,
+    source: Iterator[Numbers],
+    judged: Numbers,
+    steps: int,
+    progress: Progress | None,
+    save_seconds: float,
+) -> None:
+    """Train until ``steps``. What was judged is behind a checkpoint: judging takes a while."""
     saved = time.monotonic()
     while True:
         if run.is_to_judge():
             run.save()
             run.note(run.validate(judged))
             saved = time.monotonic()
-        if run.step >= options.steps:
-            return run.finish(files)
+        if run.step >= steps:
+            return
         run.advance(_next(source, run))
         if progress is not None:
-            progress(run.step, options.steps, run.loss, run.tokens)
+            progress(run.step, steps, run.loss, run.tokens)
         if time.monotonic() - saved > save_seconds:
             run.save()
             saved = time.monotonic()

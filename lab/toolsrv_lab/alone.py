@@ -1,0 +1,26 @@
+"""One training at a time in a folder. The lock goes with the process, however that ends."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+from collections.abc import Iterator
+from pathlib import Path
+
+from toolsrv_registry.errors import BusyError
+
+LOCK = ".lock"
+
+
+@contextlib.contextmanager
+def alone(out: Path) -> Iterator[None]:
+    """Keep other trainings out of ``out``; raises BusyError where one is at work already."""
+    with (out / LOCK).open("ab") as held:
+        try:
+            fcntl.flock(held.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BusyError(
+                f"another training works in {str(out)!r}",
+                hint="wait for it, or choose another --out",
+            ) from None
+        yield
