@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from toolsrv_lab.annotation.pipeline import Report
 
 _COUNT = 100
-_OFFERED, _WORKERS = 9, 2
+_OFFERED, _WORKERS = 9, 4
 _NOTE_SECONDS = 20.0
 
 
@@ -56,7 +56,7 @@ _NOTE_SECONDS = 20.0
 @click.option("--max-seconds", type=float, help="Time for one task.")
 @click.option("--threads", type=int, help="Model threads; 0: automatic.")
 @click.option("--workers", type=click.IntRange(1, 64),
-              help="Tasks under way at once; an engine takes one. [default: 2, with an engine 1]")  # fmt: skip
+              help="Tasks under way at once; an engine takes one. [default: 4, with an engine 1]")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True)
 @json_option
 @pass_session

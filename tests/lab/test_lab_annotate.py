@@ -1,0 +1,492 @@
+"""Solution paths: the oracle and a model in the real search, the folder of answers, its failures."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolsrv.cli.main import cli
+from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_lab.annotation.annotators import (
+    TOO_DEEP,
+    Annotator,
+    EngineAnnotator,
+    OracleAnnotator,
+)
+from toolsrv_lab.annotation.assignments import Assignment, from_errands, from_needs
+from toolsrv_lab.annotation.pipeline import Report, fit
+from toolsrv_lab.annotation.slips import drawn, needed_rounds, rounds
+from toolsrv_lab.annotation.store import AnswerFolder
+from toolsrv_lab.annotation.task_files import ELSEWHERE, read_assignments
+from toolsrv_lab.annotation.workshop import annotate_over
+from toolsrv_lab.instructions.errands import Step, Value
+from toolsrv_lab.instructions.writer import write_instructions
+from toolsrv_registry.api import Api, Parameter
+from toolsrv_registry.errors import BusyError, DataError, UsageError
+from toolsrv_registry.registry import Registry
+from toolsrv_runtime.answers.read import read_answer, tree_of
+from toolsrv_runtime.engine.scripted import ScriptedEngine
+from toolsrv_runtime.outcome import TreeNode
+from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.solve import SolveOptions
+
+APIS = {api.id: api for api in load_offline_catalog().apis}
+METHOD = "DFS_woFilter_w2"
+CAPITAL = "Data/country_facts/capital_city"
+CURRENCY = "Data/country_facts/national_currency"
+OPTIONS = SolveOptions(width=2, depth=12)
+CHAT = Profile(name="chat", format="chat", context=8192)
+TASKS = Path(__file__).parents[1] / "runtime" / "data" / "tasks.jsonl"
+Run = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
+    found = Registry.open(tmp_path_factory.mktemp("registry"), [load_offline_catalog()])
+    found.ensure_index()
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("data")
+
+
+@pytest.fixture
+def run(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setenv("TOOLSRV_DATA_DIR", str(data_dir))
+    return lambda *words: CliRunner().invoke(cli, ["lab", *map(str, words)])
+
+
+def oracle(mistakes: float = 0.0, options: SolveOptions = OPTIONS) -> OracleAnnotator:
+    return OracleAnnotator(options, mistakes=mistakes, offered=9)
+
+
+def asked(country: str, *, fails: bool = False, api: str = CAPITAL) -> Assignment:
+    step = Step(f"the capital of {country}", api, {"country": Value(country, country)})
+    down = (api,) if fails else ()
+    return Assignment(country, f"What is the capital of {country}?", (step,), fails=down)
+
+
+def solve(
+    registry: Registry,
+    out: Path,
+    assignments: Sequence[Assignment],
+    annotator: Annotator,
+    apis: dict[str, Api] | None = None,
+) -> Report:
+    with AnswerFolder(out, METHOD, {"seed": 0}) as folder:
+        return annotate_over(
+            registry, ["offline"], apis or APIS, assignments, folder, annotator,
+            workers=2, left_out={}, progress=lambda _: None,
+        )  # fmt: skip
+
+
+def tree(out: Path, name: str) -> tuple[TreeNode, ...]:
+    return tree_of(read_answer(out / f"{name}_{METHOD}.json"))
+
+
+def files(out: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(out.glob("*.json"))}
+
+
+def steady(count: int) -> list[Assignment]:
+    """Errands over APIs that answer the same every time."""
+    found = (
+        one
+        for one in from_errands(APIS.keys(), 0)
+        if len(one.steps) < 4
+        and all(api.startswith(("Data/country_facts/", "Science/unit_conv")) for api in one.apis)
+    )
+    return list(islice(found, count))
+
+
+# ---------------------------------------------------------------- the oracle
+def test_a_task_without_mistakes_is_one_straight_path(registry: Registry, tmp_path: Path) -> None:
+    report = solve(registry, tmp_path, [asked("Peru")], oracle())
+    assert (report.tasks, report.solved, report.gave_up, report.failed) == (1, 1, 0, 0)
+    call, end = tree(tmp_path, "Peru")[1:]
+    assert call.thought.startswith("the capital of Peru use #")
+    assert (call.function, call.arguments) == (
+        "capital_city_for_country_facts",
+        {"country": "Peru"},
+    )
+    assert end.kind == "answer"
+    assert "Lima" in end.text
+    answer = read_answer(tmp_path / f"Peru_{METHOD}.json").answer_generation
+    assert answer.valid_data
+    assert len(answer.function) == 10
+
+
+def test_with_mistakes_the_trees_have_branches_that_failed(
+    registry: Registry, tmp_path: Path
+) -> None:
+    assignments = list(islice(from_errands(APIS.keys(), 0), 40))
+    annotator = oracle(1.0)
+    report = solve(registry, tmp_path, assignments, annotator)
+    assert report.done == 40
+    assert report.solved >= 25
+    nodes = [(one, node) for one in assignments for node in tree(tmp_path, one.id)]
+    assert any("is missing" in node.observation for _, node in nodes)
+    assert any(node.code == 12 and '"HTTP status 503"' in node.observation for _, node in nodes)
+    functions = {one.id: {APIS[api].name for api in one.apis} for one in assignments}
+    assert any(
+        node.kind == "call" and not node.function.startswith(tuple(_names(functions[one.id])))
+        for one, node in nodes
+    )
+    left = [one.id for one, node in nodes if node.kind == "give_up"]
+    assert any(node.kind == "answer" and one.id in left for one, node in nodes)
+    for one in assignments:
+        _mended_where_it_can_be(one, tree(tmp_path, one.id))
+
+
+def _names(names: set[str]) -> set[str]:
+    return {name.lower().replace(" ", "_")[:12] for name in names}
+
+
+def _mended_where_it_can_be(one: Assignment, nodes: Sequence[TreeNode]) -> None:
+    rng = random.Random(f"0/{one.id}/{one.task}")
+    slips = drawn(one.steps, APIS, 1.0, width=2, depth=12, rng=rng)
+    hopeless = any(
+        (slip.kind == "failing" and not slip.twin) or slip.kind == "unoffered"
+        for slip in slips.values()
+    )
+    served = any(step.api for step in one.steps)
+    if served and not hopeless:
+        assert any(node.kind == "answer" for node in nodes), one
+
+
+@given(
+    st.lists(st.booleans(), min_size=1, max_size=5),
+    st.integers(1, 3),
+    st.integers(3, 30),
+    st.integers(0, 999),
+)
+def test_mistakes_leave_room_to_be_mended(
+    served: list[bool], width: int, depth: int, seed: int
+) -> None:
+    value = {"country": Value("Peru", "Peru")}
+    steps = [Step("w", CAPITAL if one else "", value if one else {}) for one in served]
+    slips = drawn(steps, APIS, 1.0, width=width, depth=depth, rng=random.Random(seed))
+    loud = [slip for slip in slips.values() if slip.kind != "unoffered"]
+    stays = sum(not slip.quits for slip in loud)
+    assert not stays or needed_rounds(steps) + stays <= rounds(depth)
+    assert width > 1 or not any(slip.quits for slip in loud)
+    assert all(served[at] for at in slips)
+
+
+def test_an_api_that_is_down_without_another_is_given_up(
+    registry: Registry, tmp_path: Path
+) -> None:
+    report = solve(registry, tmp_path, [asked("Peru", fails=True)], oracle())
+    assert report.gave_up == 1
+    answer = read_answer(tmp_path / f"Peru_{METHOD}.json")
+    assert (answer.win, answer.answer_generation.finish_type) == (False, "give_up")
+    assert answer.answer_generation.valid_data
+    assert any("give up" in node.thought for node in tree(tmp_path, "Peru"))
+
+
+def test_a_task_that_nothing_serves_is_given_up_with_its_words(
+    registry: Registry, tmp_path: Path
+) -> None:
+    step = Step("book a table for two", "", {})
+    report = solve(registry, tmp_path, [Assignment("t", "Book a table for two", (step,))], oracle())
+    assert report.gave_up == 1
+    assert tree(tmp_path, "t")[1].thought == "book a table for two use nothing"
+
+
+def test_apis_of_other_catalogs_are_played(registry: Registry, tmp_path: Path) -> None:
+    orders = Api(
+        id="Commerce/shop/order_status",
+        category="Commerce",
+        tool="Shop",
+        name="Order Status",
+        method="POST",
+        required=(Parameter(name="order"),),
+    )
+    trains = orders.model_copy(
+        update={"id": "Travel/rail/train", "tool": "Rail", "name": "Train", "category": "Travel"}
+    )
+    steps = (
+        Step("where order 77 is", orders.id, {"order": Value("77", "77")}),
+        Step("which train it is on", trains.id, {"order": Value("", "", "train_number")}),
+    )
+    found = []
+    for name in ("a", "b"):
+        one = Assignment("t", "Where is order 77 and which train is it on?", steps)
+        report = solve(
+            registry,
+            tmp_path / name,
+            [one],
+            oracle(),
+            {**APIS, orders.id: orders, trains.id: trains},
+        )
+        assert report.solved == 1
+        first, second, end = tree(tmp_path / name, "t")[1:]
+        assert "train_number" in first.observation
+        assert str(second.arguments["order"]) in first.observation
+        assert end.kind == "answer"
+        found.append(files(tmp_path / name))
+    assert found[0] == found[1]
+
+
+def test_needs_become_tasks_over_every_api_in_turn() -> None:
+    apis = [APIS[CAPITAL], APIS[CURRENCY]]
+    found = list(islice(from_needs(apis, 3), 6))
+    assert found == list(islice(from_needs(apis, 3), 6))
+    assert len({one.id for one in found}) == 6
+    assert {api for one in found[:2] for api in one.apis} == {CAPITAL, CURRENCY}
+    assert list(from_needs([APIS[CAPITAL].model_copy(update={"id": "A/b/c"})], 0)) == []
+
+
+def test_instructions_are_read_with_the_values_that_their_needs_state(tmp_path: Path) -> None:
+    path = tmp_path / "instructions.jsonl"
+    write_instructions(tuple(APIS.values()), path, rounds=1, seed=1)
+    found = list(read_assignments(path, APIS))
+    known = [one for one in found if not one.unknown]
+    assert len(known) > len(found) / 3
+    for one in known:
+        for step in one.steps:
+            required = {parameter.name for parameter in APIS[step.api].required}
+            assert required <= step.arguments.keys()
+    assert {one.unknown for one in read_assignments(path, {})} == {ELSEWHERE}
+
+
+def test_tasks_with_their_calls_are_solved(registry: Registry, tmp_path: Path) -> None:
+    assignments, left_out = fit(read_assignments(TASKS, APIS), oracle(), 8)
+    report = solve(registry, tmp_path, assignments, oracle())
+    assert (report.solved, left_out) == (8, {})
+
+
+def test_a_task_that_is_too_deep_is_left_out_with_the_reason() -> None:
+    shallow = oracle(options=SolveOptions(width=2, depth=3))
+    with pytest.raises(UsageError, match="depth"):
+        fit([asked("Peru")], shallow, None)
+    assert shallow.unfit(asked("Peru")) == TOO_DEEP
+
+
+# ---------------------------------------------------------------- a model as teacher
+def said(country: str, capital: str) -> list[str]:
+    arguments = json.dumps({"country": country})
+    answer = json.dumps({"return_type": "give_answer", "final_answer": capital})
+    call = f"Thought: t\nAction: capital_city_for_country_facts\nAction Input: {arguments}"
+    return [call, f"Thought: t\nAction: Finish\nAction Input: {answer}"]
+
+
+def test_an_engine_that_fails_leaves_what_is_done_and_another_goes_on(
+    registry: Registry, tmp_path: Path
+) -> None:
+    assignments = [asked("Peru"), asked("Kenya")]
+    broken = EngineAnnotator(
+        ScriptedEngine([*said("Peru", "Lima"), *said("Kenya", "Nairobi")[:1]]), CHAT, OPTIONS
+    )
+    with (
+        pytest.raises(DataError, match="'Kenya'") as raised,
+        AnswerFolder(tmp_path, METHOD, {"seed": 0}) as folder,
+    ):
+        annotate_over(
+            registry, ["offline"], APIS, assignments, folder, broken,
+            workers=1, left_out={}, progress=lambda _: None,
+        )  # fmt: skip
+    assert "1 of 2 answers" in raised.value.message
+    assert "goes on" in raised.value.hint
+    before = files(tmp_path)
+    assert list(before) == [f"Peru_{METHOD}.json"]
+    whole = EngineAnnotator(ScriptedEngine(said("Kenya", "Nairobi")), CHAT, OPTIONS)
+    report = solve(registry, tmp_path, assignments, whole)
+    assert (report.solved, report.there) == (2, 1)
+    assert files(tmp_path).items() >= before.items()
+
+
+def test_the_model_that_ships_annotates_and_says_what_it_gave_up(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "answers"
+    words = ["annotate", "--tasks", TASKS, "--count", 3, "--teacher", "engine", "--out", out]
+    done = run(*words, "--threads", "1", "--json")
+    assert done.exit_code == 0, done.output
+    told: dict[str, Any] = json.loads(done.stdout)
+    assert told["solved"] + told["gave_up"] + told["failed"] == 3
+    wins = [read_answer(path).win for path in out.glob("*.json")]
+    assert (len(wins), sum(wins)) == (3, told["solved"])
+
+
+# ---------------------------------------------------------------- the folder
+def test_twenty_answers_become_training_text_without_a_loss(run: Run, tmp_path: Path) -> None:
+    out, training = tmp_path / "answers", tmp_path / "training.json"
+    words = ["annotate", "--errands", "--count", 20, "--seed", 4, "--out", out]
+    done = run(*words)
+    assert done.exit_code == 0, done.output
+    assert "20 answers, seed 4:" in done.stdout
+    assert len(files(out)) == 20
+    first = json.loads((out / "annotation.jsonl").read_text().splitlines()[0])
+    assert first["settings"]["seed"] == 4
+    made = json.loads(run("convert", out, "--out", training, "--keep-thoughts", "--json").stdout)
+    assert (made["files"], made["taken"], made["left_out"], made["skipped"]) == (20, 20, [], {})
+    instances = json.loads(training.read_text())
+    assert len(instances) == made["instances"] >= 30
+    assert all(one["conversations"][-1]["from"] == "assistant" for one in instances)
+
+    before = {path.name: path.stat().st_mtime_ns for path in out.glob("*.json")}
+    again = run(*words, "--json")
+    assert json.loads(again.stdout)["there"] == 20
+    assert {path.name: path.stat().st_mtime_ns for path in out.glob("*.json")} == before
+    other = run("annotate", "--errands", "--count", 20, "--seed", 5, "--out", out)
+    assert other.exit_code == 1
+    assert "other settings: seed" in other.stderr
+
+
+def test_an_answer_does_not_depend_on_the_others(registry: Registry, tmp_path: Path) -> None:
+    assignments = steady(6)
+    solve(registry, tmp_path / "a", assignments, oracle(0.5))
+    solve(registry, tmp_path / "b", assignments[::-1][:3], oracle(0.5))
+    assert files(tmp_path / "b").items() <= files(tmp_path / "a").items()
+
+
+def test_a_damaged_answer_is_named_and_made_again(run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "answers"
+    words = ["annotate", "--errands", "--count", 3, "--out", out]
+    assert run(*words).exit_code == 0
+    first, second = sorted(out.glob("*.json"))[:2]
+    first.write_text(first.read_text()[:500])
+    second.write_text((out / sorted(files(out))[2]).read_text())
+    done = run(*words)
+    assert done.exit_code == 0, done.output
+    assert "3 answers (1 were there)" in done.stdout
+    for path in (first, second):
+        assert path.name in done.stderr
+        read_answer(path)
+    assert "another task" in done.stderr
+    assert json.loads(run(*words, "--json").stdout)["there"] == 3
+
+
+def test_a_full_disk_is_told_with_the_file_and_what_is_done_stays(
+    registry: Registry, tmp_path: Path
+) -> None:
+    assignments = steady(4)
+    solve(registry, tmp_path, assignments[:2], oracle())
+    before = files(tmp_path)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, limits[1]))
+    try:
+        with pytest.raises(DataError) as raised:
+            solve(registry, tmp_path, assignments, oracle())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert str(tmp_path / assignments[2].id) in raised.value.message
+    assert "space" in raised.value.hint
+    assert files(tmp_path) == before
+    report = solve(registry, tmp_path, assignments, oracle())
+    assert (report.done, report.there) == (4, 2)
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_killed_annotation_goes_on_after_what_is_done(data_dir: Path, tmp_path: Path) -> None:
+    out = tmp_path / "answers"
+    words = [sys.executable, "-m", "toolsrv", "lab", "annotate", "--errands", "--count", "24",
+             "--out", str(out), "--json"]  # fmt: skip
+    environment = {**os.environ, "TOOLSRV_DATA_DIR": str(data_dir), "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        words, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        while len(files(out)) < 4:
+            try:
+                process.wait(timeout=0.02)
+            except subprocess.TimeoutExpired:
+                continue
+            pytest.fail("it ended before it was killed")
+        process.kill()
+    before = files(out)
+    assert 4 <= len(before) < 24
+    for path in out.glob("*.json"):
+        read_answer(path)
+    done = subprocess.run(
+        words, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["there"] == len(before)
+    assert told["solved"] + told["gave_up"] + told["failed"] == 24
+    assert files(out).items() >= before.items()
+    assert len(files(out)) == 24
+
+
+def test_only_one_annotation_writes_a_folder(tmp_path: Path) -> None:
+    with AnswerFolder(tmp_path, METHOD, {}), pytest.raises(BusyError):
+        AnswerFolder(tmp_path, METHOD, {})
+
+
+def test_a_record_that_is_none_is_refused_and_stays(tmp_path: Path) -> None:
+    (tmp_path / "annotation.jsonl").write_text("[]\n")
+    with pytest.raises(DataError, match=r"annotation\.jsonl"):
+        AnswerFolder(tmp_path, METHOD, {})
+    assert (tmp_path / "annotation.jsonl").read_text() == "[]\n"
+
+
+def test_two_tasks_of_one_name_are_refused(registry: Registry, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="share the file"):
+        solve(registry, tmp_path, [asked("Peru"), asked("Peru")], oracle())
+
+
+# ---------------------------------------------------------------- what is refused
+def test_a_catalog_without_a_usable_api_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLSRV_DATA_DIR", str(tmp_path / "data"))
+    call = CliRunner().invoke
+    assert call(cli, ["catalog", "disable", "offline"]).exit_code == 0
+    words = ["lab", "annotate", "--out", str(tmp_path / "answers")]
+    refused = call(cli, words)
+    assert refused.exit_code == 2
+    assert "no enabled catalog" in refused.stderr
+    unknown = call(cli, [*words, "--catalog", "nowhere"])
+    assert unknown.exit_code == 2
+    assert "nowhere" in unknown.stderr
+    assert not (tmp_path / "answers").exists()
+
+
+def test_tasks_that_no_api_here_serves_are_refused_with_the_reason(
+    run: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "tasks.jsonl"
+    path.write_text('{"query": "x", "relevant": ["A/b/c"], "needs": ["x"]}\n')
+    refused = run("annotate", "--tasks", path, "--out", tmp_path / "answers")
+    assert refused.exit_code == 2
+    assert ELSEWHERE in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said_of"),
+    [
+        (("--tasks", "none.jsonl"), "none.jsonl"),
+        (("--tasks", "none.jsonl", "--errands"), "--errands"),
+        (("--teacher", "engine", "--workers", "2"), "one task at a time"),
+        (("--model", "x.gguf"), "--teacher engine"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    run: Run, tmp_path: Path, words: tuple[str, ...], said_of: str
+) -> None:
+    refused = run("annotate", *words, "--out", tmp_path / "answers")
+    assert refused.exit_code == 2
+    assert said_of in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_annotating_shows_an_example(run: Run) -> None:
+    assert "toolsrv lab annotate --" in run("annotate", "--help").stdout
