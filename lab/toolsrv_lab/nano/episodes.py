@@ -32,7 +32,7 @@ _SENTENCE = re.compile(r"(?<=[.?!])\s+")
 _FAILS, _TWIN, _CHAINED, _UNSERVED = 0.12, 0.6, 0.25, 0.1
 # Errands keep their values, and begin without an opening of ours, this often.
 _SWAPPED, _OPENED = 0.5, 0.15
-_EPISODES, _ERRANDS = 4, 2
+_EPISODES, _ERRANDS = 4, 3
 # A solve offers as many functions as the format numbers; half of the rows do.
 _FULL = 0.5
 # A function that a task needs is not offered: that need is left open.
@@ -115,7 +115,7 @@ class Teacher:
         """Return a list of functions with up to four episodes, None where one did not work out."""
         errands: list[Errand] = []
         if rng.random() < self._errand_share:
-            errands = rng.choices(self._errands, k=_ERRANDS)
+            errands = self._some_errands(rng)
             golds = [self._known[one] for errand in errands for one in errand.apis]
             golds = golds or rng.choices(self._apis, self._weights, k=3)
         else:
@@ -130,6 +130,16 @@ class Teacher:
         told += [self._episode(functions, rng) for _ in range(_EPISODES - len(told))]
         episodes = tuple(one for one in told if one is not None)
         return Row(tuple(lines), episodes) if episodes else None
+
+    def _some_errands(self, rng: random.Random) -> list[Errand]:
+        """Return errands that one list of functions serves."""
+        chosen: list[Errand] = []
+        needed: set[str] = set()
+        for errand in rng.choices(self._errands, k=_ERRANDS):
+            if len(needed | {*errand.apis}) <= layout.MAX_FUNCTIONS:
+                chosen.append(errand)
+                needed |= {*errand.apis}
+        return chosen
 
     def _offered(self, golds: Sequence[Api], rng: random.Random) -> list[Api]:
         found = {api.id: api for api in golds[: layout.MAX_FUNCTIONS]}

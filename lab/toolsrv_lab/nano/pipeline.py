@@ -60,7 +60,7 @@ class Plan(NamedTuple):
     length: int = 1_024
     vocabulary: int = 8_192
     own_share: float = 0.5
-    errand_share: float = 0.5
+    errand_share: float = 0.7
     seed: int = 0
 
 

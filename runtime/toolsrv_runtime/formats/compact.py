@@ -18,6 +18,7 @@ from toolsrv_runtime.engine.base import Engine, Piece
 from toolsrv_runtime.formats import copying, facts, grounding, layout
 from toolsrv_runtime.formats.base import FINISH, Meter, Move, Prior, Step, View
 from toolsrv_runtime.formats.filling import Filling, has_left
+from toolsrv_runtime.formats.needs import Needs
 from toolsrv_runtime.formats.scene import Offer, Scene, about
 from toolsrv_runtime.formats.turn import Turn
 from toolsrv_runtime.profile import Profile
@@ -83,18 +84,27 @@ class CompactFormat:
             return move or _quit(scene, ())
         served = any(step.ok for step in view.path)
         missing = list(dict.fromkeys(text for step in view.path for text in step.move.missing))
+        taken = [about(step) for step in view.path if step.ok]
+        needs = Needs(scene, self._prior) if self._prior else None
         for _ in range(PARTS):
             words = self._need(turn, scene, served=served)
+            if needs is not None:
+                words = needs.first(words)
+                if not words or words in taken or words in missing:
+                    words = needs.left([*taken, *missing])
             if not words or words in missing:
                 break
             move = self._serve(turn, words, scene, tuple(missing))
-            if move is not None:
-                if _repeats(move, view.path):
-                    break
+            if move is not None and _repeats(move, view.path):
+                taken.append(words)
+                turn.rewind()
+                served = True
+            elif move is not None:
                 return move
-            if any(about(step) == words for step in scene.attempts):
+            elif any(about(step) == words for step in scene.attempts):
                 return _quit(scene, missing)
-            missing.append(words)
+            else:
+                missing.append(words)
         if served and not _was_tried(view, layout.DONE):
             turn.rewind()
             return self._finish(turn, view, missing)

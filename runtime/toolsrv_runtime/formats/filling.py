@@ -18,8 +18,11 @@ from toolsrv_runtime.formats.turn import Turn
 MEANT = 4.0
 """Nats that an optional parameter gains when the text speaks of it, and loses when it does not."""
 
-TYPED_LIMIT = 40
-"""Typed values of a task and its responses that a parameter is offered."""
+TYPED_LIMIT = 24
+"""Values that a parameter is offered."""
+
+NEARBY = 3.0
+"""Nats that a value gains when the text ties it to the parameter."""
 
 
 class Filling:
@@ -74,37 +77,54 @@ class Filling:
     def _value(
         self, parameter: Parameter, api: Api, taken: Collection[str], past: Collection[str]
     ) -> str | None:
-        """Let the model write a value and return it as the API reads it."""
+        """Let the model choose or copy a value and return it as the API reads it."""
         kind = patterns.kind(parameter, api)
+        if not self._grounded and not parameter.enum:
+            return readings.read(kind, self._turn.write(copying.free())[:-1].strip()) or None
+        near = grounding.said(parameter, api, self._sources, taken=taken)
         if parameter.enum or parameter.type.upper() == "BOOLEAN" or past:
-            options = grounding.candidates(parameter, api, self._sources, taken=taken)
-            options = [one for one in options if one not in past] or options
-            return self._chosen(options) if options else None
-        mark = self._turn.mark()
-        value = readings.read(kind, self._copied(parameter, api))
-        if kind in patterns.LOOSE or value in patterns.find(kind, value) or not self._grounded:
-            return value or None
-        options = self._typed(kind)
-        if not options:
-            return value or None
-        self._turn.rewind(mark)
-        return readings.read(kind, self._chosen(options))
+            options = [one for one in near if readings.read(kind, one) not in past] or near
+            return readings.read(kind, self._chosen(options)) if options else None
+        copied = self._copied(near)
+        pool = dict.fromkeys([*near, *([copied] if copied else []), *self._typed(kind)])
+        typed = [one for one in pool if _looks(kind, one)]
+        free = [one for one in typed or pool if readings.read(kind, one) not in taken]
+        return self._best(kind, free or typed or list(pool), near)
 
-    def _copied(self, parameter: Parameter, api: Api) -> str:
-        """Let the model copy words of the task or a response, and return what they stand for."""
-        if not self._grounded:
-            return self._turn.write(copying.free())[:-1].strip()
+    def _best(self, kind: str, options: Sequence[str], near: Collection[str]) -> str | None:
+        """Return the option that the model, with a hint from the text, finds likeliest."""
+        forms: dict[str, str] = {}
+        for option in options[:TYPED_LIMIT]:
+            forms.setdefault(facts.plain(option)[: facts.VALUE_LIMIT].strip(), option)
+        if not forms:
+            return None
+        told = list(forms)
+        if len(told) > 1:
+            scores = self._turn.score([f'{one}"' for one in told])
+            hints = [NEARBY if forms[one] in near else 0.0 for one in told]
+            weights = [score + hint for score, hint in zip(scores, hints, strict=True)]
+            told = [told[max(range(len(told)), key=weights.__getitem__)]]
+        self._turn.force(told[0], data=True)
+        self._turn.force('"')
+        return readings.read(kind, forms[told[0]])
+
+    def _copied(self, near: Sequence[str]) -> str:
+        """Let the model copy words of the task or a response; return what they stand for."""
+        mark = self._turn.mark()
         task = layout.shown(self._scene.task)
         seen = dict.fromkeys(value for _, value in self._scene.seen)
         said = self._turn.write(copying.value([task, *seen]))[:-1].strip()
+        self._turn.rewind(mark)
         if len(said) >= facts.VALUE_LIMIT - 8:
-            for option in grounding.candidates(parameter, api, self._sources):
+            for option in near:
                 if facts.plain(option).startswith(said):
                     return option
-        return copying.original(said, self._scene.task)
+        return copying.original(said, self._scene.task) if said else ""
 
     def _typed(self, kind: str) -> list[str]:
         """Return what looks like a value of the kind, in the task and the responses."""
+        if kind in patterns.LOOSE:
+            return []
         texts = [self._scene.task, *(value for _, value in self._scene.seen)]
         found = [one for text in texts for one in patterns.find(kind, text)]
         return list(dict.fromkeys(one for one in found if facts.plain(one)))[:TYPED_LIMIT]
@@ -118,6 +138,12 @@ class Filling:
         for option in options:
             forms.setdefault(facts.plain(option)[: facts.VALUE_LIMIT].strip(), option)
         return forms[self._turn.write(copying.one_of(tuple(forms)))[:-1]]
+
+
+def _looks(kind: str, said: str) -> bool:
+    """Whether a spelling reads as a value of a typed kind; of the others every one does."""
+    value = readings.read(kind, said)
+    return kind in patterns.LOOSE or value in patterns.find(kind, value)
 
 
 def has_left(function: Function, part: str, scene: Scene) -> bool:

@@ -51,10 +51,19 @@ class Sources:
 def candidates(
     parameter: Parameter, api: Api, sources: Sources, *, taken: Collection[str] = ()
 ) -> list[str]:
-    """Return the values ``parameter`` may take, best first; empty when nothing is given.
+    """Return the values ``parameter`` may take, as APIs read them; empty when nothing is given."""
+    kind = patterns.kind(parameter, api)
+    told = said(parameter, api, sources, taken=taken)
+    return list(dict.fromkeys(readings.read(kind, value) for value in told))
 
-    ``taken`` are values of earlier parameters of the same call, used again only if there is no
-    other.
+
+def said(
+    parameter: Parameter, api: Api, sources: Sources, *, taken: Collection[str] = ()
+) -> list[str]:
+    """Return the values ``parameter`` may take, as the sources say them, best first.
+
+    ``taken`` are values of earlier parameters of the same call, as APIs read them, used again
+    only if there is no other.
     """
     rivals = api.required if parameter in api.required else api.parameters
     others = [other for other in rivals if other is not parameter]
@@ -68,7 +77,7 @@ def candidates(
         return ["true", "false"]
     kind = patterns.kind(parameter, api)
     for tier in _ordered(parameter, api, sources, kind):
-        fresh = [v for v in dict.fromkeys(tier) if plain(v) and v not in taken]
+        fresh = [v for v in dict.fromkeys(tier) if plain(v) and readings.read(kind, v) not in taken]
         fresh = [v for v in fresh if v.lower() not in _NOTHING]
         mine = [v for v in fresh if not _anothers(parameter, others, v, sources.task)]
         if kind in patterns.LOOSE:
@@ -77,8 +86,7 @@ def candidates(
         if mine:
             ties = {v: cues.strength(parameter, v, sources.task) for v in mine}
             best = max(ties.values())
-            chosen = [v for v in mine if ties[v] == best][:CANDIDATE_LIMIT]
-            return list(dict.fromkeys(readings.read(kind, value) for value in chosen))
+            return [v for v in mine if ties[v] == best][:CANDIDATE_LIMIT]
     return []
 
 

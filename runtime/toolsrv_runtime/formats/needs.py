@@ -1,0 +1,103 @@
+"""What of a task still asks for a call: a second look at what a small model copied, or left out.
+
+A model that copies one need at a time runs two together now and then, or ends too early. The rules
+of ``parts`` find what asks for something, the retriever says whether any function serves it. Pure
+but for the retriever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from toolsrv_runtime.formats.base import Prior
+from toolsrv_runtime.formats.parts import Part, split
+from toolsrv_runtime.formats.scene import Scene
+
+NEED = 0.35
+"""Prior from which on a part that asks for nothing in words is a need all the same."""
+
+ASKED = 0.20
+"""Prior from which on a part that asks for something is a need that some function serves."""
+
+OWN = 0.5
+"""Share of the prior that comes from the part itself; the rest from what leads up to it."""
+
+_COVERED = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A part of the task and where it stands."""
+
+    part: Part
+    begin: int
+    end: int
+
+
+class Needs:
+    """The needs of one scene as rules and retriever see them."""
+
+    def __init__(self, scene: Scene, prior: Prior) -> None:
+        self._scene = scene
+        self._prior = prior
+        self._wanted = self._find()
+
+    def first(self, words: str) -> str:
+        """Return the words without what begins a second need in them."""
+        begin = self._scene.task.find(words) if words else -1
+        inside = [
+            one for one in self._wanted if begin <= one.begin and one.end <= begin + len(words)
+        ]
+        if begin < 0 or len(inside) < 2:
+            return words
+        return self._scene.task[begin : inside[0].end]
+
+    def left(self, taken: Collection[str]) -> str:
+        """Return the first need that no taken words cover, "" where all are."""
+        spans = [(self._scene.task.find(words), len(words)) for words in taken]
+        for one in self._wanted:
+            size = one.end - one.begin
+            covered = sum(
+                max(0, min(one.end, at + length) - max(one.begin, at))
+                for at, length in spans
+                if at >= 0
+            )
+            if covered < _COVERED * size:
+                return one.part.text
+        return ""
+
+    def _find(self) -> list[_Placed]:
+        """Return the parts that ask for something that an offered function serves.
+
+        What is asked for in words is a need, and so is what continues such a wish and fits
+        another function.
+        """
+        placed: list[_Placed] = []
+        at = 0
+        for part in split(self._scene.task):
+            at = self._scene.task.find(part.text, at)
+            placed.append(_Placed(part, at, at + len(part.text)))
+            at += len(part.text)
+        wanted: list[_Placed] = []
+        before = -1
+        for one in placed:
+            if not one.part.asks and not (one.part.goes_on and wanted):
+                continue
+            fit = self._fit(one.part)
+            best = max(range(len(fit)), key=fit.__getitem__, default=-1)
+            if best < 0:
+                continue
+            other = best != before or one.part.text[:1].isdigit()
+            if fit[best] >= ASKED if one.part.asks else (fit[best] >= NEED and other):
+                wanted.append(one)
+                before = best
+        return wanted
+
+    def _fit(self, part: Part) -> list[float]:
+        apis = [offer.function.api for offer in self._scene.offers]
+        own = self._prior(part.text, apis)
+        if part.context == part.text:
+            return list(own)
+        around = self._prior(part.context, apis)
+        return [OWN * o + (1 - OWN) * a for o, a in zip(own, around, strict=True)]
