@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from toolsrv_lab.checkpoints import read_checkpoint, write_checkpoint, written
+from toolsrv_lab.checkpoints import CHECKPOINT, read_checkpoint, write_checkpoint, written
 from toolsrv_lab.curve import CURVE, PICTURE, draw_curves, read_curve
 from toolsrv_lab.extras import load
 from toolsrv_lab.journal import Journal
 from toolsrv_lab.nano.episodes import Segment
-from toolsrv_lab.nano.finished import finish
+from toolsrv_lab.nano.finished import WEIGHTS, finish
 from toolsrv_lab.nano.muon import Muon
 from toolsrv_lab.nano.network import Shape, make_network
 from toolsrv_lab.nano.options import TrainingOptions
@@ -24,6 +24,7 @@ from toolsrv_lab.nano.rows import PADDING, Numbers
 from toolsrv_lab.nano.scores import Scores, Tally
 from toolsrv_lab.nano.targets import targets
 from toolsrv_lab.nano.vocabulary import NUMBERS, Vocabulary
+from toolsrv_registry.errors import DataError
 from toolsrv_runtime.formats import layout
 
 _SMOOTH = 0.97
@@ -132,6 +133,26 @@ class Run:
             self.tokens, self._seconds = int(state["tokens"]), float(state["seconds"])
         self._notes()
 
+    def begin(self, start: Path) -> None:
+        """Take the weights of the run in ``start``, finished or not, where this one is new.
+
+        Raises DataError where there are none, or of another shape.
+        """
+        if self.step:
+            return
+        hint = "name the folder of a run of the same sizes and vocabulary"
+        whole, part = start / WEIGHTS, start / CHECKPOINT
+        try:
+            if whole.exists():
+                weights = load("safetensors.torch").load_file(str(whole), device=self._device)
+            else:
+                kept = self._torch.load(part, map_location=self._device, weights_only=True)
+                weights = kept["network"]
+            self._network.load_state_dict(weights)
+        except (OSError, ValueError, KeyError, RuntimeError, EOFError) as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise DataError(f"cannot start from the run {start}: {reason}", hint=hint) from error
+
     def save(self) -> None:
         """Write a checkpoint: whole or not at all."""
         state = {
@@ -141,13 +162,15 @@ class Run:
         }  # fmt: skip
         write_checkpoint(self._out, self._settings(), state)
 
-    def finish(self, files: Sequence[Path]) -> Path:
+    def finish(self, files: Sequence[Path], start: Path | None) -> Path:
         """Write the weights and what they were trained with; return the weights' file."""
         about = {
             "shape": self._shape.model_dump(), "options": self._options.model_dump(),
             "steps": self.step, "tokens": self.tokens, "seconds": round(self._seconds),
             "loss": self.loss, "device": self._device, "torch": self._torch.__version__,
         }  # fmt: skip
+        if start is not None:
+            about["started_from"] = start.name
         if self._device == "cuda":
             about["gpu"] = self._torch.cuda.get_device_name()
         with written(self._out):

@@ -24,7 +24,7 @@ _PATH = click.Path(path_type=Path)
 _COUNT = click.IntRange(1)
 _SIZES = {"width": 256, "layers": 6, "heads": 4, "inner": 704}
 _ADAPTER = ("rank", "alpha", "targets")
-_SCRATCH = (*_SIZES, "no_compile")
+_SCRATCH = (*_SIZES, "no_compile", "start")
 _TUNING = (
     "data", "dev", "lora", *_ADAPTER, "epochs", "device_batch", "learning_rate", "max_tokens",
     "source_tokens", "precision", "recompute", "save_seconds",
@@ -48,6 +48,8 @@ _TUNING = (
 @click.option("--layers", type=_COUNT, help="From nothing. [default: 6]")
 @click.option("--heads", type=_COUNT, help="From nothing. [default: 4]")
 @click.option("--inner", type=click.IntRange(32), help="From nothing. [default: 704]")
+@click.option("--start", type=_PATH,
+              help="From nothing but the weights of the run in this folder.")  # fmt: skip
 @click.option("--no-compile", is_flag=True, default=None,
               help="From nothing: begin at once, at half the speed.")  # fmt: skip
 @click.option("--base", type=_PATH,
@@ -117,6 +119,7 @@ def _from_nothing(rows: Path, out: Path, given: dict[str, Any], *, as_json: bool
         "rows": given.get("batch", 8),
         "seed": given.get("seed", 0),
         "compiled": "no_compile" not in given,
+        "start": given.get("start"),
     }
     weights = train_scratch(rows, out, sizes, settings)
     if as_json:

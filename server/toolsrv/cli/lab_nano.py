@@ -72,7 +72,7 @@ def episodes(
 def train_scratch(folder: Path, out: Path, sizes: dict[str, int], given: dict[str, Any]) -> Path:
     """Train a small model on the rows in ``folder``; return the file of its weights.
 
-    ``sizes`` are of ``Shape``, ``given`` of ``TrainingOptions`` and ``compiled``.
+    ``sizes`` are of ``Shape``, ``given`` of ``TrainingOptions``, ``compiled`` and ``start``.
     """
     from toolsrv_lab.nano.network import Shape, check_shape
     from toolsrv_lab.nano.options import TrainingOptions
@@ -81,7 +81,7 @@ def train_scratch(folder: Path, out: Path, sizes: dict[str, int], given: dict[st
     from toolsrv_lab.nano.training import can_compile, train
     from toolsrv_lab.nano.vocabulary import VOCABULARY, read_vocabulary
 
-    compiled = given.pop("compiled")
+    compiled, start = given.pop("compiled"), given.pop("start")
     vocabulary = read_vocabulary(folder / VOCABULARY)
     shape = Shape(vocabulary=len(vocabulary), **sizes)
     check_shape(shape)
@@ -98,6 +98,7 @@ def train_scratch(folder: Path, out: Path, sizes: dict[str, int], given: dict[st
             folder / HELD_OUT_ROWS,
             out,
             TrainingOptions(**given),
+            start=start,
             progress=bar.show,
             compiled=compiled,
         )
