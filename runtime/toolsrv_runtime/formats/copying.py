@@ -12,7 +12,10 @@ from collections.abc import Iterable, Sequence
 
 from toolsrv_runtime.formats import facts, layout
 
-_CHUNK = re.compile(r"\d+|[^\W\d_]+|\s+|.", re.DOTALL)
+# Numbers and names are whole; the owner is free of his "'s".
+_CHUNK = re.compile(
+    r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['’](?!s\b)[^\W\d_]+)*|\s+|.", re.DOTALL | re.IGNORECASE
+)
 _TAIL = re.compile(r" use (?:#(\d)|nothing)$")
 _MOST_CHUNKS = 2_000
 

@@ -7,6 +7,7 @@ sources, or a run of their words.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 
 from toolsrv_registry.api import Api, Parameter
@@ -23,6 +24,13 @@ TYPED_LIMIT = 24
 
 NEARBY = 3.0
 """Nats that a value gains when the text ties it to the parameter."""
+
+_EDGES = " ,;:."
+# "64 degrees north, 21.95 west", "3 semitones down": what follows a value makes it less.
+_LESS = re.compile(
+    r"\s?°?\s?(?:[WS]\b|(?:degrees )?(?:west|south)\b|semitones? (?:down|lower)\b"
+    r"|(?:days?|weeks?|months?|years?) (?:before|ago|earlier|back)\b)"
+)
 
 
 class Filling:
@@ -87,7 +95,7 @@ class Filling:
             return readings.read(kind, self._chosen(options)) if options else None
         copied = self._copied(near)
         pool = dict.fromkeys([*near, *([copied] if copied else []), *self._typed(kind)])
-        typed = [one for one in pool if _looks(kind, one)]
+        typed = [one for one in pool if _looks(kind, one) and _is_named(parameter, kind, one)]
         free = [one for one in typed or pool if readings.read(kind, one) not in taken]
         return self._best(kind, free or typed or list(pool), near)
 
@@ -106,14 +114,23 @@ class Filling:
             told = [told[max(range(len(told)), key=weights.__getitem__)]]
         self._turn.force(told[0], data=True)
         self._turn.force('"')
-        return readings.read(kind, forms[told[0]])
+        return self._read(kind, forms[told[0]])
+
+    def _read(self, kind: str, said: str) -> str:
+        """Return a value as the API reads it, with the word behind it that makes it less."""
+        if kind in {"number", "coordinate"}:
+            at = self._scene.task.find(said)
+            behind = _LESS.match(self._scene.task, at + len(said)) if at >= 0 else None
+            if behind:
+                said += behind[0]
+        return readings.read(kind, said)
 
     def _copied(self, near: Sequence[str]) -> str:
         """Let the model copy words of the task or a response; return what they stand for."""
         mark = self._turn.mark()
         task = layout.shown(self._scene.task)
         seen = dict.fromkeys(value for _, value in self._scene.seen)
-        said = self._turn.write(copying.value([task, *seen]))[:-1].strip()
+        said = self._turn.write(copying.value([task, *seen]))[:-1].strip(_EDGES)
         self._turn.rewind(mark)
         if len(said) >= facts.VALUE_LIMIT - 8:
             for option in near:
@@ -144,6 +161,12 @@ def _looks(kind: str, said: str) -> bool:
     """Whether a spelling reads as a value of a typed kind; of the others every one does."""
     value = readings.read(kind, said)
     return kind in patterns.LOOSE or value in patterns.find(kind, value)
+
+
+def _is_named(parameter: Parameter, kind: str, said: str) -> bool:
+    """Whether a name has letters: a number is none, unless the parameter is one of codes."""
+    plain = kind in {"", "name", "zone", "currency", "colour"} and not grounding.is_code(parameter)
+    return not plain or any(letter.isalpha() for letter in said)
 
 
 def has_left(function: Function, part: str, scene: Scene) -> bool:

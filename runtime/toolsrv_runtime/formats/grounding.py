@@ -90,6 +90,11 @@ def said(
     return []
 
 
+def is_code(parameter: Parameter) -> bool:
+    """Whether a parameter takes codes and numbers of all kinds."""
+    return bool(_CODE.search(words(parameter.name)))
+
+
 def fills(api: Api, sources: Sources) -> bool:
     """Whether every required parameter finds a value of its own."""
     taken: set[str] = set()

@@ -62,6 +62,8 @@ _BARE_NUMBER = re.compile(
     r"#[0-9a-f]{3,6}\b|\d[\d.,:/-]*(?:st|nd|rd|th)?(?: [a-z]+ \d{4})?\s*(?:[,.?!;)]|$|and\b)",
     re.IGNORECASE,
 )
+_DAY = re.compile(r"\b\d{1,2}(?:st|nd|rd|th)?$")
+_YEAR = re.compile(r"[12]\d{3}\b")
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)|(?<!\w)‘[^’]*’(?!\w)")
 
 
@@ -134,6 +136,8 @@ def _pieces(text: str, begin: int, end: int, breaks: re.Pattern[str]) -> list[tu
         if any(a < match.end() - 1 and match.start() < b - 1 for a, b in quoted):
             continue
         if _OPEN.search(text, start, match.start()) or _BARE_NUMBER.match(text, match.end()):
+            continue
+        if _DAY.search(text, start, match.start()) and _YEAR.match(text, match.end()):
             continue
         found.append((start, match.start()))
         start = match.end()

@@ -38,6 +38,7 @@ _DATE = (
     rf"|{_DAY}(?: of)? {_MONTH}(?:,? \d{{4}})?|{_MONTH} {_DAY}(?:,? \d{{4}})?"
     r"|today|tomorrow|yesterday"
 )
+_CLOCK = r"\d{1,2}:\d{2}(?: ?[ap]\.?m\.?)?|\d{1,2} ?[ap]\.?m\.?"
 _NUMBER = r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?"
 _CURRENCY = (
     r"[A-Z]{3}|(?i:(?:(?:us|american|canadian|australian|hong kong|new zealand|singapore) )?dollars?"
@@ -91,7 +92,7 @@ _FINDERS: dict[str, Finder] = {
     "card": _pattern(r"\d(?:[ -]?\d){11,18}"),
     "date": _pattern(_DATE),
     "time": _pattern(
-        r"(?:\d{4}-\d{2}-\d{2}[ T])?\d{1,2}:\d{2}(?: ?[ap]\.?m\.?)?|\d{1,2} ?[ap]\.?m\.?"
+        rf"(?:{_DATE}),?(?: at|T)? ?(?:{_CLOCK})|(?:{_CLOCK}) (?:on )?(?:{_DATE})|{_CLOCK}"
     ),
     "year": _pattern(r"(?:1[5-9]|2[0-9])\d{2}"),
     "number": _pattern(_NUMBER),

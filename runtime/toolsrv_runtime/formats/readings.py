@@ -41,6 +41,8 @@ _HAS_WORD = re.compile(r"[a-z]", re.IGNORECASE)
 _MONTH = re.compile(r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)", re.IGNORECASE)
 _NUMERIC = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}")
 _YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)")
+_CLOCK = re.compile(r"\d:\d{2}|\d ?[ap]\.?m\b", re.IGNORECASE)
+_SOUTH_OR_WEST = re.compile(r"\d\s*°?\s*(?:south|west|[SW])\b")
 _NEVER = dt.datetime(1, 1, 1, tzinfo=dt.UTC)
 _UNIT = re.compile(r"(?<=[\d\s])(?:kilos?|kgs)\b", re.IGNORECASE)
 
@@ -82,12 +84,28 @@ def _measure(said: str) -> str:
     return _UNIT.sub("kg", text)
 
 
+def _coordinate(said: str) -> str:
+    match = _NUMBER.search(said)
+    if match is None:
+        return said
+    away = match["sign"] or _SOUTH_OR_WEST.search(said)
+    return f"-{match['digits']}" if away else match["digits"]
+
+
 def _note(said: str) -> str:
     text = re.sub(r"[ -]?flat\b", "b", said, flags=re.IGNORECASE)
     return re.sub(r"[ -]?sharp\b", "#", text, flags=re.IGNORECASE)
 
 
 def _time(said: str) -> str:
+    text = _digits(said)
+    if _CLOCK.search(text) and (_NUMERIC.search(text) or (_MONTH.search(text))):
+        try:
+            iso = re.match(r"\d{4}-", text.strip()) is not None
+            found = parser.parse(text, dayfirst=not iso, fuzzy=True, default=_NEVER)
+        except (ValueError, OverflowError):
+            return said
+        return f"{found:%Y-%m-%d %H:%M}" if found.year > _NEVER.year else said
     if re.fullmatch(r"[0-2]\d[0-5]\d", said):  # as timetables have it
         return f"{said[:2]}:{said[2:]}"
     return re.sub(r"(?<!\d)(\d{1,2})[.h](\d{2})(?!\d)", r"\1:\2", said)
@@ -107,6 +125,7 @@ _READERS: dict[str, Callable[[str], str]] = {
     "number": _number,
     "year": _number,
     "date": _date,
+    "coordinate": _coordinate,
     "length": _measure,
     "weight": _measure,
     "note": _note,
