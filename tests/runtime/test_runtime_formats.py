@@ -128,9 +128,9 @@ def candidates(parameter: Parameter, text: str, *seen: tuple[str, str]) -> list[
     ("name", "kind", "text", "expected"),
     [
         ("email", "STRING", "is anna.k@example.org valid", ["anna.k@example.org"]),
-        ("amount", "NUMBER", "pay 1,250.50 now", ["1,250.50"]),
+        ("amount", "NUMBER", "pay 1,250.50 now", ["1250.50"]),
         ("year", "NUMBER", "holidays of 2027 in 3 days", ["2027"]),
-        ("date", "DATE (YYYY-MM-DD)", "on March 5th, 2026 please", ["March 5th, 2026"]),
+        ("date", "DATE (YYYY-MM-DD)", "on March 5th, 2026 please", ["2026-03-05"]),
         ("from", "STRING", "turn 40 GBP to JPY", ["GBP", "JPY"]),
         ("to", "STRING", "turn 40 GBP to JPY", ["JPY"]),
         ("tracking_number", "STRING", "where is PX-88213-Q", ["PX-88213-Q"]),
@@ -160,7 +160,8 @@ def test_a_reference_to_a_result_offers_the_observed_fact() -> None:
 
 @given(st.text(max_size=300), st.sampled_from(["city", "amount", "date", "text", "url", "from"]))
 def test_candidates_are_never_invented(text: str, name: str) -> None:
-    for value in candidates(Parameter(name=name), text):
+    parameter = Parameter(name=name)
+    for value in grounding.said(parameter, api(parameter), Sources(text, text, text)):
         assert value in text
 
 

@@ -32,6 +32,7 @@ def train() -> None:
         "parts": (f"{_HERE}:eval_parts", "What each part of the search brings."),
         "solve": ("toolsrv.cli.lab_solve:eval_solve", "Strategies side by side on tasks."),
         "choice": ("toolsrv.cli.lab_choice:eval_choice", "The first function a model calls."),
+        "unseen": ("toolsrv.cli.lab_unseen:eval_unseen", "First calls on held-out tools."),
     },
     epilog=example("toolsrv lab eval retrieval --queries FILE"),
 )
