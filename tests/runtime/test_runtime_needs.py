@@ -1,0 +1,62 @@
+"""The second look at a task: what was copied as one and is two, and what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from toolsrv_registry.api import Api
+from toolsrv_registry.functions import FunctionList
+from toolsrv_runtime.formats.needs import Needs
+from toolsrv_runtime.formats.scene import Offer, Scene
+
+NAMES = ("sunrise", "distance", "capital")
+
+
+def by_name(text: str, apis: Sequence[Api]) -> list[float]:
+    """A retriever that goes by the API's name in the text."""
+    return [0.9 if api.name in text else 0.1 for api in apis]
+
+
+def needs(task: str) -> Needs:
+    apis = [Api(id=f"C/t/{name}", category="C", tool="t", name=name) for name in NAMES]
+    offers = tuple(Offer(at, one) for at, one in enumerate(FunctionList(apis), start=1))
+    return Needs(Scene(task, offers, (), (), ()), by_name)
+
+
+TASK = "Off to Peru. What is the capital, when is sunrise there, and what is the distance to Lima?"
+
+
+def test_words_with_two_needs_end_behind_the_first() -> None:
+    whole = TASK.rstrip("?")
+    assert needs(TASK).first(whole) == "Off to Peru. What is the capital"
+
+
+def test_words_with_one_need_stay() -> None:
+    for words in ("What is the capital", "Off to Peru", "what is the distance to Lima"):
+        assert needs(TASK).first(words) == words
+
+
+def test_words_that_are_not_in_the_task_stay_and_none_stay_none() -> None:
+    assert needs(TASK).first("something else") == "something else"
+    assert needs(TASK).first("") == ""
+
+
+def test_what_was_left_out_is_taken_up_in_order() -> None:
+    found = needs(TASK)
+    assert found.left([]) == "What is the capital"
+    assert found.left(["Off to Peru. What is the capital"]) == "when is sunrise there"
+    assert found.left(["What is the capital", "when is sunrise there, and what is"]) == (
+        "what is the distance to Lima"
+    )
+    assert found.left([TASK.rstrip("?")]) == ""
+
+
+@pytest.mark.parametrize("task", ["Thanks for all your help!", "Tell me a joke about cats", ""])
+def test_what_no_function_fits_is_no_need(task: str) -> None:
+    assert needs(task).left([]) == ""
+
+
+def test_no_offer_means_no_need() -> None:
+    assert Needs(Scene(TASK, (), (), (), ()), by_name).left([]) == ""
