@@ -75,7 +75,7 @@ class Oracle:
                 missing.append(step.words)
                 continue
             return self._serve(at, values, options, view, missing)
-        return self._finish(view, served, missing) if served else _quit(view, missing)
+        return self._finish(view, served, missing) if served else self._spent(view, missing)
 
     def _serve(
         self,
@@ -92,13 +92,14 @@ class Oracle:
         if at not in self._wrong:
             self._wrong[at] = self._mistake(at, values, view)
         mistake = self._wrong[at]
-        last = _made(view.path[-1]) if view.path else None
-        if slip is not None and slip.quits and last in {mistake, *options} - {None}:
-            return _quit(view, missing)
         made = {_made(one) for one in (*view.path, *view.tried, *view.failed)}
         open_ = [one for one in ([mistake] if mistake else []) + [*options] if one not in made]
         if not open_:
-            return _quit(view, missing, spent=True)
+            return self._spent(view, missing)
+        last = _made(view.path[-1]) if view.path else None
+        if slip is not None and slip.quits and last in {mistake, *options} - {None}:
+            thought = f"#{_number(view, view.path[-1].move.function)} failed. give up"
+            return _quit(thought, missing)
         told = {words for one in view.path for words in one.move.missing}
         before = "".join(f"{one}{layout.NOTHING}. " for one in missing if one not in told)
         thought = f"{_failed(view)}{before}{step.words}{_use(view, open_[0].function)}"
@@ -136,6 +137,15 @@ class Oracle:
         known = {name: value for name, value in values.items() if value is not None}
         return known if len(known) == len(values) else None
 
+    def _spent(self, view: View, missing: Sequence[str]) -> Move:
+        """Return a give-up where nothing is left to try, with the call that could not be mended."""
+        failed = [one for one in view.failed if _made(one) in self._serves]
+        number = _number(view, failed[-1].move.function) if failed else 0
+        if number:
+            return _quit(f"#{number}{layout.GIVE_UP}", missing)
+        thought = "; ".join(f"{words}{layout.NOTHING}" for words in missing)
+        return _quit(thought or "nothing is left to try", missing)
+
     def _finish(self, view: View, served: Mapping[int, Any], missing: Sequence[str]) -> Move:
         told = {words for one in view.path for words in one.move.missing}
         before = "".join(f"{one}{layout.NOTHING}. " for one in missing if one not in told)
@@ -146,14 +156,7 @@ class Oracle:
         return Move(before + layout.DONE, FINISH, arguments, missing=tuple(missing))
 
 
-def _quit(view: View, missing: Sequence[str], *, spent: bool = False) -> Move:
-    """Return the end of a branch; ``spent`` where nothing is left that could mend it below."""
-    failed = [*view.path[-1:], *reversed(view.failed)]
-    number = next((n for one in failed if (n := _number(view, one.move.function))), 0)
-    if number:
-        thought = f"#{number}{layout.GIVE_UP}" if spent else f"#{number} failed. give up"
-    else:
-        thought = "; ".join(f"{words}{layout.NOTHING}" for words in missing) or "nothing to do"
+def _quit(thought: str, missing: Sequence[str]) -> Move:
     return Move(thought, FINISH, layout.QUIT, missing=tuple(missing))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,18 +12,30 @@ from toolsrv.cli.import_view import Bar
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import emit_json, note
 from toolsrv.plain import one_line
+from toolsrv_registry.errors import UsageError
 
 if TYPE_CHECKING:
-    from toolsrv_lab.training_data.convert import Report
+    from toolsrv_lab.training_data.convert import LeftOut, Report
 
 LINES = 20
 """Files left out that are shown; all are in the JSON."""
 
 
-@click.command(epilog=example("toolsrv lab convert answers --out training.json"))
+@click.command(
+    epilog=example(
+        "toolsrv lab convert answers --out training.json",
+        "toolsrv lab convert answers --format compact --vocabulary rows/vocabulary.json --out more",
+    )
+)
 @click.argument("answers", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), required=True,
-              help="The training file, as ToolBench's toolllama_G123_dfs_train.json.")  # fmt: skip
+              help="The training file, as ToolBench's toolllama_G123_dfs_train.json; with"
+              " --format compact a folder of rows.")  # fmt: skip
+@click.option("--format", "form", type=click.Choice(["toolbench", "compact"]),
+              default="toolbench", show_default=True,
+              help="compact: rows for the small model, from answers of lab annotate.")  # fmt: skip
+@click.option("--vocabulary", type=click.Path(path_type=Path), metavar="FILE",
+              help="With compact: a vocabulary of lab episodes; without, one is made.")  # fmt: skip
 @click.option("--method", default="", metavar="TEXT",
               help="Only files whose name holds this, such as DFS_woFilter_w2.")  # fmt: skip
 @click.option("--without-give-ups", is_flag=True,
@@ -33,6 +46,8 @@ LINES = 20
 def convert(
     answers: Path,
     out: Path,
+    form: str,
+    vocabulary: Path | None,
     method: str,
     without_give_ups: bool,
     keep_thoughts: bool,
@@ -41,11 +56,22 @@ def convert(
     """Turn answer files into the text that ToolLLaMA is trained on.
 
     ANSWERS is a folder, searched with all below it, or one file: made by `toolsrv solve
-    --save-answer` or by ToolBench. What is no answer file is left out and named.
+    --save-answer`, `toolsrv lab annotate` or ToolBench. What is no answer file is left out and
+    named.
     """
     from toolsrv_lab.training_data.convert import convert as work
 
     source, out = answers.expanduser(), out.expanduser()
+    if form == "compact":
+        if method or without_give_ups or keep_thoughts:
+            raise UsageError(
+                "--method, --without-give-ups and --keep-thoughts are of ToolBench's format",
+                hint="leave them out with --format compact",
+            )
+        _compact(source, out, vocabulary.expanduser() if vocabulary else None, as_json=as_json)
+        return
+    if vocabulary is not None:
+        raise UsageError("--vocabulary is of the compact format", hint="add --format compact")
     with Bar("converting", "files") as bar:
         report = work(
             source,
@@ -61,6 +87,20 @@ def convert(
     _show(report, out)
 
 
+def _compact(source: Path, out: Path, vocabulary: Path | None, *, as_json: bool) -> None:
+    from toolsrv_lab.training_data.compact_rows import write_compact
+
+    with Bar("converting", "files") as bar:
+        report = write_compact(source, out, vocabulary=vocabulary, progress=bar.show)
+    if as_json:
+        emit_json({"folder": str(out)} | report.model_dump(mode="json"))
+        return
+    click.echo(
+        f"{report.rows} rows from {report.files} answer files in {out}, {report.held_out} held out"
+    )
+    _left_out(report.left_out)
+
+
 def _show(report: Report, out: Path) -> None:
     """Print the count on stdout, and on stderr what was left out and why."""
     click.echo(f"{report.instances} instances from {report.taken} answer files in {out}")
@@ -68,7 +108,11 @@ def _show(report: Report, out: Path) -> None:
         note(f"note: {report.give_ups} of the files end with a give-up")
     for reason, count in report.skipped.items():
         note(f"note: {count} conversations give no instance: {reason}")
-    for one in report.left_out[:LINES]:
+    _left_out(report.left_out)
+
+
+def _left_out(files: Sequence[LeftOut]) -> None:
+    for one in files[:LINES]:
         note(f"left out: {one_line(one.file, 200)}: {one_line(one.reason, 500)}")
-    if len(report.left_out) > LINES:
-        note(f"note: {len(report.left_out) - LINES} more files were left out; --json lists all")
+    if len(files) > LINES:
+        note(f"note: {len(files) - LINES} more files were left out; --json lists all")

@@ -1,0 +1,241 @@
+"""An answer file as an episode of the compact format, which the model that ships is trained on.
+
+Only searches whose thoughts are that format's (``lab annotate``) can be turned: words of the task
+and `` use #k``. What the path got wrong and mended stands in the episode without being learnt; a
+call that worked and served nothing is left out. Functions are read back from their function
+objects. Knows nothing of files or tokens.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolsrv_lab.nano.episodes import OBSERVATION_LIMIT, Episode, Row, Segment
+from toolsrv_registry.api import Api, Parameter
+from toolsrv_registry.functions import FINISH, Function
+from toolsrv_runtime.answers.model import Answer
+from toolsrv_runtime.answers.read import tree_of
+from toolsrv_runtime.formats import facts, layout
+from toolsrv_runtime.outcome import TreeNode
+from toolsrv_runtime.search.tree import Code
+
+NO_END = "it ends neither with an answer nor with a give-up that had nothing left to try"
+OTHER_THOUGHTS = "its thoughts are not the compact format's"
+CUT_OFF = "an observation is cut off"
+NOT_SAID = "a value is neither in the task nor in an observation as the API takes it"
+TOO_MANY = "it calls more functions than the format numbers"
+
+_THOUGHT = re.compile(rf"(?:#\d+ failed\. )?(.*?){layout.USE}\d", re.DOTALL)
+_SPENT = re.compile(rf"#(\d+){re.escape(layout.GIVE_UP)}")
+_NEXT = f"{layout.NOTHING}. "
+_ABOUT = 'The description of this function is: "'
+
+
+class UnfitError(Exception):
+    """An answer file that gives no episode; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """A call of the path: the needs that nothing serves before it, its words, what came of it."""
+
+    open: tuple[str, ...]
+    words: str
+    node: TreeNode
+    facts: tuple[facts.Fact, ...]
+    ok: bool
+
+
+def row_of(answer: Answer) -> Row:
+    """Return the episode of an answer file behind its list of functions.
+
+    Raises:
+        UnfitError: the file gives none; says why.
+    """
+    nodes = tree_of(answer)
+    path = _path(nodes)
+    rounds = [_round(node) for node in path[:-1]]
+    again = [{one.words for one in rounds[at + 1 :]} for at in range(len(rounds))]
+    rounds = [
+        one
+        for one, later in zip(rounds, again, strict=True)
+        if not one.ok or one.words not in later
+    ]
+    functions = _functions(answer, [one.node.function for one in rounds])
+    task = layout.shown(answer.answer_generation.query)
+    numbers = {one.name: at for at, one in enumerate(functions, start=1)}
+    segments = [
+        Segment(layout.USER, markers=True), Segment(task), Segment(layout.THOUGHT, markers=True),
+        *_called(rounds, functions, numbers, task), *_ended(path[-1], rounds, numbers, task),
+    ]  # fmt: skip
+    aims = tuple(
+        (one.words, numbers[one.node.function]) for one in rounds if one.ok and one.words in task
+    )
+    lines = [Segment(layout.SYSTEM, markers=True)]
+    lines += [Segment(layout.line(at, one)) for at, one in enumerate(functions, start=1)]
+    return Row(tuple(lines), (Episode(tuple(segments), aims),))
+
+
+def _path(nodes: Sequence[TreeNode]) -> list[TreeNode]:
+    """Return the replies down to the answer, else to a give-up that had nothing left to try."""
+    known = {node.id: node for node in nodes}
+    ends = [node for node in nodes if node.kind == "answer"]
+    ends += [
+        node for node in nodes if node.kind == "give_up" and _is_spent(node, known[node.parent])
+    ]
+    if not ends:
+        raise UnfitError(NO_END)
+    found, node = [], ends[0]
+    while node.parent >= 0:
+        found.append(node)
+        node = known[node.parent]
+    return found[::-1]
+
+
+def _is_spent(end: TreeNode, above: TreeNode) -> bool:
+    """Whether a give-up follows the call that it is about, or no function serves the task."""
+    if end.thought.endswith(layout.NOTHING):
+        return True
+    match = _SPENT.fullmatch(end.thought)
+    return match is not None and above.thought.endswith(f"{layout.USE}{match[1]}")
+
+
+def _round(node: TreeNode) -> _Round:
+    match = _THOUGHT.fullmatch(node.thought)
+    if match is None or node.kind != "call":
+        raise UnfitError(OTHER_THOUGHTS)
+    *before, words = match[1].split(_NEXT)
+    error, response = _observed(node.observation)
+    found = facts.facts(response, limit=OBSERVATION_LIMIT)
+    if error and not any(name == "error" for name, _ in found):
+        found.insert(0, ("error", facts.plain(error)[: facts.VALUE_LIMIT]))
+    return _Round(tuple(before), words, node, tuple(found), node.code == Code.OK)
+
+
+def _observed(text: str) -> tuple[str, Any]:
+    """Return error and response of an observation in the words of ToolBench's service."""
+    try:
+        told = json.loads(text)
+        error, said = str(told["error"]), str(told["response"])
+    except (ValueError, KeyError, TypeError):
+        raise UnfitError(CUT_OFF) from None
+    try:
+        return error, ast.literal_eval(said) if said else None
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return error, said
+
+
+def _functions(answer: Answer, called: Sequence[str]) -> list[Function]:
+    """Return the functions on offer that the format has numbers for, the called ones among them."""
+    objects = [one for one in answer.answer_generation.function if one.get("name") != FINISH]
+    names = set(called)
+    if len(names) > layout.MAX_FUNCTIONS or not names <= {one.get("name") for one in objects}:
+        raise UnfitError(TOO_MANY if len(names) > layout.MAX_FUNCTIONS else OTHER_THOUGHTS)
+    room = layout.MAX_FUNCTIONS - len(names)
+    others = [one["name"] for one in objects if one["name"] not in names][:room]
+    return [_function(one) for one in objects if one["name"] in {*names, *others}]
+
+
+def _function(told: Mapping[str, Any]) -> Function:
+    """Return a function as far as its object tells it."""
+    shape = told.get("parameters", {})
+    wanted = shape.get("required", [])
+    parameters = {
+        key: Parameter(
+            name=key,
+            type=str(one.get("type", "string")).upper(),
+            enum=tuple(map(str, one.get("enum", ()))),
+        )
+        for key, one in shape.get("properties", {}).items()
+    }
+    _, found, about = str(told.get("description", "")).partition(_ABOUT)
+    api = Api(
+        id=f"//{told['name']}", category="", tool="", name=str(told["name"]),
+        description=about.removesuffix('"') if found else "",
+        required=tuple(one for key, one in parameters.items() if key in wanted),
+        optional=tuple(one for key, one in parameters.items() if key not in wanted),
+    )  # fmt: skip
+    return Function(str(told["name"]), api, parameters)
+
+
+def _called(
+    rounds: Sequence[_Round],
+    functions: Sequence[Function],
+    numbers: Mapping[str, int],
+    task: str,
+) -> list[Segment]:
+    known = {one.name: one for one in functions}
+    out: list[Segment] = []
+    said = facts.plain(task)
+    for at, one in enumerate(rounds):
+        if at and not rounds[at - 1].ok:
+            out.append(_failed(rounds[at - 1], numbers))
+        out += [part for words in one.open for part in _open(words)]
+        name = one.node.function
+        later = [other.node.function for other in rounds[at + 1 :] if other.words == one.words]
+        learned = one.ok or (bool(later) and name not in later) or at == len(rounds) - 1
+        call = f"{layout.ACTION}{name}{layout.INPUT}"
+        out += [
+            Segment(one.words, learned),
+            Segment(f"{layout.USE}{numbers[name]}", learned, True),
+            Segment(call, learned, True),
+            *_arguments(one, known[name], said, learned=learned),
+            Segment(layout.OBSERVATION, markers=True),
+            Segment(json.dumps(dict(one.facts), ensure_ascii=False)),
+            Segment(layout.THOUGHT, markers=True),
+        ]
+        said += " " + " ".join(value for _, value in one.facts)
+    return out
+
+
+def _arguments(one: _Round, function: Function, said: str, *, learned: bool) -> list[Segment]:
+    out = [Segment("{", learned, True)]
+    for key, value in one.node.arguments.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        shown = facts.plain(text)[: facts.VALUE_LIMIT].strip()
+        parameter = function.parameters.get(key)
+        listed = parameter is not None and text in parameter.enum
+        if learned and not listed and shown not in said:
+            raise UnfitError(NOT_SAID)
+        comma = "" if len(out) == 1 else ", "
+        out += [
+            Segment(f'{comma}"{key}": "', learned, True),
+            Segment(shown, learned),
+            Segment('"', learned, True),
+        ]
+    return [*out, Segment("}", learned, True)]
+
+
+def _ended(
+    end: TreeNode, rounds: Sequence[_Round], numbers: Mapping[str, int], task: str
+) -> list[Segment]:
+    call = f"{layout.ACTION}{FINISH}{layout.INPUT}"
+    if end.kind == "answer":
+        *left, _ = end.thought.split(_NEXT)
+        told = "; ".join(facts.sentence(one.facts) for one in rounds if one.ok)
+        return [
+            *(part for words in left for part in _open(words)),
+            Segment(layout.DONE, True, True), Segment(f"{call}{layout.ANSWER}", True, True),
+            Segment(told, True), Segment('"}', True, True),
+        ]  # fmt: skip
+    quits = Segment(f"{call}{layout.QUIT}", True, True)
+    if rounds and not rounds[-1].ok:
+        number = numbers[rounds[-1].node.function]
+        return [Segment(f"#{number}{layout.GIVE_UP}", True, True), quits]
+    words = [one.removesuffix(layout.NOTHING) for one in end.thought.split("; ")]
+    if not all(one in task for one in words):
+        raise UnfitError(OTHER_THOUGHTS)
+    return [*(part for one in words for part in _open(one)), quits]
+
+
+def _failed(one: _Round, numbers: Mapping[str, int]) -> Segment:
+    return Segment(f"#{numbers[one.node.function]} failed. ", True, True)
+
+
+def _open(words: str) -> list[Segment]:
+    return [Segment(words, True), Segment(_NEXT, True, True)]
