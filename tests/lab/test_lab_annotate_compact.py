@@ -107,7 +107,7 @@ def test_thoughts_of_another_kind_give_no_row(registry: Registry, tmp_path: Path
 def test_a_mistake_that_was_mended_is_read_but_not_learnt(
     registry: Registry, tmp_path: Path
 ) -> None:
-    solve(registry, tmp_path, list(islice(from_errands(APIS.keys(), 0), 40)), mistakes=1.0)
+    solve(registry, tmp_path, list(islice(from_errands(APIS.keys(), 0), 24)), mistakes=1.0)
     seen = 0
     for path in sorted(tmp_path.glob("*.json")):
         try:
