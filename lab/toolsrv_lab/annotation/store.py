@@ -26,6 +26,7 @@ Status = Literal["solved", "gave_up", "failed"]
 
 _UNSAFE = re.compile(r"[^\w.-]+")
 _LONGEST_ID = 120
+_GO_ON = "free some space; the same command goes on after the answers that are there"
 _ELSE = "name another folder with --out, or give the same settings again"
 
 
@@ -87,7 +88,10 @@ class AnswerFolder:
         Raises:
             DataError: it cannot be written; names it.
         """
-        write_answer(self.path(assignment), answer)
+        try:
+            write_answer(self.path(assignment), answer)
+        except DataError as error:
+            raise DataError(error.message, hint=_GO_ON) from error
         return status_of(answer)
 
     def note(self, summary: Mapping[str, Any]) -> None:
@@ -99,7 +103,7 @@ class AnswerFolder:
         except OSError as error:
             raise DataError(
                 f"cannot write {self.folder / RECORD}: {error.strerror or error}",
-                hint="free some space; the same command goes on after the answers that are there",
+                hint=_GO_ON,
             ) from error
 
     def _begin(self, settings: dict[str, Any]) -> None:
