@@ -53,6 +53,20 @@ def test_what_was_left_out_is_taken_up_in_order() -> None:
     assert found.left([TASK.rstrip("?")]) == ""
 
 
+def test_a_need_that_was_passed_over_comes_before_the_words_that_were_copied() -> None:
+    found = needs(TASK)
+    assert found.next("when is sunrise there", []) == "What is the capital"
+    assert found.next("when is sunrise there", ["What is the capital"]) == "when is sunrise there"
+
+
+def test_words_that_were_served_are_not_served_again() -> None:
+    found = needs(TASK)
+    served = ["What is the capital", "when is sunrise there"]
+    assert found.next("What is the capital, when is", served) == "what is the distance to Lima"
+    assert found.next("", served) == "what is the distance to Lima"
+    assert found.next("What is the capital", [*served, "what is the distance to Lima"]) == ""
+
+
 @pytest.mark.parametrize("task", ["Thanks for all your help!", "Tell me a joke about cats", ""])
 def test_what_no_function_fits_is_no_need(task: str) -> None:
     assert needs(task).left([]) == ""

@@ -48,6 +48,9 @@ NEAR = 0.6
 RETRIES = 2
 """How often a failed part is tried again on one branch before the branch gives up."""
 
+SEEN = 60
+"""Facts of earlier responses that arguments may be taken from."""
+
 PARTS = 8
 """Needs of one task that nothing serves, after which a reply ends."""
 
@@ -89,9 +92,7 @@ class CompactFormat:
         for _ in range(PARTS):
             words = self._need(turn, scene, served=served)
             if needs is not None:
-                words = needs.first(words)
-                if not words or words in taken or words in missing:
-                    words = needs.left([*taken, *missing])
+                words = needs.next(words, [*taken, *missing])
             if not words or words in missing:
                 break
             move = self._serve(turn, words, scene, tuple(missing))
@@ -114,7 +115,8 @@ class CompactFormat:
         offers = (
             Offer(i, f) for i, f in enumerate(view.functions[: layout.MAX_FUNCTIONS], start=1)
         )
-        seen = [fact for s in reversed(view.path) if s.ok for fact in self._facts(s.response)]
+        answers = [facts.whole(step.response) for step in reversed(view.path) if step.ok]
+        seen = [fact for answer in answers for fact in answer.items()][:SEEN]
         attempts = (*view.path, *view.tried, *view.failed)
         return Scene(clean(view.task, 20_000), tuple(offers), view.path, attempts, tuple(seen))
 

@@ -16,6 +16,8 @@ from toolsrv_runtime.formats import facts, layout
 _CHUNK = re.compile(
     r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['’](?!s\b)[^\W\d_]+)*|\s+|.", re.DOTALL | re.IGNORECASE
 )
+# Of a thought the words are whole, whatever is inside them.
+_WHOLE = re.compile(r"[^\W_]+(?:[.,:'’_-][^\W_]+)*|\s+|.", re.DOTALL)
 _TAIL = re.compile(r" use (?:#(\d)|nothing)$")
 _MOST_CHUNKS = 2_000
 
@@ -41,7 +43,7 @@ def need(task: str, *, offers: int, served: bool) -> str:
     # One terminal each: a blank belongs to the words and to what follows them.
     return (
         f"start: THOUGHT | {literal(end)}\nTHOUGHT: WORDS TAIL\n"
-        f"TAIL: {choice(tails)}\n{_words([task])}"
+        f"TAIL: {choice(tails)}\n{_words([task], _WHOLE)}"
     )
 
 
@@ -78,10 +80,10 @@ def chunks(text: str) -> list[str]:
     return _CHUNK.findall(text)[:_MOST_CHUNKS]
 
 
-def _words(sources: Sequence[str]) -> str:
+def _words(sources: Sequence[str], pieces: re.Pattern[str] = _CHUNK) -> str:
     rules = []
     for at, source in enumerate(sources):
-        regex = {"substring_chunks": chunks(facts.plain(source))}
+        regex = {"substring_chunks": pieces.findall(facts.plain(source))[:_MOST_CHUNKS]}
         rules.append(f"W{at}: %regex {json.dumps(regex, ensure_ascii=False)}")
     names = " | ".join(f"W{at}" for at in range(len(sources)))
     return f"WORDS: {names}\n" + "\n".join(rules) + "\n"

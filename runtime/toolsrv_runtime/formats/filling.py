@@ -94,7 +94,11 @@ class Filling:
             options = [one for one in near if readings.read(kind, one) not in past] or near
             return readings.read(kind, self._chosen(options)) if options else None
         copied = self._copied(near)
-        pool = dict.fromkeys([*near, *([copied] if copied else []), *self._typed(kind)])
+        known = [*near, *self._typed(kind)]
+        exact = kind not in patterns.LOOSE or kind == "text"
+        if exact and any(copied in one for one in known):
+            copied = ""  # one of them, or cut off from it
+        pool = dict.fromkeys([*known, copied]) if copied else dict.fromkeys(known)
         typed = [one for one in pool if _looks(kind, one) and _is_named(parameter, kind, one)]
         free = [one for one in typed or pool if readings.read(kind, one) not in taken]
         return self._best(kind, free or typed or list(pool), near)

@@ -185,6 +185,8 @@ def _ordered(parameter: Parameter, api: Api, sources: Sources, kind: str) -> lis
 def _same(parameter: Parameter, kind: str, sources: Sources) -> list[str]:
     """Return the observed facts of the parameter's name, as far as they look right."""
     same = [value for name, value in sources.facts if _same_name(parameter, name)]
+    # What the task said itself is no result that it could refer to.
+    same = [value for value in same if value not in sources.task] or same
     if kind in patterns.LOOSE:
         return same
     return [found for value in same for found in patterns.find(kind, value)]

@@ -53,19 +53,36 @@ class Needs:
             return words
         return self._scene.task[begin : inside[0].end]
 
-    def left(self, taken: Collection[str]) -> str:
-        """Return the first need that no taken words cover, "" where all are."""
-        spans = [(self._scene.task.find(words), len(words)) for words in taken]
+    def next(self, words: str, taken: Collection[str]) -> str:
+        """Return what is to be served next where a model copied ``words``; "" for nothing.
+
+        Words that were taken already are not taken again, and a need that stands before them and
+        was passed over comes first.
+        """
+        words = self.first(words)
+        begin = self._scene.task.find(words) if words else -1
+        if begin < 0 or self._covered(begin, begin + len(words), taken):
+            return self.left(taken)
+        return self.left(taken, before=begin) or words
+
+    def left(self, taken: Collection[str], *, before: int | None = None) -> str:
+        """Return the first need that no taken words cover, "" where all are.
+
+        ``before`` is where in the task it has to end.
+        """
         for one in self._wanted:
-            size = one.end - one.begin
-            covered = sum(
-                max(0, min(one.end, at + length) - max(one.begin, at))
-                for at, length in spans
-                if at >= 0
-            )
-            if covered < _COVERED * size:
+            if before is not None and one.end > before:
+                continue
+            if not self._covered(one.begin, one.end, taken):
                 return one.part.text
         return ""
+
+    def _covered(self, begin: int, end: int, taken: Collection[str]) -> bool:
+        spans = [(self._scene.task.find(words), len(words)) for words in taken]
+        inside = sum(
+            max(0, min(end, at + length) - max(begin, at)) for at, length in spans if at >= 0
+        )
+        return inside >= _COVERED * (end - begin)
 
     def _find(self) -> list[_Placed]:
         """Return the parts that ask for something that an offered function serves.
