@@ -24,7 +24,8 @@ def accepts(grammar: str, text: str) -> bool:
     [
         ("PX-88213-Q use #1", True),
         ("sofa's 15km off, use nothing", True),
-        ("the sofa's 15 use #3", True),
+        ("the sofa's 15km use #3", True),
+        ("the sofa's 15 use #3", False),
         ("all done. answer", True),
         ("the sofa's 15 use #4", False),
         ("number was use #1", False),
