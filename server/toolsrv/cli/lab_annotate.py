@@ -1,4 +1,4 @@
-"""``toolsrv lab annotate``: solution paths as answer files; the work is ``toolsrv_lab.annotation``'s."""
+"""``toolsrv lab annotate``: tasks solved as answer files; the work is ``toolsrv_lab.annotation``'s."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _NOTE_SECONDS = 20.0
 
 @click.command(
     epilog=example(
-        "toolsrv lab annotate --errands --count 500 --out answers",
-        "toolsrv lab annotate --tasks instructions.jsonl --teacher engine --model big.gguf --out answers",
+        "toolsrv lab annotate --errands --count 20 --out answers",
+        "toolsrv lab annotate --tasks instructions.jsonl --teacher engine --out answers",
     )
 )
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="DIR",
