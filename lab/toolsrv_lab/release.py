@@ -147,6 +147,7 @@ def _scratch_card(run: Path, name: str, rows: Path | None) -> Json:
         "shape": shape.model_dump(),
         "training": {
             "steps": about["steps"], "tokens_seen": about["tokens"], "seconds": about["seconds"],
+            "started_from": about.get("started_from") or None,
             "loss": about["loss"], "device": about.get("gpu", about["device"]),
             **about.get("machine", {}), "options": about["options"],
         },

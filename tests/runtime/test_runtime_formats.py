@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -35,6 +36,11 @@ ALTERNATING = (
 
 def offered(apis: dict[str, Api], *ids: str) -> View:
     return View("the capital of Peru", tuple(FunctionList([apis[i] for i in ids])))
+
+
+def by_id(text: str, apis: Sequence[Api]) -> list[float]:
+    """A retriever that goes by the word "capital"."""
+    return [0.9 if "capital" in text and "capital" in api.id else 0.1 for api in apis]
 
 
 CAPITAL = "Data/country_facts/capital_city"
@@ -184,7 +190,7 @@ def test_compact_calls_an_offered_function_with_a_grounded_argument(
 def test_compact_finishes_with_facts_of_the_observations_only(
     engine: Engine, apis: dict[str, Api]
 ) -> None:
-    form = CompactFormat(engine, inspect_model().profile)
+    form = CompactFormat(engine, inspect_model().profile, prior=by_id)
     view = offered(apis, CAPITAL, CURRENCY)
     meter = Meter()
     first = form.propose(view, max_tokens=200, stop=Stop(), meter=meter)

@@ -15,7 +15,7 @@ def test_the_shipped_model_gets_the_compact_format_with_reasons() -> None:
     info = inspect_model()
     assert (info.architecture, info.profile.format) == ("llama", "compact")
     assert info.profile.grounded
-    assert info.parameters == 4_328_192
+    assert info.parameters == 6_917_376
     assert set(info.reasons) == {"format", "context", "rope", "grounded"}
 
 

@@ -16,7 +16,7 @@ from toolsrv_lab.curve import CURVE, PICTURE, draw_curves, read_curve
 from toolsrv_lab.extras import load
 from toolsrv_lab.journal import Journal
 from toolsrv_lab.nano.episodes import Segment
-from toolsrv_lab.nano.finished import WEIGHTS, finish
+from toolsrv_lab.nano.finished import WEIGHTS, finish, read_about
 from toolsrv_lab.nano.muon import Muon
 from toolsrv_lab.nano.network import Shape, make_network
 from toolsrv_lab.nano.options import TrainingOptions
@@ -71,6 +71,7 @@ class Run:
         self._shape, self._out, self._options = shape, out, options
         self._vocabulary = vocabulary
         self._curve: Journal | None = None
+        self._start: dict[str, Any] = {}
         self.step, self.loss, self.tokens, self._seconds = 0, 0.0, 0, 0.0
 
     def advance(self, rows: Numbers) -> None:
@@ -131,6 +132,7 @@ class Run:
             self._muon.load_momenta(state["momenta"])
             self.step, self.loss = int(state["step"]), float(state["loss"])
             self.tokens, self._seconds = int(state["tokens"]), float(state["seconds"])
+            self._start = state.get("start", {})
         self._notes()
 
     def begin(self, start: Path) -> None:
@@ -145,10 +147,14 @@ class Run:
         try:
             if whole.exists():
                 weights = load("safetensors.torch").load_file(str(whole), device=self._device)
+                _, about = read_about(start)
+                seen = {"steps": about["steps"], "tokens": about["tokens"]}
             else:
                 kept = self._torch.load(part, map_location=self._device, weights_only=True)
                 weights = kept["network"]
+                seen = {"steps": int(kept["step"]), "tokens": int(kept["tokens"])}
             self._network.load_state_dict(weights)
+            self._start = {"run": start.name, **seen}
         except (OSError, ValueError, KeyError, RuntimeError, EOFError) as error:
             reason = str(error).strip().partition("\n")[0]
             raise DataError(f"cannot start from the run {start}: {reason}", hint=hint) from error
@@ -158,19 +164,19 @@ class Run:
         state = {
             "network": self._network.state_dict(), "others": self._others.state_dict(),
             "momenta": self._muon.momenta, "step": self.step, "loss": self.loss,
-            "tokens": self.tokens, "seconds": self._seconds,
+            "tokens": self.tokens, "seconds": self._seconds, "start": self._start,
         }  # fmt: skip
         write_checkpoint(self._out, self._settings(), state)
 
-    def finish(self, files: Sequence[Path], start: Path | None) -> Path:
+    def finish(self, files: Sequence[Path]) -> Path:
         """Write the weights and what they were trained with; return the weights' file."""
         about = {
             "shape": self._shape.model_dump(), "options": self._options.model_dump(),
             "steps": self.step, "tokens": self.tokens, "seconds": round(self._seconds),
             "loss": self.loss, "device": self._device, "torch": self._torch.__version__,
         }  # fmt: skip
-        if start is not None:
-            about["started_from"] = start.name
+        if self._start:
+            about["started_from"] = self._start
         if self._device == "cuda":
             about["gpu"] = self._torch.cuda.get_device_name()
         with written(self._out):

@@ -69,7 +69,7 @@ def train(
             run.begin(start)
         source = batches(files, shape, rows=options.rows, seed=options.seed, done=run.step)
         _work(run, source, judged, options.steps, progress, save_seconds)
-        return run.finish(files, start)
+        return run.finish(files)
 
 
 def _work(

@@ -19,12 +19,12 @@ from toolsrv_runtime.formats import copying, facts, grounding, layout
 from toolsrv_runtime.formats.base import FINISH, Meter, Move, Prior, Step, View
 from toolsrv_runtime.formats.filling import Filling, has_left
 from toolsrv_runtime.formats.needs import Needs
-from toolsrv_runtime.formats.scene import Offer, Scene, about
+from toolsrv_runtime.formats.scene import Offer, Scene, about, news
 from toolsrv_runtime.formats.turn import Turn
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
 
-PRIOR_WEIGHT = 12.0
+PRIOR_WEIGHT = 20.0
 """Nats of the model's preference that a full difference of the prior (0 to 1) outweighs."""
 
 NOTHING_PRIOR = 0.4
@@ -104,8 +104,12 @@ class CompactFormat:
                 return move
             elif any(about(step) == words for step in scene.attempts):
                 return _quit(scene, missing)
-            else:
+            elif needs is None or needs.asks(words):
                 missing.append(words)
+            else:
+                taken.append(words)
+        if needs is not None:
+            missing += needs.open([*taken, *missing])
         if served and not _was_tried(view, layout.DONE):
             turn.rewind()
             return self._finish(turn, view, missing)
@@ -115,8 +119,7 @@ class CompactFormat:
         offers = (
             Offer(i, f) for i, f in enumerate(view.functions[: layout.MAX_FUNCTIONS], start=1)
         )
-        answers = [facts.whole(step.response) for step in reversed(view.path) if step.ok]
-        seen = [fact for answer in answers for fact in answer.items()][:SEEN]
+        seen = [fact for step in reversed(view.path) if step.ok for fact in news(step)][:SEEN]
         attempts = (*view.path, *view.tried, *view.failed)
         return Scene(clean(view.task, 20_000), tuple(offers), view.path, attempts, tuple(seen))
 

@@ -16,13 +16,13 @@ from toolsrv_runtime.formats import copying, facts, grounding, layout, patterns,
 from toolsrv_runtime.formats.scene import Scene, used
 from toolsrv_runtime.formats.turn import Turn
 
-MEANT = 4.0
+MEANT = 2.0
 """Nats that an optional parameter gains when the text speaks of it, and loses when it does not."""
 
 TYPED_LIMIT = 24
 """Values that a parameter is offered."""
 
-NEARBY = 3.0
+NEARBY = 6.0
 """Nats that a value gains when the text ties it to the parameter."""
 
 _EDGES = " ,;:."
@@ -95,10 +95,12 @@ class Filling:
             return readings.read(kind, self._chosen(options)) if options else None
         copied = self._copied(near)
         known = [*near, *self._typed(kind)]
-        exact = kind not in patterns.LOOSE or kind == "text"
+        exact = kind not in patterns.LOOSE or kind in {"text", "name"}
         if exact and any(copied in one for one in known):
             copied = ""  # one of them, or cut off from it
         pool = dict.fromkeys([*known, copied]) if copied else dict.fromkeys(known)
+        if kind in patterns.RARE or kind == "text":  # cut off from a longer one
+            pool = dict.fromkeys(a for a in pool if not any(a != b and a in b for b in pool))
         typed = [one for one in pool if _looks(kind, one) and _is_named(parameter, kind, one)]
         free = [one for one in typed or pool if readings.read(kind, one) not in taken]
         return self._best(kind, free or typed or list(pool), near)

@@ -262,12 +262,17 @@ def _vocabulary(api: Api, *, described: bool = True) -> set[str]:
 
 
 def _same_name(parameter: Parameter, fact: str) -> bool:
-    mine, theirs = words(parameter.name).split(), words(fact).split()
+    mine = [_singular(word) for word in words(parameter.name).split()]
+    theirs = [_singular(word) for word in words(fact).split()]
     if not mine or not theirs:
         return False
     if set(mine) <= set(theirs) or mine[-1] == theirs[-1]:
         return True
     return mine[-1] in _ALSO.get(theirs[-1], ())
+
+
+def _singular(word: str) -> str:
+    return f"{word[:-3]}y" if word.endswith("ies") and len(word) > 4 else word
 
 
 def _refers(text: str) -> bool:

@@ -7,7 +7,8 @@ but for the retriever.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from toolsrv_runtime.formats.base import Prior
@@ -24,6 +25,16 @@ OWN = 0.5
 """Share of the prior that comes from the part itself; the rest from what leads up to it."""
 
 _COVERED = 0.5
+_ENOUGH = 24
+"""Characters of a long need, one with a quotation in it, that cover it."""
+
+_NEXT = 12
+"""Characters between what is told and the question about it: a stop and a joining word."""
+
+_LIST = 4
+"""Words of a need below which what follows it is more of a list than another need."""
+
+_IF = re.compile(r"(?:if|since|because|given|as)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +52,17 @@ class Needs:
     def __init__(self, scene: Scene, prior: Prior) -> None:
         self._scene = scene
         self._prior = prior
+        self._placed = self._place()
         self._wanted = self._find()
 
     def first(self, words: str) -> str:
         """Return the words without what begins a second need in them."""
         begin = self._scene.task.find(words) if words else -1
-        inside = [
-            one for one in self._wanted if begin <= one.begin and one.end <= begin + len(words)
-        ]
+        inside = _within(self._wanted, begin, begin + len(words))
         if begin < 0 or len(inside) < 2:
             return words
+        if not inside[1].part.asks and len(inside[0].part.text.split()) < _LIST:
+            return words  # the items of a list
         return self._scene.task[begin : inside[0].end]
 
     def next(self, words: str, taken: Collection[str]) -> str:
@@ -59,11 +71,41 @@ class Needs:
         Words that were taken already are not taken again, and a need that stands before them and
         was passed over comes first.
         """
-        words = self.first(words)
+        words = self._whole(self.first(words))
         begin = self._scene.task.find(words) if words else -1
         if begin < 0 or self._covered(begin, begin + len(words), taken):
             return self.left(taken)
         return self.left(taken, before=begin) or words
+
+    def open(self, taken: Collection[str]) -> list[str]:
+        """Return what asks for something that no taken words cover, nothing polite."""
+        return [
+            one.part.text
+            for one in self._placed
+            if one.part.asks
+            and not one.part.is_polite
+            and not _IF.match(one.part.text)
+            and not self._covered(one.begin, one.end, taken)
+        ]
+
+    def asks(self, words: str) -> bool:
+        """Whether the words ask for something, by the rules alone."""
+        begin = self._scene.task.find(words)
+        return any(one.part.asks for one in self._inside(begin, begin + len(words)))
+
+    def _whole(self, words: str) -> str:
+        """Return words that only tell something together with the question right behind them."""
+        begin = self._scene.task.find(words) if words else -1
+        end = begin + len(words)
+        if begin < 0 or any(one.part.asks for one in self._inside(begin, end)):
+            return words
+        after = next((one for one in self._placed if one.begin >= end), None)
+        if after is None or not after.part.asks or after.begin - end > _NEXT:
+            return words
+        return self._scene.task[begin : after.end]
+
+    def _inside(self, begin: int, end: int) -> list[_Placed]:
+        return _within(self._placed, begin, end)
 
     def left(self, taken: Collection[str], *, before: int | None = None) -> str:
         """Return the first need that no taken words cover, "" where all are.
@@ -82,7 +124,16 @@ class Needs:
         inside = sum(
             max(0, min(end, at + length) - max(begin, at)) for at, length in spans if at >= 0
         )
-        return inside >= _COVERED * (end - begin)
+        return inside >= min(_COVERED * (end - begin), _ENOUGH)
+
+    def _place(self) -> list[_Placed]:
+        placed: list[_Placed] = []
+        at = 0
+        for part in split(self._scene.task):
+            at = self._scene.task.find(part.text, at)
+            placed.append(_Placed(part, at, at + len(part.text)))
+            at += len(part.text)
+        return placed
 
     def _find(self) -> list[_Placed]:
         """Return the parts that ask for something that an offered function serves.
@@ -90,16 +141,10 @@ class Needs:
         What is asked for in words is a need, and so is what continues such a wish and fits
         another function.
         """
-        placed: list[_Placed] = []
-        at = 0
-        for part in split(self._scene.task):
-            at = self._scene.task.find(part.text, at)
-            placed.append(_Placed(part, at, at + len(part.text)))
-            at += len(part.text)
         wanted: list[_Placed] = []
         before = -1
-        for one in placed:
-            if not one.part.asks and not (one.part.goes_on and wanted):
+        for one in self._placed:
+            if _IF.match(one.part.text) or not (one.part.asks or (one.part.goes_on and wanted)):
                 continue
             fit = self._fit(one.part)
             best = max(range(len(fit)), key=fit.__getitem__, default=-1)
@@ -118,3 +163,12 @@ class Needs:
             return list(own)
         around = self._prior(part.context, apis)
         return [OWN * o + (1 - OWN) * a for o, a in zip(own, around, strict=True)]
+
+
+def _within(placed: Sequence[_Placed], begin: int, end: int) -> list[_Placed]:
+    """Return what lies between two places for its larger part."""
+    return [
+        one
+        for one in placed
+        if min(one.end, end) - max(one.begin, begin) > _COVERED * (one.end - one.begin)
+    ]

@@ -16,6 +16,9 @@ from toolsrv_runtime.formats import facts, layout
 from toolsrv_runtime.formats.base import Step
 from toolsrv_runtime.formats.grounding import Sources
 
+_ECHO = 12
+"""Characters in which a response's value and an argument of its name agree if it is an echo."""
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:
@@ -77,6 +80,22 @@ class Scene:
 def about(step: Step) -> str:
     """Return the part of the task that a step was about."""
     return step.move.about
+
+
+def news(step: Step) -> list[facts.Fact]:
+    """Return the facts of a response without those that echo the call's own arguments.
+
+    All of them where nothing else is there.
+    """
+    given = {name: str(value) for name, value in json.loads(step.move.arguments).items()}
+    every = list(facts.whole(step.response).items())
+    fresh = [
+        (name, value)
+        for name, value in every
+        if value not in given.values()
+        and not (name in given and value[:_ECHO] == facts.plain(given[name])[:_ECHO])
+    ]
+    return fresh or every
 
 
 def used(spent: Sequence[dict[str, Any]], key: str) -> set[str]:
