@@ -278,3 +278,23 @@ def test_the_curve_forgets_what_a_kill_made_undone(
     curve = [json.loads(line) for line in (tmp_path / CURVE).read_text().splitlines()]
     assert [one["step"] for one in curve] == [2, 4, 6]
     assert curve[0]["loss"] < 9
+
+
+def test_a_training_may_start_from_the_weights_of_another(
+    data: Path, vocabulary: Vocabulary, tmp_path: Path
+) -> None:
+    shape = Shape(vocabulary=len(vocabulary), width=32, layers=1, heads=2, inner=64, context=96)
+    options = TrainingOptions(steps=40, rows=4, validate_every=40, warmup=3)
+    parts = (shape, vocabulary, [data / "rows-0.npz"], data / "held.npz")
+    train(*parts, tmp_path / "one", options, compiled=False)
+    short = options.model_copy(update={"steps": 1})
+    train(*parts, tmp_path / "fresh", short, compiled=False)
+    train(*parts, tmp_path / "two", short, start=tmp_path / "one", compiled=False)
+    lossy, better = (
+        json.loads((tmp_path / name / ABOUT).read_text("utf-8")) for name in ("fresh", "two")
+    )
+    assert better["loss"] < lossy["loss"]
+    assert better["started_from"]["steps"] == 40
+    assert "started_from" not in lossy
+    with pytest.raises(DataError, match="cannot start from"):
+        train(*parts, tmp_path / "three", short, start=tmp_path / "none", compiled=False)
