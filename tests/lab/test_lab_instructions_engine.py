@@ -202,11 +202,13 @@ def test_a_damaged_file_or_record_is_told(damage: str, tmp_path: Path) -> None:
 
 
 def test_a_model_without_room_for_the_prompt_is_told_before_anything_is_written(
-    nano: Engine, tmp_path: Path
+    tmp_path: Path,
 ) -> None:
     path = tmp_path / "out.jsonl"
+    narrow = ScriptedEngine(["[]"])
+    narrow.context = 2_048
     with pytest.raises(ContextError) as raised:
-        write_with_engine(APIS, path, nano, Options(tasks=20, calls=1))
+        write_with_engine(APIS, path, narrow, Options(tasks=20, calls=1))
     assert re.search(r"context of \d+", raised.value.message)
     assert "--tasks" in raised.value.hint
     assert not list(tmp_path.iterdir())

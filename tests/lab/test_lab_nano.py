@@ -111,7 +111,9 @@ def test_the_same_seed_writes_the_same_row() -> None:
             needs = Needs(APIS)
             teacher = Teacher(needs, world, NEAR, [1.0] * len(needs.apis))
             rng = random.Random(11)
-            found.append([teacher.row(rng) for _ in range(3)])
+            rows = [teacher.row(rng) for _ in range(3)]
+            # Not the answers: some APIs make up passwords, or read the clock.
+            found.append([row and (row.functions, [e.aims for e in row.episodes]) for row in rows])
     assert found[0] == found[1]
 
 

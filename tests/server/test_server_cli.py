@@ -100,14 +100,13 @@ def prepare_example(run: Run, path: tuple[str, ...]) -> None:
         assert run("catalog", "import", "my_tools.zip", "--no-index").exit_code == 0
 
 
+NEEDS_MORE = ("retriever", "model", "unseen", "curve")
+
+
 @pytest.mark.parametrize(
     "path",
     # What needs the extra "lab" (torch) is tried where that is installed.
-    [
-        p
-        for p in LEAVES
-        if p not in (("solve",), ("serve",)) and p[-1] not in ("retriever", "model", "unseen")
-    ],
+    [p for p in LEAVES if p not in (("solve",), ("serve",)) and p[-1] not in NEEDS_MORE],
     ids=" ".join,
 )
 def test_every_example_works_and_its_json_is_one_document(
