@@ -132,12 +132,12 @@ class CompactFormat:
         grammar = copying.need(layout.shown(scene.task), offers=len(scene.offers), served=served)
         said = turn.write(grammar)
         turn.rewind(mark)
-        return copying.needed(said).strip()
+        return copying.original(copying.needed(said).strip(), scene.task)
 
     def _serve(self, turn: Turn, part: str, scene: Scene, missing: tuple[str, ...]) -> Move | None:
         """Return the call that serves ``part``, or None when there is none; the turn says so."""
         mark = turn.mark()
-        turn.force(part, data=True)
+        turn.force(layout.shown(part), data=True)
         offer = self._choose(turn, part, scene)
         filling = Filling(turn, part, scene, grounded=self._profile.grounded)
         arguments = None
@@ -147,7 +147,7 @@ class CompactFormat:
             arguments = filling.arguments(offer.function)
         if offer is None or arguments is None:
             turn.rewind(mark)
-            turn.force(part, data=True)
+            turn.force(layout.shown(part), data=True)
             turn.force(f"{layout.NOTHING}. ")
             return None
         thought = turn.text().partition(layout.ACTION)[0]

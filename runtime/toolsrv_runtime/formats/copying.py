@@ -43,7 +43,7 @@ def need(task: str, *, offers: int, served: bool) -> str:
     # One terminal each: a blank belongs to the words and to what follows them.
     return (
         f"start: THOUGHT | {literal(end)}\nTHOUGHT: WORDS TAIL\n"
-        f"TAIL: {choice(tails)}\n{_words([task], _WHOLE)}"
+        f"TAIL: {choice(tails)}\n{_words([_WHOLE.findall(task)])}"
     )
 
 
@@ -55,7 +55,8 @@ def needed(said: str) -> str:
 
 def value(sources: Sequence[str]) -> str:
     """Return the grammar of a value: a run of words of one of the sources, and a quote."""
-    return f'start: VALUE\nVALUE: WORDS "\\""\n{_words(sources)}'
+    told = [chunks(facts.plain(source)) for source in sources]
+    return f'start: VALUE\nVALUE: WORDS "\\""\n{_words(told)}'
 
 
 def free() -> str:
@@ -80,10 +81,11 @@ def chunks(text: str) -> list[str]:
     return _CHUNK.findall(text)[:_MOST_CHUNKS]
 
 
-def _words(sources: Sequence[str], pieces: re.Pattern[str] = _CHUNK) -> str:
+def _words(sources: Sequence[Sequence[str]]) -> str:
+    """Return the terminal of a run of the pieces of one of the sources."""
     rules = []
-    for at, source in enumerate(sources):
-        regex = {"substring_chunks": pieces.findall(facts.plain(source))[:_MOST_CHUNKS]}
+    for at, pieces in enumerate(sources):
+        regex = {"substring_chunks": pieces[:_MOST_CHUNKS]}
         rules.append(f"W{at}: %regex {json.dumps(regex, ensure_ascii=False)}")
     names = " | ".join(f"W{at}" for at in range(len(sources)))
     return f"WORDS: {names}\n" + "\n".join(rules) + "\n"
