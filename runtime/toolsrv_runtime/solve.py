@@ -15,8 +15,9 @@ from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.finder import Finder
 from toolsrv_runtime.formats.base import Format, Prior
 from toolsrv_runtime.limits import TASK_LIMIT
+from toolsrv_runtime.options import SolveOptions
 from toolsrv_runtime.profile import Profile
-from toolsrv_runtime.run import Run, SolveOptions
+from toolsrv_runtime.run import Run
 from toolsrv_runtime.stop import Stop
 
 __all__ = ["TASK_LIMIT", "Finder", "SolveOptions", "Solver", "build_format"]

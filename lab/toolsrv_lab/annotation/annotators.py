@@ -25,9 +25,10 @@ from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.finder import Finder
 from toolsrv_runtime.formats.base import Format
 from toolsrv_runtime.limits import TASK_LIMIT
+from toolsrv_runtime.options import SolveOptions
 from toolsrv_runtime.outcome import Outcome
 from toolsrv_runtime.profile import Profile
-from toolsrv_runtime.run import Run, SolveOptions
+from toolsrv_runtime.run import Run
 from toolsrv_runtime.solve import build_format, ignore
 from toolsrv_runtime.stop import Stop
 

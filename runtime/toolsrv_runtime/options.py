@@ -1,0 +1,36 @@
+"""How to solve: the strategy of the search, its size, its budget. Plain frozen data."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from toolsrv_runtime.outcome import Limits
+
+Strategy = Literal["dfsdt", "react", "cot"]
+
+
+class SolveOptions(BaseModel):
+    """How to solve.
+
+    ``strategy``: a tree (``dfsdt``), one chain (``react``), or up to ``chains`` chains until one
+    answers (``cot``: CoT@N). ``depth`` counts tree nodes, three per round (the paper uses 12);
+    ``candidates`` None leaves their number to the model's profile.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    strategy: Strategy = "dfsdt"
+    chains: int = Field(default=5, ge=1, le=32)
+    width: int = Field(default=2, ge=1, le=8)
+    depth: int = Field(default=24, ge=3, le=96)
+    candidates: int | None = Field(default=None, ge=1, le=9)
+    limits: Limits = Limits()
+    seed: int = 0
+    category: str | None = None
+
+    @property
+    def most_chains(self) -> int:
+        """The N of CoT@N; 1 for every other strategy."""
+        return self.chains if self.strategy == "cot" else 1
