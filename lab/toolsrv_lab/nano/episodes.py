@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from toolsrv_lab.instructions.compose import opening, tell
 from toolsrv_lab.instructions.errands import Errand, Step, swapped
+from toolsrv_lab.nano.invented import Invented
 from toolsrv_lab.nano.told import Needs, Told
 from toolsrv_lab.nano.world import Answer, World
 from toolsrv_registry.api import Api
@@ -95,7 +96,7 @@ class Teacher:
 
     def __init__(
         self,
-        needs: Needs,
+        needs: Needs | Invented,
         world: World,
         near: Mapping[str, Sequence[Api]],
         weights: Sequence[float],

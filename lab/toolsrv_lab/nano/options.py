@@ -17,9 +17,9 @@ class TrainingOptions(BaseModel):
     matrix_decay: float = 0.02
     warmup: int = 60
     decay: float = 0.45
-    choice_weight: float = 2.0
+    choice_weight: float = 4.0
     end_weight: float = 2.0
-    clause_aim: float = 0.25
-    line_aim: float = 0.1
+    clause_aim: float = 1.0
+    line_aim: float = 0.2
     validate_every: int = 200
     seed: int = 0

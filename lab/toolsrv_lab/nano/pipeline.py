@@ -20,6 +20,7 @@ from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.instructions.errands import errands
 from toolsrv_lab.instructions.writer import is_held_out
 from toolsrv_lab.nano.episodes import Row, Segment, Teacher
+from toolsrv_lab.nano.invented import Invented, document_words
 from toolsrv_lab.nano.rows import SOURCES, Numbers, pack, write_shard
 from toolsrv_lab.nano.told import Needs
 from toolsrv_lab.nano.vocabulary import (
@@ -52,7 +53,8 @@ class Plan(NamedTuple):
     """What rows are made of.
 
     ``own_share`` of the needs are of the catalog that ships; ``errand_share`` of the rows have
-    whole tasks that were written for it.
+    whole tasks that were written for it; ``invented_share`` of the rows are about APIs of made-up
+    words (``invented``).
     """
 
     rows: int = 40_000
@@ -61,6 +63,7 @@ class Plan(NamedTuple):
     vocabulary: int = 8_192
     own_share: float = 0.5
     errand_share: float = 0.7
+    invented_share: float = 0.25
     seed: int = 0
 
 
@@ -151,7 +154,8 @@ def _shard(source: _Source, out: Path, path: Path, number: int) -> None:
     rng = random.Random(f"{plan.seed}/{number}")
     wanted = min(_HELD_OUT_ROWS, plan.rows) if number < 0 else min(plan.shard, plan.rows)
     packed: list[Numbers] = []
-    for row in _rows(source, rng, held_out=number < 0):
+    invented = 0.0 if number < 0 else plan.invented_share
+    for row in _rows(source, rng, held_out=number < 0, invented=invented):
         numbers = pack(row, vocabulary, plan.length, rng)
         if numbers is not None:
             packed.append(numbers)
@@ -160,7 +164,10 @@ def _shard(source: _Source, out: Path, path: Path, number: int) -> None:
     write_shard(path, packed, {"plan": plan._asdict(), "shard": number})
 
 
-def _rows(source: _Source, rng: random.Random, *, held_out: bool) -> Iterator[Row]:
+def _rows(
+    source: _Source, rng: random.Random, *, held_out: bool = False, invented: float = 0.0
+) -> Iterator[Row]:
+    """Yield rows about real APIs, the share ``invented`` of them about invented ones."""
     own = load_offline_catalog().apis
     ours = {api.id for api in own}
     apis = [
@@ -185,16 +192,23 @@ def _rows(source: _Source, rng: random.Random, *, held_out: bool) -> Iterator[Ro
     with World(own) as world:
         told = [one for one in errands() if not held_out and set(one.apis) <= known.keys()]
         teacher = Teacher(Needs(apis), world, near, weights, told, source.plan.errand_share)
+        spoken = document_words(apis)
         while True:
-            row = teacher.row(rng)
+            made_up = rng.random() < invented
+            row = _invented_row(spoken, world, rng) if made_up else teacher.row(rng)
             if row is not None:
                 yield row
+
+
+def _invented_row(spoken: Sequence[str], world: World, rng: random.Random) -> Row | None:
+    invented = Invented(spoken, rng)
+    return Teacher(invented, world, {}, [1.0] * len(invented.apis)).row(rng)
 
 
 def _vocabulary(source: _Source) -> Vocabulary:
     rng = random.Random(f"{source.plan.seed}/vocabulary")
     told: list[Sequence[Segment]] = []
-    for at, row in enumerate(_rows(source, rng, held_out=False)):
+    for at, row in enumerate(_rows(source, rng)):
         if at == min(_VOCABULARY_ROWS, source.plan.rows):
             break
         told += [row.functions, *(one.segments for one in row.episodes)]
