@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-FormatName = Literal["compact", "chat"]
+FormatName = Literal["compact", "chat", "toolllama"]
 
 CHAT_CONTEXT = 8192
 """Context given to a chat model that could carry more: enough for five functions and a path."""

@@ -139,3 +139,24 @@ def test_a_full_cache_makes_room_by_dropping_what_is_not_in_use(fresh: LlamaEngi
     for index in range(24):
         prompt = (Piece(f"{index} " + f"word{index} " * 120),)
         assert fresh.generate(prompt, grammar=NAMES, max_tokens=9).finish == "grammar"
+
+
+@pytest.mark.parametrize("stop_text", ["Be", "ta"])
+def test_a_stop_text_ends_a_reply_and_is_not_part_of_it(stop_text: str) -> None:
+    engine = LlamaEngine(SHIPPED_MODEL, context=512, threads=1, stop_texts=(stop_text, "never"))
+    reply = engine.generate(
+        (HEAD, ASK), grammar='start: "A: " ("Beta" | "Beth" "ta")\n', max_tokens=40
+    )
+    assert reply.text.startswith("A:")
+    assert stop_text not in reply.text
+    assert reply.finish == "grammar"
+    engine.close()
+
+
+def test_the_token_before_every_text_is_the_profiles_choice() -> None:
+    counts = []
+    for bos in (True, False):
+        engine = LlamaEngine(SHIPPED_MODEL, context=64, threads=1, bos=bos)
+        counts.append(engine.count((ASK,)))
+        engine.close()
+    assert counts[0] == counts[1] + 1

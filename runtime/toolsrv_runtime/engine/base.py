@@ -44,7 +44,7 @@ class Sampling:
 class Reply:
     """One continuation.
 
-    ``finish``: ``grammar`` (complete), ``length`` (``max_tokens`` reached), ``stopped`` (Stop was
+    ``finish``: ``grammar`` (complete, or a stop text of the model's profile was written), ``length`` (``max_tokens`` reached), ``stopped`` (Stop was
     set). Token counts are per call; ``evaluated`` leaves out the prefix that was already cached.
     """
 
