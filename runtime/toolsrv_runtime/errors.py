@@ -1,10 +1,13 @@
 """The runtime's branch of the error tree.
 
 - ``ModelError``: a model file is missing, unreadable or not what it must be.
+- ``MemoryShortError``: a model needs more memory than there is.
+- ``ProfileError``: a model profile is not acceptable, or does not fit its model.
 - ``ContextError``: the prompt does not fit the model's context.
 - ``GrammarError``: a function list cannot be written as a grammar (a defect of a catalog entry).
 - ``ArgumentError``: the arguments of an API call are wrong; names the parameter.
 - ``PolicyError``: the policy does not allow a call.
+- ``ServerError``: a model server gave no usable reply.
 """
 
 from __future__ import annotations
@@ -14,6 +17,14 @@ from toolsrv_registry.errors import DataError, UsageError
 
 class ModelError(DataError):
     """A model file is missing, unreadable or not what it must be."""
+
+
+class MemoryShortError(ModelError):
+    """A model needs more memory than there is."""
+
+
+class ProfileError(UsageError):
+    """A model profile is not acceptable, or does not fit its model."""
 
 
 class ContextError(UsageError):
@@ -30,3 +41,26 @@ class ArgumentError(UsageError):
 
 class PolicyError(UsageError):
     """A call is not allowed."""
+
+
+class ServerError(ModelError):
+    """A model server gave no usable reply.
+
+    ``again``: the same request may succeed later or elsewhere. ``status``: the HTTP status that
+    it answered, 0 where it answered none or a good one. ``wait_s``: how long it asks to be left
+    alone, in seconds; 0 where it does not say.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        again: bool = True,
+        status: int = 0,
+        wait_s: float = 0.0,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.again = again
+        self.status = status
+        self.wait_s = wait_s

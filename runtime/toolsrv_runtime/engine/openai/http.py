@@ -1,0 +1,189 @@
+"""One HTTP exchange with a model server: bounded in time and size, closed when Stop is set.
+
+Knows no conversations. Everything that goes wrong becomes a ``ServerError`` that names the
+server and says whether asking again can help; the API key appears in none of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import json
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any, TypeVar
+
+import httpx
+
+from toolsrv_catalogs.text import clean
+from toolsrv_runtime.engine.openai.place import Place
+from toolsrv_runtime.errors import ContextError, ServerError
+from toolsrv_runtime.stop import Stop
+
+_T = TypeVar("_T")
+Receive = Callable[[httpx.Response, Callable[[], None]], Coroutine[Any, Any, _T]]
+"""Reads a response; calls its second argument whenever the server said something."""
+
+CONNECT_S = 5.0
+MOST_BYTES = 8_000_000
+"""Of one response; a reply of 8,000 tokens has a tenth of it, with all that stands around it."""
+
+_ERROR_BYTES = 64_000
+_STOP_CHECK_S = 0.05
+_TOO_LONG = {"context_length_exceeded", "exceed_context_size_error"}
+_LATER = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+_HINTS = {
+    401: "put its API key in TOOLSRV_ENGINE_KEY or in the keyring",
+    403: "the API key must allow this model",
+    404: "give the address up to /v1, and a model that the server has with --engine-model",
+}
+
+
+class Http:
+    """Exchanges with one server. ``silence_s``: how long it may say nothing."""
+
+    def __init__(self, place: Place, *, key: str, silence_s: float) -> None:
+        self._place = place
+        self._key = key
+        self._silence_s = silence_s
+        self._tls: ssl.SSLContext | bool = place.url.startswith("https://")
+
+    def send(
+        self, path: str, receive: Receive[_T], *, stop: Stop, body: dict[str, Any] | None = None
+    ) -> _T | None:
+        """POST ``body`` (GET without one) and return what ``receive`` makes of the response.
+
+        None when ``stop`` was set first. Blocks; the connection is closed in any case.
+
+        Raises:
+            ServerError: no answer, an error status, or what ``receive`` raises.
+            ContextError: the server says that the conversation is too long.
+        """
+        if self._tls is True:
+            self._tls = httpx.create_ssl_context()  # slow to make, so once
+        return asyncio.run(_until_stopped(self._exchange(path, receive, body), stop))
+
+    async def _exchange(self, path: str, receive: Receive[_T], body: dict[str, Any] | None) -> _T:
+        url = f"{self._place.url}{path}"
+        headers = {"Accept-Encoding": "identity"}
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        method = "GET" if body is None else "POST"
+        timeout = httpx.Timeout(None, connect=CONNECT_S)
+        loop = asyncio.get_running_loop()
+        try:
+            async with (
+                asyncio.timeout(self._silence_s) as silence,
+                httpx.AsyncClient(verify=self._tls, timeout=timeout, trust_env=False) as client,
+                client.stream(method, url, json=body, headers=headers) as response,
+            ):
+                if not response.is_success:
+                    raise await self._refusal(response)
+                return await receive(
+                    response, lambda: silence.reschedule(loop.time() + self._silence_s)
+                )
+        except TimeoutError:
+            raise self.error(
+                f"said nothing for {self._silence_s:g} s",
+                hint="see what it is doing, or give it longer: toolsrv config set engine_timeout",
+            ) from None
+        except httpx.ConnectTimeout:
+            raise self.error(f"could not be reached within {CONNECT_S:g} s") from None
+        except httpx.ConnectError as error:
+            raise self.error(f"cannot be reached: {clean(str(error), 200)}") from None
+        except httpx.HTTPError as error:
+            raise self.error(
+                f"broke off: {clean(str(error), 200) or type(error).__name__}"
+            ) from None
+
+    def error(
+        self, what: str, *, hint: str = "", again: bool = True, status: int = 0, wait_s: float = 0.0
+    ) -> ServerError:
+        """Return the error that says what this server did."""
+        message = f"the model server {self._place.name} {what}"
+        hint = hint or f"see whether it runs: toolsrv model info {self._place.url}"
+        return ServerError(message, hint=hint, again=again, status=status, wait_s=wait_s)
+
+    async def _refusal(self, response: httpx.Response) -> ServerError | ContextError:
+        status = response.status_code
+        body = await read(response, _ERROR_BYTES)
+        said, kind = _said(body)
+        if self._key:
+            said = said.replace(self._key, "***")
+        if kind in _TOO_LONG or (status == 400 and "context length" in said.lower()):
+            return ContextError(
+                f"the conversation does not fit the model of {self._place.name}: {said}",
+                hint="start the server with a larger context, or offer fewer APIs: --candidates",
+            )
+        told = f"answered {status}" + (f": {said}" if said else "")
+        if status in _LATER:
+            wait_s = _retry_after(response.headers.get("retry-after", ""))
+            return self.error(told, status=status, wait_s=wait_s)
+        if response.is_redirect:
+            told = f"answered {status} and names another address; redirects are not followed"
+        hint = _HINTS.get(status, "see the server's log")
+        return self.error(told, hint=hint, again=False, status=status)
+
+
+async def read(response: httpx.Response, limit: int = MOST_BYTES) -> bytes:
+    """Return the body, or its first ``limit`` bytes."""
+    body = bytearray()
+    async for part in response.aiter_bytes():
+        body += part
+        if len(body) > limit:
+            return bytes(body[:limit])
+    return bytes(body)
+
+
+async def lines(response: httpx.Response) -> AsyncIterator[bytes]:
+    """Yield the lines of a body as they come, up to ``MOST_BYTES`` in all; then it ends."""
+    rest, seen = b"", 0
+    async for part in response.aiter_bytes():
+        seen += len(part)
+        if seen > MOST_BYTES:
+            return
+        *whole, rest = (rest + part).split(b"\n")
+        for line in whole:
+            yield line.rstrip(b"\r")
+    if rest:
+        yield rest
+
+
+async def _until_stopped(work: Coroutine[Any, Any, _T], stop: Stop) -> _T | None:
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        if stop.is_set():
+            task.cancel()
+            await asyncio.wait({task})
+            return None
+        await asyncio.wait({task}, timeout=_STOP_CHECK_S)
+    return task.result()
+
+
+def _said(body: bytes) -> tuple[str, str]:
+    """Return the message of an error body and its code or type, each "" where there is none."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return "", ""
+    error = value.get("error", value) if isinstance(value, dict) else None
+    if isinstance(error, str):
+        return clean(error, 300), ""
+    if not isinstance(error, dict):
+        return "", ""
+    message = error.get("message") or error.get("detail") or ""
+    kinds = [str(error.get(key)) for key in ("code", "type")]
+    return clean(str(message), 300), next((one for one in kinds if one in _TOO_LONG), "")
+
+
+def _retry_after(text: str) -> float:
+    """Return the seconds of a Retry-After header, which may be a date; 0 without one."""
+    try:
+        return max(0.0, float(text))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return 0.0

@@ -1,0 +1,149 @@
+"""One OpenAI-compatible server: which models it has, what it offers, and its replies."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+
+from toolsrv_catalogs.text import clean
+from toolsrv_runtime.engine.chat import Answer, Mode, Request
+from toolsrv_runtime.engine.openai import body as bodies
+from toolsrv_runtime.engine.openai.http import MOST_BYTES, Http, lines, read
+from toolsrv_runtime.engine.openai.place import Place
+from toolsrv_runtime.engine.openai.reply import Gathered
+from toolsrv_runtime.errors import ServerError
+from toolsrv_runtime.stop import Stop
+
+Heard = Callable[[], None]
+
+
+class Server:
+    """See the module. ``model`` "" takes the first that the server names."""
+
+    def __init__(self, place: Place, *, model: str, key: str, silence_s: float) -> None:
+        self.place = place
+        self.model = model
+        self.mode: Mode | None = None
+        self._http = Http(place, key=key, silence_s=silence_s)
+        self._detecting = threading.Lock()
+
+    def models(self, *, stop: Stop) -> tuple[str, ...]:
+        """Return the ids of the server's models, and take the first where none is named.
+
+        Raises:
+            ServerError: the server does not answer, or with something else.
+        """
+        found = self._http.send("/models", self._read_models, stop=stop) or ()
+        if not self.model and found:
+            self.model = found[0]
+        return found
+
+    def detect(self, *, stop: Stop) -> Mode | None:
+        """Return how this server holds a call in shape; asked once. None when stopped.
+
+        Raises:
+            ServerError: the server does not answer at all.
+        """
+        with self._detecting:
+            if self.mode is None:
+                self.mode = self._probe(stop)
+            return self.mode
+
+    def reply(self, request: Request, *, stop: Stop) -> Answer | None:
+        """Return the reply; see ``ChatModel.reply``."""
+        if not self.model:
+            self.models(stop=stop)
+        mode = self.detect(stop=stop)
+        if mode is None:
+            return None
+        return self._ask(bodies.write(request, mode, self.model), mode, stop)
+
+    def _probe(self, stop: Stop) -> Mode | None:
+        """Return the first mode in which a small request brings the call it asks for.
+
+        An error status refuses the mode: servers answer 400, 422 or 500 to fields that they do not
+        know. One that has nothing but 500 for all of them is out of order.
+        """
+        refusals = []
+        for mode in bodies.PROBED:
+            try:
+                answer = self._ask(bodies.probe(mode, self.model), mode, stop)
+            except ServerError as error:
+                refusals.append(error.status)
+                if error.status not in _REFUSED_MODE or refusals == [500] * len(bodies.PROBED):
+                    raise
+                continue
+            if answer is None:
+                return None
+            if bodies.is_probe_call(answer.function, answer.arguments):
+                return mode
+        return "none"
+
+    def _ask(self, body: dict[str, Any], mode: Mode, stop: Stop) -> Answer | None:
+        limit = 4 * int(body["max_tokens"]) + 1000  # pieces of a reply that ends
+
+        async def receive(response: httpx.Response, heard: Heard) -> Gathered:
+            return await self._gather(response, heard, limit)
+
+        gathered = self._http.send("/chat/completions", receive, stop=stop, body=body)
+        return None if gathered is None else gathered.answer(mode)
+
+    async def _gather(self, response: httpx.Response, heard: Any, limit: int) -> Gathered:
+        gathered, done = Gathered(), False
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind == "text/event-stream":
+            async for line in lines(response):
+                field, _, data = line.partition(b":")
+                if field != b"data":
+                    continue  # an empty line, or a comment that keeps the connection open
+                heard()
+                done = data.strip() == b"[DONE]"
+                if done:
+                    break
+                if not gathered.event(data.decode("utf-8", "replace")):
+                    raise self._http.error("sent an event that is not JSON")
+                if gathered.error or gathered.pieces > limit:
+                    break
+        elif kind == "application/json":
+            whole = (await read(response)).decode("utf-8", "replace")
+            if not gathered.event(whole):
+                raise self._http.error(_not_json(whole))
+            done = True
+        else:
+            raise self._http.error(f"answered with {kind or 'nothing'!r}, no reply", hint=_ADDRESS)
+        self._check(gathered, limit, done=done)
+        return gathered
+
+    def _check(self, gathered: Gathered, limit: int, *, done: bool) -> None:
+        if gathered.error:
+            raise self._http.error(f"broke off: {clean(gathered.error, 300)}")
+        if gathered.pieces > limit:
+            raise self._http.error(f"went on after {limit} pieces of a reply")
+        if not done and not gathered.finish:
+            raise self._http.error(f"cut the reply after {gathered.pieces} pieces")
+        if not gathered.pieces and not gathered.finish:
+            raise self._http.error("answered without a reply", hint=_ADDRESS)
+
+    async def _read_models(self, response: httpx.Response, heard: Heard) -> tuple[str, ...]:
+        del heard
+        try:
+            entries = json.loads(await read(response))["data"]
+            return tuple(clean(str(one["id"]), 200) for one in entries)
+        except (ValueError, RecursionError, KeyError, TypeError):
+            raise self._http.error(
+                "answered with no list of models", hint=_ADDRESS, again=False
+            ) from None
+
+
+_ADDRESS = "give the address of the API, for example http://127.0.0.1:8000/v1"
+_REFUSED_MODE = frozenset({400, 404, 405, 415, 422, 500, 501})
+
+
+def _not_json(text: str) -> str:
+    if len(text) >= MOST_BYTES:
+        return f"answered with more than {MOST_BYTES // 1_000_000} MB"
+    return "answered with something that is not JSON"

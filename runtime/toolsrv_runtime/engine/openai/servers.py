@@ -1,0 +1,132 @@
+"""Several OpenAI-compatible servers in turn, as one chat model.
+
+One that fails is left out for a while, longer each time; a reply is tried anew at the next that
+is well. Knows no HTTP.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from toolsrv_runtime.engine.chat import Answer, Request
+from toolsrv_runtime.engine.openai.server import Server
+from toolsrv_runtime.errors import ServerError
+from toolsrv_runtime.stop import Stop
+
+TRIES = 4
+"""Of one reply, at one server; each further server adds one."""
+
+LONGEST_WAIT_S = 30.0
+"""A reply waits no longer for a server that is left out; that ends with its error."""
+
+_FIRST_REST_S = 0.5
+_REFUSED_REST_S = 300.0
+_STEP_S = 0.05
+
+
+@dataclass(slots=True)
+class _Health:
+    """Of one server: failures in a row, and until when it is left out (monotonic seconds)."""
+
+    server: Server
+    failures: int = 0
+    out_until: float = 0.0
+    error: ServerError | None = None
+
+
+class OpenAIChat:
+    """A ``ChatModel`` over one or more servers; any thread may ask."""
+
+    def __init__(
+        self, servers: Sequence[Server], *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._all = [_Health(server) for server in servers]
+        self._clock = clock
+        self._turn = 0
+        self._lock = threading.Lock()
+
+    @property
+    def name(self) -> str:
+        """The models and their servers."""
+        return ", ".join(f"{one.server.model} at {one.server.place.name}" for one in self._all)
+
+    @property
+    def modes(self) -> str:
+        """What the servers were found to offer, each once; "" before the first reply."""
+        return ", ".join(dict.fromkeys(one.server.mode for one in self._all if one.server.mode))
+
+    def check(self, *, stop: Stop) -> None:
+        """Ask every server for its models, so that a wrong address is told at once.
+
+        Raises:
+            ServerError: none of them answers; a server without a list of models does, where the
+                model is named.
+        """
+        for health in self._all:
+            try:
+                health.server.models(stop=stop)
+            except ServerError as error:
+                if not (error.status in (404, 405, 501) and health.server.model):
+                    self._leave_out(health, error)
+        errors = [one.error for one in self._all if one.error is not None]
+        if len(errors) == len(self._all):
+            raise errors[0]
+
+    def reply(self, request: Request, *, stop: Stop) -> Answer | None:
+        """Return the reply of the next server that gives one; see ``ChatModel.reply``."""
+        last: ServerError | None = None
+        for _ in range(TRIES + len(self._all) - 1):
+            health = self._next()
+            wait = health.out_until - self._clock()
+            if wait > LONGEST_WAIT_S and health.error is not None:
+                raise health.error
+            if not self._pause(wait, stop):
+                return None
+            try:
+                answer = health.server.reply(request, stop=stop)
+            except ServerError as error:
+                last = error
+                self._leave_out(health, error)
+                if error.status in (400, 413, 422):  # ours to mend, the same everywhere
+                    raise
+                continue
+            health.failures, health.error = 0, None
+            return answer
+        raise last or ServerError("no model server is named", hint="give one with --model URL")
+
+    def close(self) -> None:
+        """Do nothing: no connection stays open between replies."""
+
+    def _next(self) -> _Health:
+        """Return the next in turn that is well, else the one that is well again soonest."""
+        with self._lock:
+            count, now = len(self._all), self._clock()
+            for step in range(count):
+                health = self._all[(self._turn + step) % count]
+                if health.out_until <= now:
+                    self._turn = (self._turn + step + 1) % count
+                    return health
+            return min(self._all, key=lambda one: one.out_until)
+
+    def _leave_out(self, health: _Health, error: ServerError) -> None:
+        health.error = error
+        if error.again:
+            rest = max(error.wait_s, _FIRST_REST_S * 2 ** min(health.failures, 6))
+        elif error.status in (400, 413, 422):
+            rest = 0.0
+        else:
+            rest = _REFUSED_REST_S
+        health.failures += 1
+        health.out_until = self._clock() + rest
+
+    def _pause(self, seconds: float, stop: Stop) -> bool:
+        """Wait; False when ``stop`` was set meanwhile."""
+        end = self._clock() + seconds
+        while (left := end - self._clock()) > 0:
+            if stop.is_set():
+                return False
+            time.sleep(min(left, _STEP_S))
+        return not stop.is_set()
