@@ -5,7 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_runtime.engine.cache import SequenceCache, common_prefix
+from toolsrv_runtime.engine.cache import Plan, SequenceCache, common_prefix
+
+
+def planned(cache: SequenceCache, tokens: list[int], *, reserve: int = 1) -> Plan:
+    plan = cache.plan(tokens, reserve=reserve)
+    assert plan is not None
+    return plan
+
 
 TOKENS = st.lists(st.integers(0, 3), min_size=1, max_size=24)
 
@@ -24,7 +31,7 @@ def test_plans_are_sound_and_stay_within_slots(
     cache = SequenceCache(slots=slots, cells=cells)
     memory: dict[int, list[int]] = {}  # what a real KV cache would hold
     for tokens in prompts:
-        plan = cache.plan(tokens, reserve=4)
+        plan = planned(cache, tokens, reserve=4)
         for dropped in plan.drop:
             del memory[dropped]
         if plan.source >= 0:
@@ -45,6 +52,6 @@ def test_plans_are_sound_and_stay_within_slots(
 def test_the_least_recently_used_sequence_goes_first() -> None:
     cache = SequenceCache(slots=2, cells=1000)
     for tokens in ([1, 1, 1], [2, 2, 2]):
-        cache.commit(cache.plan(tokens, reserve=1), tokens)
-    cache.commit(cache.plan([1, 1, 1, 5], reserve=1), [1, 1, 1, 5])
-    assert cache.plan([3, 3], reserve=1).drop == (1,)
+        cache.commit(planned(cache, tokens), tokens)
+    cache.commit(planned(cache, [1, 1, 1, 5]), [1, 1, 1, 5])
+    assert planned(cache, [3, 3]).drop == (1,)

@@ -21,7 +21,7 @@ LONG = "start: /[a-z ]{300,400}/\n"
 
 @pytest.fixture
 def fresh() -> LlamaEngine:
-    return LlamaEngine(SHIPPED_MODEL, context=512, threads=2)
+    return LlamaEngine(SHIPPED_MODEL, context=512, threads=1)
 
 
 def test_a_reply_never_leaves_its_grammar(engine: Engine) -> None:
@@ -63,7 +63,7 @@ def test_reuse_changes_no_choice(fresh: LlamaEngine) -> None:
     warm = [fresh.generate(p, grammar=LONG, max_tokens=30).text for p in (*prompts, *prompts)]
     cold = []
     for prompt in prompts:
-        engine = LlamaEngine(SHIPPED_MODEL, context=512, threads=2)
+        engine = LlamaEngine(SHIPPED_MODEL, context=512, threads=1)
         cold.append(engine.generate(prompt, grammar=LONG, max_tokens=30).text)
         engine.close()
     assert warm == cold * 2

@@ -100,7 +100,7 @@ def _run(source: Path, fresh: Path, kind: QuantType, progress: Progress | None) 
     """Quantise on a thread of its own, so that Ctrl-C is heard while llama.cpp works."""
     import llama_cpp  # noqa: PLC0415 - heavy
 
-    from toolsrv_runtime.engine.llama import quiet  # noqa: PLC0415 - heavy
+    from toolsrv_runtime.engine.context import quiet  # noqa: PLC0415 - heavy
 
     last = b""
 

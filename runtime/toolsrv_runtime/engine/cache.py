@@ -1,22 +1,32 @@
 """Which token sequences the KV cache holds: the bookkeeping behind prefix reuse.
 
-Pure data: it decides what to keep, copy and drop; the engine carries it out. A prompt is matched
-against every resident sequence, O(sequences x common prefix).
+Pure data: it decides what to keep, copy and drop; the engine carries it out. Knows no threads:
+whoever uses it from several holds a lock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+
+_BLOCK = 1 << 40
+"""More numbers than one sequence will ever have cells."""
 
 
 @dataclass(slots=True)
 class Resident:
-    """One sequence in the KV cache: its id, its tokens, when it was last used."""
+    """One sequence in the KV cache: its id, its tokens, when it was last used.
+
+    ``spans`` number its cells as half-open ranges; sequences that share cells have the same
+    numbers. ``pinned`` while a call works on it, with ``room`` cells still promised to that call.
+    """
 
     id: int
     tokens: list[int] = field(default_factory=list)
     used: int = 0
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    pinned: bool = False
+    room: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,85 +44,135 @@ class Plan:
 
 
 def common_prefix(left: Sequence[int], right: Sequence[int]) -> int:
-    """Return how many leading tokens two sequences share."""
-    limit = min(len(left), len(right))
-    for index in range(limit):
-        if left[index] != right[index]:
-            return index
-    return limit
+    """Return how many leading tokens two sequences of the same type share.
+
+    Compares slices and halves the part that differs, so that the work is done by C.
+    """
+    low, high = 0, min(len(left), len(right))
+    if left[:high] == right[:high]:
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if left[low:middle] == right[low:middle]:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 class SequenceCache:
     """Resident sequences under a limit of ``slots`` sequences and ``cells`` KV cells.
 
-    Sequences that share a prefix share its cells (unified KV), so the sum of distinct tokens is
-    what counts; it is bounded from above by the sum of the parts that no sequence shares.
+    Sequences that were copied from each other share the cells of their common prefix (unified
+    KV); the number of cells in use is exact.
     """
 
     def __init__(self, *, slots: int, cells: int) -> None:
         self._slots = slots
         self._cells = cells
         self._clock = 0
+        self._next_cell = 0
         self._residents: dict[int, Resident] = {}
 
     def __len__(self) -> int:
         return len(self._residents)
 
-    def plan(self, tokens: Sequence[int], *, reserve: int) -> Plan:
+    @property
+    def used(self) -> int:
+        """Cells that hold a token or are promised to a call."""
+        return self._used(())
+
+    def longest(self, tokens: Sequence[int]) -> int:
+        """Return how many leading ``tokens`` some sequence holds."""
+        return max((common_prefix(r.tokens, tokens) for r in self._residents.values()), default=0)
+
+    def plan(self, tokens: Sequence[int], *, reserve: int) -> Plan | None:
         """Choose source and target for ``tokens``, leaving room for ``reserve`` more.
 
-        The last prompt token is always evaluated again, because its logits are needed.
+        The last prompt token is always evaluated again, because its logits are needed. Pinned
+        sequences are read, never dropped or cut; None when they leave no room.
         """
-        best, keep = None, 0
-        for resident in self._residents.values():
-            shared = min(common_prefix(resident.tokens, tokens), len(tokens) - 1)
-            if shared > keep:
-                best, keep = resident, shared
+        best, keep = self._best(tokens)
         need = len(tokens) - keep + reserve
-        extend = best is not None and keep >= len(best.tokens) - 1
+        extend = best is not None and not best.pinned and keep >= len(best.tokens) - 1
         protected = {best.id} if best is not None else set()
         drop = self._evict(need, slot=not extend, protected=protected)
-        if best is None:
-            return Plan(drop, -1, self._free(drop), 0)
-        if extend:
-            return Plan(drop, best.id, best.id, keep)
         free = self._free(drop)
-        if free < 0 or self._used(drop) + need > self._cells:
-            return Plan(drop, best.id, best.id, keep)  # no room for a branch of its own
-        return Plan(drop, best.id, free, keep)
+        fits = self._used(drop) + need <= self._cells
+        if best is not None and extend and fits:
+            return Plan(drop, best.id, best.id, keep)
+        if not extend and free >= 0 and fits:
+            return Plan(drop, best.id if best is not None else -1, free, keep)
+        if best is not None and not best.pinned:
+            cut = len(best.tokens) - keep  # no room for a branch of its own
+            if self._used(drop) - cut + need <= self._cells or not self._pinned():
+                return Plan(drop, best.id, best.id, keep)
+        if self._pinned():
+            return None
+        return Plan(drop, -1, max(free, 0), 0)
 
     def commit(self, plan: Plan, tokens: Sequence[int]) -> None:
         """Record that ``plan`` was carried out and ``tokens`` are resident in its target."""
+        source = self._residents.get(plan.source)
+        spans = list(_head(source.spans, len(tokens))) if source is not None else []
         for dropped in plan.drop:
             self._residents.pop(dropped, None)
         self._clock += 1
-        self._residents[plan.target] = Resident(plan.target, list(tokens), self._clock)
+        self._next_cell += _BLOCK
+        spans.append((self._next_cell, self._next_cell))
+        self._residents[plan.target] = Resident(plan.target, list(tokens), self._clock, spans)
 
     def extend(self, target: int, tokens: Sequence[int]) -> None:
         """Record tokens that were evaluated behind a resident sequence."""
-        self._residents[target].tokens.extend(tokens)
+        resident = self._residents[target]
+        resident.tokens.extend(tokens)
+        start, end = resident.spans[-1]
+        resident.spans[-1] = (start, end + len(tokens))
+        resident.room = max(0, resident.room - len(tokens))
 
-    def others(self, target: int) -> tuple[int, ...]:
-        """Return the ids of all resident sequences but ``target``."""
-        return tuple(id_ for id_ in self._residents if id_ != target)
+    def pin(self, target: int, *, room: int) -> None:
+        """Keep a sequence until ``release``, and ``room`` cells free for it."""
+        resident = self._residents[target]
+        resident.pinned, resident.room = True, room
+
+    def release(self, target: int) -> None:
+        """Allow a sequence to be dropped again; it may be gone already."""
+        if resident := self._residents.get(target):
+            resident.pinned, resident.room = False, 0
+
+    def idle(self) -> tuple[int, ...]:
+        """Return the ids of the sequences that no call works on."""
+        return tuple(one.id for one in self._residents.values() if not one.pinned)
 
     def forget(self, target: int) -> None:
         """Record that a sequence was removed."""
         self._residents.pop(target, None)
 
+    def _best(self, tokens: Sequence[int]) -> tuple[Resident | None, int]:
+        best, keep = None, 0
+        for resident in self._residents.values():
+            shared = min(common_prefix(resident.tokens, tokens), len(tokens) - 1)
+            if shared > keep or (shared == keep and best is not None and best.pinned):
+                best, keep = resident, shared
+        return best, keep
+
+    def _pinned(self) -> bool:
+        return any(resident.pinned for resident in self._residents.values())
+
     def _used(self, without: Sequence[int]) -> int:
-        kept = [r.tokens for r in self._residents.values() if r.id not in without]
-        total, seen = 0, list[list[int]]()
-        for tokens in kept:
-            shared = max((common_prefix(tokens, other) for other in seen), default=0)
-            total += len(tokens) - shared
-            seen.append(tokens)
+        kept = [one for one in self._residents.values() if one.id not in without]
+        total, reached = sum(one.room for one in kept), -1
+        for start, end in sorted(span for one in kept for span in one.spans):
+            if end > reached:
+                total += end - max(start, reached)
+                reached = end
         return total
 
     def _evict(self, need: int, *, slot: bool, protected: set[int]) -> tuple[int, ...]:
         drop: list[int] = []
         oldest = sorted(
-            (r for r in self._residents.values() if r.id not in protected), key=lambda r: r.used
+            (r for r in self._residents.values() if r.id not in protected and not r.pinned),
+            key=lambda r: r.used,
         )
         for resident in oldest:
             full = slot and len(self._residents) - len(drop) >= self._slots
@@ -124,3 +184,12 @@ class SequenceCache:
     def _free(self, drop: Sequence[int]) -> int:
         taken = self._residents.keys() - set(drop)
         return next((index for index in range(self._slots) if index not in taken), -1)
+
+
+def _head(spans: Sequence[tuple[int, int]], length: int) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of the first ``length`` cells."""
+    for start, end in spans:
+        if length <= 0:
+            return
+        yield start, min(end, start + length)
+        length -= end - start

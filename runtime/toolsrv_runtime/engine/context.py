@@ -1,0 +1,165 @@
+"""llama.cpp's context, typed: one KV cache, sequences in it, and decoding batches of them.
+
+The only module that calls llama.cpp's context functions. Not safe for threads: the scheduler lets
+one at a time in. Knows no calls, prompts or grammars.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import llama_cpp
+import numpy as np
+
+from toolsrv_runtime.engine.drawing import Logits
+from toolsrv_runtime.errors import ModelError
+
+DECODED, NO_ROOM, ABORTED = 0, 1, 2
+"""What ``llama_decode`` returns; below zero it failed."""
+
+
+@llama_cpp.llama_log_callback  # type: ignore[untyped-decorator]
+def quiet(level: int, text: bytes, data: Any) -> None:
+    """Drop llama.cpp's log: errors reach us as return codes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Tokens of one sequence in a batch, from ``position`` on; ``logits`` after the last one."""
+
+    sequence: int
+    tokens: Sequence[int]
+    position: int
+    logits: bool
+
+
+def open_model(path: Path, *, repack: bool = True) -> Any:
+    """Return llama.cpp's handle of a GGUF file; free it with ``llama_model_free``.
+
+    ``repack`` lets it rearrange weights for this CPU, which reads all of them.
+
+    Raises:
+        ModelError: llama.cpp refuses the file.
+    """
+    llama_cpp.llama_log_set(quiet, ctypes.c_void_p(0))
+    llama_cpp.llama_backend_init()
+    params = llama_cpp.llama_model_default_params()
+    params.use_extra_bufts = repack and not _has_amx()
+    model = llama_cpp.llama_model_load_from_file(str(path).encode(), params)
+    if not model:
+        raise ModelError(
+            f"llama.cpp cannot load {str(path)!r}: the file is damaged or incomplete, or its "
+            "architecture is not supported",
+            hint="download or convert the model again",
+        )
+    return model
+
+
+class Context:
+    """A KV cache of ``cells`` tokens for up to ``sequences`` sequences, and its batch.
+
+    Raises:
+        MemoryError: there is no memory for so many cells.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        cells: int,
+        sequences: int,
+        batch: int,
+        threads: int,
+        rope_freq_scale: float | None,
+    ) -> None:
+        params = llama_cpp.llama_context_default_params()
+        params.n_ctx = cells
+        params.n_batch = params.n_ubatch = batch
+        params.n_seq_max = sequences
+        params.n_threads = params.n_threads_batch = threads
+        params.kv_unified = True
+        params.no_perf = True
+        if rope_freq_scale is not None:
+            params.rope_scaling_type = llama_cpp.LLAMA_ROPE_SCALING_TYPE_LINEAR
+            params.rope_freq_scale = rope_freq_scale
+        self._ctx = llama_cpp.llama_init_from_model(model, params)
+        if not self._ctx:
+            raise MemoryError
+        self._memory = llama_cpp.llama_get_memory(self._ctx)
+        self._vocabulary = llama_cpp.llama_vocab_n_tokens(llama_cpp.llama_model_get_vocab(model))
+        self._batch = llama_cpp.llama_batch_init(batch, 0, 1)
+        self.batch_size = batch
+
+    def close(self) -> None:
+        """Free the cache and the batch; once."""
+        llama_cpp.llama_batch_free(self._batch)
+        llama_cpp.llama_free(self._ctx)
+
+    def copy(self, source: int, target: int, length: int) -> None:
+        """Let ``target`` begin with the first ``length`` tokens of ``source``, sharing cells."""
+        llama_cpp.llama_memory_seq_cp(self._memory, source, target, 0, length)
+
+    def cut(self, sequence: int, length: int) -> None:
+        """Forget a sequence's tokens from ``length`` on; -1 forgets it whole."""
+        llama_cpp.llama_memory_seq_rm(self._memory, sequence, length, -1)
+
+    def decode(
+        self, parts: Sequence[Part], *, abort: Callable[[], bool] | None = None
+    ) -> tuple[int, list[Logits | None]]:
+        """Evaluate parts of different sequences in one step: (code, a row for each that asks).
+
+        ``abort`` is asked many times meanwhile. Unless DECODED, nothing was evaluated.
+        """
+        ends = self._fill(parts)
+        callback = llama_cpp.ggml_abort_callback(lambda _: abort() if abort else False)
+        if abort is not None:
+            llama_cpp.llama_set_abort_callback(self._ctx, callback, None)
+        code = llama_cpp.llama_decode(self._ctx, self._batch)
+        if abort is not None:
+            none = llama_cpp.ggml_abort_callback(0)
+            llama_cpp.llama_set_abort_callback(self._ctx, none, None)
+        if code != DECODED:
+            for part in parts:
+                self.cut(part.sequence, part.position)
+            return code, []
+        rows = [
+            self._row(end) if part.logits else None for part, end in zip(parts, ends, strict=True)
+        ]
+        return code, rows
+
+    def _fill(self, parts: Sequence[Part]) -> list[int]:
+        """Write the batch; return the index of each part's last token in it."""
+        batch, index, ends = self._batch, 0, []
+        for part in parts:
+            for offset, token in enumerate(part.tokens):
+                batch.token[index] = token
+                batch.pos[index] = part.position + offset
+                batch.n_seq_id[index] = 1
+                batch.seq_id[index][0] = part.sequence
+                batch.logits[index] = 0
+                index += 1
+            batch.logits[index - 1] = 1 if part.logits else 0
+            ends.append(index - 1)
+        batch.n_tokens = index
+        return ends
+
+    def _row(self, index: int) -> Logits:
+        pointer = llama_cpp.llama_get_logits_ith(self._ctx, index)
+        row: Logits = np.ctypeslib.as_array(pointer, shape=(self._vocabulary,)).copy()
+        return row
+
+
+def _has_amx() -> bool:
+    """Whether llama.cpp would repack weights for AMX tiles.
+
+    That path dies of a segmentation fault on some such machines (llama.cpp issue 20824) and the
+    process with it; without repacking the same CPU uses its AVX-512 kernels.
+    """
+    try:
+        return "amx_int8" in Path("/proc/cpuinfo").read_text(encoding="ascii", errors="ignore")
+    except OSError:
+        return False

@@ -1,0 +1,135 @@
+"""One reply in the making: tokens the grammar forces, and tokens drawn from the model's logits.
+
+Forced tokens are the model's own way to write the forced text: llguidance tokenises it with the
+model's tokenizer and holds back what the next token could still merge with. They are evaluated
+in one batch, together with the token that is drawn after them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Literal
+
+import llguidance
+import numpy as np
+
+from toolsrv_runtime.engine.base import Reply, Sampling
+from toolsrv_runtime.engine.drawing import Logits, draw
+from toolsrv_runtime.engine.scheduler import Scheduler, Seat
+from toolsrv_runtime.engine.vocabulary import Vocabulary
+from toolsrv_runtime.errors import GrammarError
+from toolsrv_runtime.stop import Stop
+
+Finish = Literal["grammar", "length", "stopped"]
+
+
+class Writing:
+    """Writes one reply inside a grammar; used once."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        vocabulary: Vocabulary,
+        matcher: llguidance.LLMatcher,
+        sampling: Sampling,
+        stop: Stop | None,
+        stop_texts: Sequence[bytes] = (),
+    ) -> None:
+        self._scheduler = scheduler
+        self._vocabulary = vocabulary
+        self._matcher = matcher
+        self._sampling = sampling
+        self._stop = stop
+        self._stop_texts = stop_texts
+        self._rng = np.random.default_rng(sampling.seed)
+        self._written: list[int] = []
+        self._pending: list[int] = []
+        self._seat: Seat | None = None
+        self._evaluated = 0
+        self._forced = 0
+
+    def reply(self, tokens: list[int], room: int) -> Reply:
+        """Return the continuation of ``tokens`` by at most ``room`` more.
+
+        Raises:
+            GrammarError: the grammar allowed a token and then refused it.
+            ModelError: llama.cpp failed.
+        """
+        with contextlib.ExitStack() as stack:
+            finish = self._write(tokens, room, stack)
+        if self._cut_at_stop_text():
+            finish = "grammar"
+        return Reply(
+            self._vocabulary.spelled(self._written).decode("utf-8", errors="replace"),
+            tuple(self._written),
+            finish,
+            len(tokens),
+            self._evaluated,
+            self._forced,
+        )
+
+    def _write(self, tokens: list[int], room: int, stack: contextlib.ExitStack) -> Finish:
+        while len(self._written) < room:
+            if self._stop is not None and self._stop.is_set():
+                return "stopped"
+            self._force(room)
+            if self._matcher.is_stopped():
+                return "grammar"
+            if len(self._written) >= room:
+                return "length"
+            row = self._evaluate(tokens, room, stack)
+            if row is None:
+                return "stopped"
+            token = self._draw(row)
+            if self._vocabulary.ends(token):
+                return "grammar"
+            if not self._matcher.consume_token(token):
+                raise GrammarError(f"the grammar broke off: {self._matcher.get_error()}")
+            self._written.append(token)
+            self._pending = [token]
+            if self._stop_text_at() is not None:
+                return "grammar"
+        return "length"
+
+    def _force(self, room: int) -> None:
+        """Take over what the grammar leaves no choice about."""
+        ahead = self._matcher.compute_ff_tokens()[: room - len(self._written)]
+        if ahead and self._matcher.consume_tokens(ahead):
+            self._written += ahead
+            self._pending += ahead
+            self._forced += len(ahead)
+
+    def _evaluate(self, tokens: list[int], room: int, stack: contextlib.ExitStack) -> Logits | None:
+        """Return the logits behind all that is written, None when Stop came first."""
+        pending = self._pending
+        if self._seat is None:
+            whole = [*tokens, *pending]
+            lent = self._scheduler.seat(whole, reserve=room, stop=self._stop)
+            self._seat = stack.enter_context(lent)
+            if self._seat is None:
+                return None
+            pending = whole[self._seat.keep :]
+        work = self._scheduler.evaluate(self._seat, pending, self._stop)
+        self._evaluated += work.evaluated
+        return work.row
+
+    def _draw(self, row: Logits) -> int:
+        bias = np.frombuffer(self._matcher.compute_logit_bias(), dtype=np.uint8)
+        return draw(row, bias[: self._vocabulary.size] != 0, self._sampling, self._rng)
+
+    def _stop_text_at(self) -> int | None:
+        """Return where in the reply's bytes a stop text begins, None without one."""
+        if not self._stop_texts:
+            return None
+        said = self._vocabulary.spelled(self._written)
+        return min((at for one in self._stop_texts if (at := said.find(one)) >= 0), default=None)
+
+    def _cut_at_stop_text(self) -> bool:
+        """Drop the tokens from the first stop text on; False when there is none."""
+        end = self._stop_text_at()
+        if end is None:
+            return False
+        while self._written and len(self._vocabulary.spelled(self._written)) > end:
+            self._written.pop()
+        return True
