@@ -11,7 +11,7 @@ from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.caller import Caller, CallResult
 from toolsrv_runtime.errors import ArgumentError, PolicyError
 from toolsrv_runtime.formats.base import FINISH, Format, Move, Step
-from toolsrv_runtime.ledger import code, finish
+from toolsrv_runtime.ledger import code, settled
 from toolsrv_runtime.search.dfsdt import Observed
 from toolsrv_runtime.search.tree import Code, Node
 from toolsrv_runtime.state import State
@@ -53,15 +53,15 @@ class Calling:
                 text=move.thought or "",
             )
         )
-        if move.function == FINISH:
-            seen = finish(move.arguments)
+        if move.verdict is not None or move.function == FINISH:
+            seen = settled(move)
             state.ledger.steps[node.id] = Step(move, seen.text, seen.code == Code.ANSWER)
             return seen
         return await self._call(node, move, rounds)
 
     async def _call(self, node: Node, move: Move, depth: int) -> Observed:
         state = self._state
-        api = state.offer.all.lookup(move.function)
+        api = state.offer.all.lookup(move.target or move.function)
         if api is None:
             text = self._format.observation(
                 None, f"there is no function {move.function!r}; choose one of the list"

@@ -14,7 +14,7 @@ from toolsrv_catalogs.text import clean
 from toolsrv_runtime import outcome as out
 from toolsrv_runtime.calls.caller import CallResult
 from toolsrv_runtime.formats import facts
-from toolsrv_runtime.formats.base import Step
+from toolsrv_runtime.formats.base import Move, Step
 from toolsrv_runtime.search.dfsdt import Findings, Observed
 from toolsrv_runtime.search.tree import Code, Node
 
@@ -122,8 +122,17 @@ def finish(arguments: str) -> Observed:
     return Observed(Code.BAD_FINISH, '{"error": "Finish needs return_type and final_answer"}')
 
 
+def settled(move: Move) -> Observed:
+    """Return what a reply without a call comes to: as its format read it, else as its Finish."""
+    if move.verdict is None:
+        return finish(move.arguments)
+    return Observed(Code(move.verdict.code), move.verdict.text)
+
+
 def final_answer(node: Node) -> str:
     """Return the inner text of an answer node's Finish arguments."""
+    if isinstance(node.move, Move) and node.move.verdict is not None:
+        return clean(node.move.verdict.answer, 20_000)
     value = json.loads(node.description, strict=False)
     return clean(str(value["final_answer"]), 20_000)
 

@@ -22,11 +22,25 @@ Prior = Callable[[str, Sequence[Api]], Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a reply comes to where no API is called: ToolBench's code, and what the model reads.
+
+    ``answer`` is the inner text of an answer.
+    """
+
+    code: int
+    text: str
+    answer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Move:
     """A model's reply. ``arguments`` is the JSON text; ``pieces`` is how it stands in a prompt.
 
     ``about`` is the part of the task that the reply serves, where the format knows it;
-    ``missing`` the parts that an answer leaves open.
+    ``missing`` the parts that an answer leaves open. A format that reads calls its own way says
+    so: ``target`` is the offered function that is meant where ``function`` is not its name,
+    ``verdict`` what the reply comes to.
     """
 
     thought: str | None
@@ -35,6 +49,8 @@ class Move:
     pieces: Prompt = ()
     about: str = ""
     missing: tuple[str, ...] = ()
+    target: str = ""
+    verdict: Verdict | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,11 @@ class Code(IntEnum):
     GIVE_UP = 4
     TIMEOUT = 5
     NOT_FOUND = 6
+    UNAUTHORIZED = 7
+    NOT_SUBSCRIBED = 8
+    TOO_MANY = 9
+    RATE_LIMITED = 10
+    MESSAGE = 11
     ERROR = 12
 
 
