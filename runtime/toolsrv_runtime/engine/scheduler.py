@@ -17,12 +17,15 @@ from dataclasses import dataclass, field
 from toolsrv_runtime.engine.cache import Plan, SequenceCache, common_prefix
 from toolsrv_runtime.engine.context import ABORTED, DECODED, NO_ROOM, Context, Part
 from toolsrv_runtime.engine.drawing import Logits
-from toolsrv_runtime.engine.schedule import shares
+from toolsrv_runtime.engine.shares import shares
 from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.stop import Stop
 
 _WORTH_WAITING = 32
 """A prompt waits for another one that is evaluating at least so many of the same tokens."""
+
+_LEAST_PATIENCE_S = 0.001
+"""Choosing a token takes about as long; how long a decode took is waited where that is more."""
 
 _POLL_S = 0.02
 """How often a call that waits for cells looks at its Stop."""
@@ -79,7 +82,7 @@ class Scheduler:
         self._waiting: list[Work] = []
         self._seats: list[Seat] = []
         self._line: list[object] = []
-        self._decode_s = 0.0
+        self._patience = _LEAST_PATIENCE_S
         self.counts = Counts()
         self.on_step: Callable[[Sequence[int]], None] | None = None
 
@@ -142,15 +145,20 @@ class Scheduler:
             raise ModelError(work.failed, hint="the model may need more memory than there is")
         return work
 
+    @property
+    def _choosing(self) -> int:
+        """How many calls neither wait for a decode nor for a seat: they choose their next token."""
+        return self._calls - len(self._waiting) - len(self._line)
+
     def _see_to(self, work: Work) -> None:
         """Lead or follow until ``work`` is over. Holds the lock."""
-        until = time.monotonic() + self._decode_s
+        until = time.monotonic() + self._patience
         while not work.over:
             left = until - time.monotonic()
             if self._decoding:
                 self._turn.wait()
-                until = time.monotonic() + self._decode_s
-            elif len(self._waiting) < self._calls - len(self._line) and left > 0:
+                until = time.monotonic() + self._patience
+            elif self._choosing > 0 and left > 0:
                 self._turn.wait(left)
             else:
                 self._step()
@@ -160,7 +168,11 @@ class Scheduler:
         for work in self._waiting:
             work.over = work.evaluated > 0 and work.stop is not None and work.stop.is_set()
         works = [work for work in self._waiting if not work.over]
-        counts = shares([len(w.tokens) - w.evaluated for w in works], self._context.batch_size)
+        counts = shares(
+            [len(work.tokens) - work.evaluated for work in works],
+            self._context.batch_size,
+            others=self._choosing > 0,
+        )
         served = [(work, count) for work, count in zip(works, counts, strict=True) if count]
         if served:
             parts = [_part(work, count) for work, count in served]
@@ -183,7 +195,7 @@ class Scheduler:
         finally:
             self._turn.acquire()
             self._decoding = False
-            self._decode_s = time.monotonic() - began
+            self._patience = max(_LEAST_PATIENCE_S, time.monotonic() - began)
             self._turn.notify_all()
         if code == NO_ROOM and self._make_room():  # cells in pieces, or not shared
             return self._decode(parts, works)

@@ -17,19 +17,18 @@ CHUNK = 64
 """Prompt tokens per step while somebody waits for the next token."""
 
 
-def shares(wanted: Sequence[int], capacity: int) -> list[int]:
+def shares(wanted: Sequence[int], capacity: int, *, others: bool) -> list[int]:
     """Return how many tokens each call decodes now; ``wanted`` in the order they came, each > 0.
 
-    A call that waits alone gets whole batches, so what others do never changes its arithmetic.
+    ``others``: calls that are choosing a token meanwhile and will soon wait too. A call that is
+    alone gets whole batches, so its arithmetic is always the same.
     """
-    if len(wanted) == 1:
-        return [min(wanted[0], capacity)]
     given = [count if count <= SHORT else 0 for count in wanted]
     for index in range(len(given)):
         given[index] = min(given[index], capacity - sum(given[:index]))
     long = [index for index, count in enumerate(wanted) if count > SHORT]
     left = capacity - sum(given)
-    if len(long) < len(wanted):
+    if others or len(long) < len(wanted):
         left = min(left, CHUNK)
     for place, index in enumerate(long):
         given[index] = min(wanted[index], left // (len(long) - place))
