@@ -1,7 +1,7 @@
 """Runs: one solve each, with a handle, its events, its end, and a place in the queue.
 
-One model works for one run at a time, so runs wait in line; every state is visible. Runs live in
-memory: finished ones are forgotten after a while, live ones are stopped when the server ends.
+A few runs work at once, decoded together by one model; the others wait in line. Every state is
+visible. Runs live in memory: finished ones are forgotten after a while, live ones are stopped when the server ends.
 All methods belong to one event loop. Nothing here knows about MCP, terminals or models: the
 solve itself is a callable.
 """
@@ -27,6 +27,7 @@ RunStatus = Literal["queued", "working", "answered", "partial", "gave_up", "canc
 Solve = Callable[[str, "SolveOptions", Callable[[Event], None], Stop], Awaitable[Outcome]]
 Report = Callable[[Exception], str]
 
+PARALLEL = 4
 MAX_LIVE = 16
 MAX_KEPT = 64
 MAX_EVENTS = 500
@@ -99,13 +100,14 @@ class Run:
 
 
 class Runs:
-    """All runs of one server: starts them, lets one at a time use the model, forgets them."""
+    """All runs of one server: starts them, lets ``parallel`` at a time work, forgets them."""
 
     def __init__(
         self,
         solve: Solve,
         *,
         report: Report = str,
+        parallel: int = PARALLEL,
         max_live: int = MAX_LIVE,
         keep_s: float = KEEP_S,
         clock: Callable[[], float] = time.monotonic,
@@ -119,7 +121,7 @@ class Runs:
         self._runs: dict[str, Run] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._line: deque[Run] = deque()
-        self._model = asyncio.Lock()
+        self._places = asyncio.Semaphore(parallel)
 
     def start(self, task: str, options: SolveOptions) -> Run:
         """Put a new run in line and return it at once.
@@ -168,8 +170,8 @@ class Runs:
         return run
 
     def position(self, run: Run) -> int:
-        """Return how many runs come before this one; 0 when it works or has ended."""
-        return self._line.index(run) + int(self._model.locked()) if run in self._line else 0
+        """Return how many runs must end before this one begins; 0 when it works or has ended."""
+        return self._line.index(run) + int(self._places.locked()) if run in self._line else 0
 
     async def close(self) -> None:
         """Stop every run and wait until the solves have let go of the model."""
@@ -181,7 +183,7 @@ class Runs:
 
     async def _work(self, run: Run) -> None:
         try:
-            async with self._model:
+            async with self._places:
                 if run not in self._line:
                     return
                 self._line.remove(run)

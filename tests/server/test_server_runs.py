@@ -73,9 +73,9 @@ async def until(run: Run, condition: Callable[[], bool]) -> None:
         assert await run.changed(run.version, 5)
 
 
-async def test_runs_use_the_model_one_at_a_time_in_the_order_they_came() -> None:
+async def test_runs_beyond_the_places_wait_in_the_order_they_came() -> None:
     work = Work()
-    runs = Runs(work)
+    runs = Runs(work, parallel=1)
     first, second, third = (runs.start(task, OPTIONS) for task in "abc")
     await until(first, lambda: first.status == "working" and first.event_count == 1)
     assert [runs.position(run) for run in (first, second, third)] == [0, 1, 2]
@@ -88,6 +88,21 @@ async def test_runs_use_the_model_one_at_a_time_in_the_order_they_came() -> None
     assert [run.status for run in (first, second, third)] == ["answered"] * 3
     assert third.outcome is not None
     assert third.outcome.answer == "answer to c"
+
+
+async def test_so_many_runs_work_at_once_as_there_are_places() -> None:
+    work = Work()
+    runs = Runs(work, parallel=2)
+    first, second, third, fourth = (runs.start(task, OPTIONS) for task in "abcd")
+    await until(second, lambda: second.status == "working" and second.event_count == 1)
+    assert [runs.position(run) for run in (first, second, third, fourth)] == [0, 0, 1, 2]
+    work.door("b").set()
+    await until(third, lambda: third.status == "working")
+    assert (first.status, runs.position(fourth)) == ("working", 1)
+    for task in "acd":
+        work.door(task).set()
+    assert await fourth.wait(5)
+    assert (work.order, work.most) == (["a", "b", "c", "d"], 2)
 
 
 async def test_handles_cannot_be_guessed_and_unknown_ones_are_told() -> None:
@@ -113,7 +128,7 @@ async def test_waiting_ends_when_the_time_is_over() -> None:
 
 async def test_a_cancelled_run_stops_and_a_waiting_one_never_begins() -> None:
     work = Work()
-    runs = Runs(work)
+    runs = Runs(work, parallel=1)
     first, second, third = (runs.start(task, OPTIONS) for task in "abc")
     await until(first, lambda: first.status == "working")
     assert runs.cancel(second.id).status == "cancelled"
