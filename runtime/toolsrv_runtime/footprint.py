@@ -1,11 +1,82 @@
 """How much memory a model takes, from the sizes in its file's header.
 
-Pure arithmetic: knows neither the machine nor llama.cpp.
+Knows neither the machine nor llama.cpp; an estimate, within a tenth on LLaMAs.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from toolsrv_runtime.gguf_header import Header
+
+_BATCH = 256
+_HALF = 2
+
+
+class Footprint(BaseModel):
+    """Bytes: of the weights, of one token in the KV cache, and of what a batch is worked out in."""
+
+    model_config = ConfigDict(frozen=True)
+
+    weights: int
+    per_token: int
+    scratch: int
+
+    def total(self, cells: int) -> int:
+        """Return the bytes with room for ``cells`` tokens."""
+        return self.weights + self.scratch + cells * self.per_token
+
+    def cells_within(self, available: int) -> int:
+        """Return for how many tokens there is room in ``available`` bytes; may be negative."""
+        return (available - self.weights - self.scratch) // max(1, self.per_token)
 
 
 def resident_cells(context: int) -> int:
     """Return how many tokens of a tree are worth keeping beside a path of ``context`` tokens."""
     return context + min(3 * context, 16_384)
+
+
+def footprint(header: Header, *, weights: int, vocabulary: int) -> Footprint:
+    """Return what a model takes; ``weights`` is the size of its files in bytes.
+
+    Keys and values are kept as 16-bit floats.
+    """
+    layers, width = _number(header, "block_count"), _number(header, "embedding_length")
+    heads = _number(header, "attention.head_count") or 1
+    size = width // max(1, heads)
+    key = _number(header, "attention.key_length") or size
+    value = _number(header, "attention.value_length") or size
+    kv_heads = _per_layer(header.own("attention.head_count_kv"), layers, heads)
+    inner = _number(header, "feed_forward_length")
+    floats = vocabulary + 4 * width + 2 * inner + heads * _BATCH
+    return Footprint(
+        weights=weights, per_token=_HALF * kv_heads * (key + value), scratch=4 * _BATCH * floats
+    )
+
+
+def _number(header: Header, key: str) -> int:
+    value = header.own(key)
+    if isinstance(value, list):  # one for each layer
+        value = max((one for one in value if isinstance(one, int)), default=0)
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+def _per_layer(said: Any, layers: int, otherwise: int) -> int:
+    """Return the sum over all layers of a number that may be given once or for each."""
+    if isinstance(said, list):
+        return sum(one for one in said if isinstance(one, int))
+    return layers * (said if isinstance(said, int) and said > 0 else otherwise)
+
+
+def told(count: int) -> str:
+    """Return a number of bytes as people read it: ``4.1 GB``."""
+    for unit, size in _UNITS.items():
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count} bytes"
+
+
+_UNITS: Mapping[str, int] = {"TB": 10**12, "GB": 10**9, "MB": 10**6, "kB": 10**3}

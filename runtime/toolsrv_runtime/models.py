@@ -1,36 +1,40 @@
 """GGUF files: what one is, how it is run, and loading it.
 
-The only module that turns a path into an engine. llama.cpp itself reads the file, so what this
-says is what the engine sees.
+The only module that turns a path into an engine. What is refused, and why, is in ``suitable``.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from toolsrv_runtime.engine.base import Engine
-from toolsrv_runtime.errors import ModelError
-from toolsrv_runtime.profile import Profile, choose
+from toolsrv_runtime.errors import ModelError, ProfileError
+from toolsrv_runtime.footprint import Footprint, footprint, resident_cells
+from toolsrv_runtime.gguf_header import Header, read_header
+from toolsrv_runtime.machine import available_memory, physical_cores
+from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.profiles.choose import choose
+from toolsrv_runtime.profiles.facts import ModelFacts, check_positions
+from toolsrv_runtime.suitable import check_header, check_loaded, fitting_cells, parts, refused
 
 SHIPPED_MODEL = Path(__file__).parent / "models" / "nano.q8_0.gguf"
 
 SMALL_MODEL_BYTES = 64_000_000
 """Up to this size one thread evaluates a model."""
 
-_MAGIC = b"GGUF"
-_VERSIONS = (2, 3)
 _VALUE_BYTES = 1 << 16
 
 
 class ModelInfo(BaseModel):
     """What a GGUF file holds, the profile chosen for it and why.
 
-    ``size_bytes`` is the file's, ``parameters`` a count; ``context_train`` is in tokens.
+    ``size_bytes`` is that of all its files, ``parameters`` a count; ``context_train`` is in
+    tokens. ``problem`` says why the profile cannot be used with the model, ``remedy`` what to
+    change; both are empty where it can.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -44,44 +48,51 @@ class ModelInfo(BaseModel):
     context_train: int
     vocabulary: int
     chat_template: bool
+    memory: Footprint
+    problem: str
+    remedy: str
     profile: Profile
     reasons: dict[str, str]
 
 
-def inspect_model(path: Path | None = None) -> ModelInfo:
+def inspect_model(
+    path: Path | None = None, *, profile: str = "", profiles: Path | None = None
+) -> ModelInfo:
     """Return what the file (default: the model that ships) is, without evaluating anything.
 
+    ``profile`` and ``profiles`` are ``asked`` and ``folder`` of ``profiles.choose``.
+
     Raises:
-        ModelError: no such file, not a GGUF, or one that llama.cpp refuses.
+        ModelError: no such file, not a GGUF, one that llama.cpp refuses or that cannot write.
+        ProfileError: the profile is unknown or not acceptable.
     """
     path = path or SHIPPED_MODEL
-    _check_header(path)
+    header = read_header(path)
+    check_header(header)
     import llama_cpp  # noqa: PLC0415 - heavy
 
-    from toolsrv_runtime.engine.llama import open_model  # noqa: PLC0415 - heavy
-
-    model = open_model(path, repack=False)  # with its tensors: a damaged file is found now
+    model = _open(header)
     try:
-        metadata = _metadata(llama_cpp, model)
-        vocab = llama_cpp.llama_model_get_vocab(model)
-        trained = llama_cpp.llama_model_n_ctx_train(model)
-        compact = _has_token(llama_cpp, vocab, " use #1")
-        profile, reasons = choose(
-            metadata, filename=path.name, trained_context=trained, compact_tokens=compact
-        )
-        buffer = ctypes.create_string_buffer(256)
-        llama_cpp.llama_model_desc(model, buffer, 256)
+        check_loaded(llama_cpp, model, path)
+        facts = _facts(llama_cpp, model, path)
+        chosen, reasons = choose(facts, asked=profile, folder=profiles)
+        problem, remedy = _problem(chosen, facts)
+        vocabulary = llama_cpp.llama_vocab_n_tokens(llama_cpp.llama_model_get_vocab(model))
+        size = sum(one.stat().st_size for one in parts(path))
         return ModelInfo(
             path=str(path),
-            name=metadata.get("general.name", path.stem),
-            architecture=metadata.get("general.architecture", "unknown"),
-            description=buffer.value.decode(errors="replace"),
+            name=facts.name or path.stem,
+            architecture=facts.architecture or "unknown",
+            description=_description(llama_cpp, model),
             parameters=llama_cpp.llama_model_n_params(model),
-            size_bytes=path.stat().st_size,
-            context_train=trained,
-            vocabulary=llama_cpp.llama_vocab_n_tokens(vocab),
-            chat_template="tokenizer.chat_template" in metadata,
-            profile=profile,
+            size_bytes=size,
+            context_train=facts.trained_context,
+            vocabulary=vocabulary,
+            chat_template=facts.chat_template is not None,
+            memory=footprint(header, weights=size, vocabulary=vocabulary),
+            problem=problem,
+            remedy=remedy,
+            profile=chosen,
             reasons=reasons,
         )
     finally:
@@ -89,59 +100,91 @@ def inspect_model(path: Path | None = None) -> ModelInfo:
 
 
 def load_engine(
-    path: Path | None = None, *, threads: int | None = None, grounded: bool | None = None
+    path: Path | None = None,
+    *,
+    threads: int | None = None,
+    grounded: bool | None = None,
+    profile: str = "",
+    profiles: Path | None = None,
 ) -> tuple[Engine, Profile]:
     """Load a GGUF (default: the one that ships) under the profile that fits it. Blocks.
 
-    ``grounded`` overrides what the profile says of it.
+    ``grounded`` overrides what the profile says of it; the rest as for ``inspect_model``. Where
+    memory is short, less of a tree is kept resident.
 
     Raises:
-        ModelError: see ``inspect_model``.
+        ModelError: see ``inspect_model``; MemoryShortError where one path does not fit.
+        ProfileError: also where the profile's context is longer than the model carries.
     """
     from toolsrv_runtime.engine.llama import LlamaEngine  # noqa: PLC0415 - heavy
 
     path = path or SHIPPED_MODEL
-    profile = inspect_model(path).profile
+    info = inspect_model(path, profile=profile, profiles=profiles)
+    chosen = info.profile
+    if info.problem:
+        raise ProfileError(info.problem, hint=info.remedy)
+    cells = fitting_cells(
+        path,
+        info.memory,
+        context=chosen.context,
+        wanted=resident_cells(chosen.context),
+        available=available_memory(),
+    )
     if grounded is not None:
-        profile = profile.model_copy(update={"grounded": grounded})
+        chosen = chosen.model_copy(update={"grounded": grounded})
     engine = LlamaEngine(
         path,
-        context=profile.context,
+        context=chosen.context,
         threads=threads or _threads(path),
-        rope_freq_scale=profile.rope_freq_scale,
+        rope_freq_scale=chosen.rope_freq_scale,
+        cells=cells,
+        stop_texts=chosen.stop,
+        bos=chosen.bos,
     )
-    return engine, profile
+    return engine, chosen
+
+
+def _open(header: Header) -> Any:
+    """Open a file with its tensors, so that a damaged one is found now."""
+    from toolsrv_runtime.engine.context import open_model  # noqa: PLC0415 - heavy
+
+    try:
+        return open_model(header.path, repack=False)
+    except ModelError as error:
+        raise refused(header, error) from None
+
+
+def _problem(profile: Profile, facts: ModelFacts) -> tuple[str, str]:
+    try:
+        check_positions(profile, facts)
+    except ProfileError as error:
+        return error.message, error.hint
+    return "", ""
 
 
 def _threads(path: Path) -> int:
-    """Return how many threads to evaluate with.
+    """Return how many threads to evaluate with: the physical cores.
 
     One for a small model: its threads would mostly wait for each other, and on busy cores two of
     them were measured at a hundredth of the speed of one.
     """
-    small = path.stat().st_size < SMALL_MODEL_BYTES
-    return 1 if small else max(1, len(os.sched_getaffinity(0)))
+    return 1 if path.stat().st_size < SMALL_MODEL_BYTES else physical_cores()
 
 
-def _check_header(path: Path) -> None:
-    hint = "give the path of a GGUF file, or leave --model out for the model that ships"
-    try:
-        with path.open("rb") as file:
-            head = file.read(8)
-    except FileNotFoundError:
-        raise ModelError(f"there is no model file {str(path)!r}", hint=hint) from None
-    except OSError as error:
-        raise ModelError(
-            f"the model file {str(path)!r} cannot be read: {error.strerror}", hint=hint
-        ) from None
-    if head[:4] != _MAGIC:
-        raise ModelError(f"{str(path)!r} is not a GGUF file", hint=hint)
-    version = int.from_bytes(head[4:8], "little")
-    if version not in _VERSIONS:
-        raise ModelError(
-            f"{str(path)!r} is GGUF version {version}; versions 2 and 3 can be read",
-            hint="convert the model anew with a current llama.cpp",
-        )
+def _facts(llama_cpp: Any, model: Any, path: Path) -> ModelFacts:
+    vocab = llama_cpp.llama_model_get_vocab(model)
+    return ModelFacts(
+        metadata=_metadata(llama_cpp, model),
+        filename=path.name,
+        trained_context=llama_cpp.llama_model_n_ctx_train(model),
+        compact_tokens=_has_token(llama_cpp, vocab, " use #1"),
+    )
+
+
+def _description(llama_cpp: Any, model: Any) -> str:
+    buffer = ctypes.create_string_buffer(256)
+    llama_cpp.llama_model_desc(model, buffer, 256)
+    return buffer.value.decode(errors="replace")
 
 
 def _metadata(llama_cpp: Any, model: Any) -> dict[str, str]:

@@ -8,7 +8,6 @@ import pytest
 
 from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.models import SHIPPED_MODEL, inspect_model, load_engine
-from toolsrv_runtime.profile import choose
 
 
 def test_the_shipped_model_gets_the_compact_format_with_reasons() -> None:
@@ -16,29 +15,13 @@ def test_the_shipped_model_gets_the_compact_format_with_reasons() -> None:
     assert (info.architecture, info.profile.format) == ("llama", "compact")
     assert info.profile.grounded
     assert info.parameters == 6_917_376
-    assert set(info.reasons) == {"format", "context", "rope", "grounded"}
+    assert {"name", "format", "context", "rope", "stop", "bos", "grounded"} <= set(info.reasons)
 
 
 def test_another_gguf_gets_the_chat_format(tiny_llama: Path) -> None:
     info = inspect_model(tiny_llama)
     assert info.profile.format == "chat"
     assert info.profile.context == info.context_train == 4096
-
-
-def test_toolllama_gets_linear_rope_scaling_by_two() -> None:
-    for name in ("ToolLLaMA-2-7b-v2", "tool-llama-2", "ToolBench ToolLLaMA 2 7b v1"):
-        profile, reasons = choose(
-            {"general.name": name}, filename="x.gguf", trained_context=4096, compact_tokens=False
-        )
-        assert (profile.rope_freq_scale, profile.context) == (0.5, 8192)
-        assert "linear" in reasons["rope"]
-
-
-def test_a_file_name_alone_names_toolllama_one_with_ratio_four() -> None:
-    profile, _ = choose(
-        {}, filename="ToolLLaMA-7b.Q4_K_M.gguf", trained_context=2048, compact_tokens=False
-    )
-    assert profile.rope_freq_scale == 0.25
 
 
 def corrupt(tmp_path: Path, kind: str) -> Path:

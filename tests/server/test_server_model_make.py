@@ -28,7 +28,7 @@ def test_a_checkpoint_becomes_a_small_gguf_in_two_commands(run: Run, tmp_path: P
     assert f"Q8_0 in {small}: {small.stat().st_size:,} bytes" in done.stdout
     info = json.loads(run("model", "info", str(small), "--json").stdout)
     assert info["context_train"] == 8192
-    assert info["profile"]["name"] == "toolllama"
+    assert info["profile"]["name"] == "toolllama-2"
     assert info["profile"]["rope_freq_scale"] is None
 
 

@@ -1,0 +1,108 @@
+"""A user's own profiles: TOML files that change fields of a built-in one.
+
+``match`` lists patterns (``*`` and ``?``, any case) for the model's name and its file's name;
+``architecture`` is GGUF's. A profile with neither is used where it is asked for by name.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from toolsrv_runtime.errors import ProfileError
+from toolsrv_runtime.profile import FormatName
+from toolsrv_runtime.profiles.builtin import BUILTIN, Reasoned
+from toolsrv_runtime.profiles.facts import ModelFacts
+
+_MOST_BYTES = 1_000_000
+_ABOUT = frozenset({"base", "match", "architecture"})
+
+Tokens = Annotated[int, Field(ge=64, le=2**31 - 1)]
+
+
+class UserProfile(BaseModel):
+    """Fields of a TOML file; what is left out is as ``base`` says. Meanings: ``Profile``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    base: str = "chat"
+    match: tuple[str, ...] = ()
+    architecture: str = ""
+    format: FormatName | None = None
+    context: Tokens | None = None
+    rope_freq_scale: float | None = Field(default=None, gt=0, le=1)
+    temperature: float | None = Field(default=None, ge=0, le=2, allow_inf_nan=False)
+    top_p: float | None = Field(default=None, gt=0, le=1)
+    max_reply_tokens: int | None = Field(default=None, ge=1, le=65_536)
+    stop: tuple[Annotated[str, Field(min_length=1)], ...] | None = None
+    bos: bool | None = None
+    observation_limit: int | None = Field(default=None, ge=1, le=1_000_000)
+    candidates: int | None = Field(default=None, ge=1, le=9)
+    grounded: bool | None = None
+    anew_after_give_up: bool | None = None
+    chat_template: str | None = None
+
+    @field_validator("base")
+    @classmethod
+    def _is_built_in(cls, value: str) -> str:
+        if value not in BUILTIN:
+            raise ValueError(f"is none of {', '.join(BUILTIN)}")
+        return value
+
+    def fits(self, facts: ModelFacts) -> bool:
+        """Whether the profile says that it is for this model."""
+        if not self.match and not self.architecture:
+            return False
+        if self.architecture and self.architecture != facts.architecture:
+            return False
+        names = (facts.name.lower(), facts.filename.lower())
+        return not self.match or any(
+            fnmatchcase(name, one.lower()) for one in self.match for name in names
+        )
+
+    def applied(self, facts: ModelFacts, path: Path) -> Reasoned:
+        """Return the profile for a model, named after its file, with reasons."""
+        profile, reasons = BUILTIN[self.base](facts)
+        given: dict[str, Any] = self.model_dump(exclude_none=True, exclude=set(_ABOUT))
+        for key in given:
+            before = next((one for one in reasons if key.startswith(one)), None)
+            if before is not None and before != key:
+                reasons[key] = reasons.pop(before)
+            reasons[key] = f"set in {path}"
+        return profile.model_copy(update={**given, "name": path.stem}), reasons
+
+
+def read_profile(path: Path) -> UserProfile:
+    """Return the profile in a TOML file.
+
+    Raises:
+        ProfileError: It cannot be read, or a key or value is not acceptable; names them.
+    """
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MOST_BYTES).decode()
+        return UserProfile.model_validate(tomllib.loads(text))
+    except OSError as error:
+        raise ProfileError(
+            f"cannot read the profile {path}: {error.strerror}",
+            hint=f"name a TOML file, or one of: {', '.join(BUILTIN)}",
+        ) from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ProfileError(f"{path} is not TOML: {error}", hint="mend it at that place") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(one) for one in first["loc"])
+        raise ProfileError(
+            f"{path}: {place} = {str(first['input'])[:80]!r}: "
+            f"{first['msg'].removeprefix('Value error, ')}",
+            hint=f"known are: {', '.join(UserProfile.model_fields)}",
+        ) from None
+
+
+def profile_files(folder: Path | None) -> list[Path]:
+    """Return the TOML files in the user's folder of profiles, by name; it need not exist."""
+    return sorted(folder.glob("*.toml")) if folder is not None else []
