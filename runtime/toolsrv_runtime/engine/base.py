@@ -66,7 +66,7 @@ class Scores:
 
 
 class Engine(Protocol):
-    """Something that continues prompts. Not reentrant: one call at a time, any thread."""
+    """Something that continues prompts. Calls may come from several threads at once."""
 
     @property
     def name(self) -> str:

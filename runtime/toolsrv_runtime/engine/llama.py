@@ -39,7 +39,7 @@ class LlamaEngine:
     ``context`` is the length of one path; ``cells`` (default: ``resident_cells``) is how much of
     the tree stays resident, both in tokens. ``stop_texts`` end a reply where one of them is
     written; neither it nor a token that it begins in is part of the reply. ``bos`` None does what
-    the file says.
+    the file says. ``interruptible``: whether Stop breaks off a decode; None decides by size.
 
     A call that is alone gives the same bits every time; calls that are decoded together may
     differ in the last ones, because a matrix product of several rows is summed in another order.
@@ -58,6 +58,7 @@ class LlamaEngine:
         cells: int | None = None,
         stop_texts: Sequence[str] = (),
         bos: bool | None = None,
+        interruptible: bool | None = None,
         batch: int = 256,
     ) -> None:
         self._path = path
@@ -79,8 +80,11 @@ class LlamaEngine:
                 hint="choose a smaller model",
             ) from None
         self._vocabulary = Vocabulary(self._model, bos=bos)
-        slow = llama_cpp.llama_model_size(self._model) >= SLOW_MODEL_BYTES
-        self._scheduler = Scheduler(self._ctx, cells=cells, sequences=SEQUENCES, interruptible=slow)
+        if interruptible is None:
+            interruptible = llama_cpp.llama_model_size(self._model) >= SLOW_MODEL_BYTES
+        self._scheduler = Scheduler(
+            self._ctx, cells=cells, sequences=SEQUENCES, interruptible=interruptible
+        )
         self._context = context
         self._stop_texts = tuple(text.encode() for text in stop_texts if text)
         self._closed = False
