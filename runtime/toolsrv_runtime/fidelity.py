@@ -6,9 +6,11 @@ reproduced. The numbers are those of the summary in ToolBench's format notes. Pl
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from toolsrv_runtime.options import SolveOptions
 
 AssistantTurns = Literal["trained", "reply", "thought"]
 
@@ -58,16 +60,36 @@ class Fidelity(BaseModel):
         description="16: the reference lets the model write freely and slices the text, whatever "
         "it is; ours holds replies to the functions on offer and the schema of their arguments.",
     )
-    search_again: bool = Field(
-        default=True,
-        description="The reference offers one set of APIs; ours searches for others when all "
-        "failed.",
-    )
-    closing_answer: bool = Field(
-        default=True,
+    open_end: bool = Field(
+        default=False,
         description="In the reference a search that runs out of budget ends without an answer; "
         "ours ends with what is known.",
     )
+    calls_repeat: bool = Field(
+        default=False,
+        description="The reference makes one call as often as it is written; ours leaves a path "
+        "that goes round in circles.",
+    )
+    one_search: bool = Field(
+        default=False,
+        description="The reference offers one set of APIs; ours searches for others when all "
+        "failed.",
+    )
+
+    def search(self, options: SolveOptions) -> SolveOptions:
+        """Return a solve's options with what of the search is the reference's."""
+        changed: dict[str, Any] = {}
+        if self.depth is not None:
+            changed["depth"] = min(self.depth, options.depth)
+        if self.first_give_up_ends:
+            changed["retry_root"] = False
+        if self.open_end:
+            changed["close_search"] = False
+        if self.calls_repeat:
+            changed["close_repeats"] = False
+        if self.one_search:
+            changed["search_again"] = False
+        return options.model_copy(update=changed)
 
 
 FAITHFUL = Fidelity(
@@ -78,7 +100,8 @@ FAITHFUL = Fidelity(
     first_give_up_ends=True,
     service_observations=True,
     literal_replies=True,
-    search_again=False,
-    closing_answer=False,
+    open_end=True,
+    calls_repeat=True,
+    one_search=True,
 )
 """What ToolBench does."""

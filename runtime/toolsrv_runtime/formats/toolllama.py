@@ -1,0 +1,207 @@
+"""ToolLLaMA's own conversation (spec: formats 4): what its checkpoints were fine-tuned on.
+
+The system turn holds ToolBench's instructions, the tools and the functions as Python prints them;
+then task, replies and observations follow as turns with the roles System, User, Assistant and
+Function. By default former replies stand as in the training text, so that every prompt extends the
+one before, and a grammar holds replies in shape; ``Fidelity`` brings back what ToolBench does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from toolsrv_catalogs.text import clean
+from toolsrv_registry.functions import Function, function_object, tool_list_block
+from toolsrv_registry.names import function_name
+from toolsrv_runtime.answers.prompts import Prompts
+from toolsrv_runtime.answers.words import toolllama_system, user
+from toolsrv_runtime.engine.base import Engine, Piece, Prompt, Reply, Sampling
+from toolsrv_runtime.fidelity import Fidelity
+from toolsrv_runtime.formats import asides, grounded, react_parser, toolbench_env
+from toolsrv_runtime.formats.base import Interrupted, Meter, Move, Step, View
+from toolsrv_runtime.formats.fitting import cut_from_left, shorten_oldest
+from toolsrv_runtime.formats.react_grammar import FREE, react_grammar
+from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.stop import Stop
+
+RESERVE = 8
+"""Tokens that the reference leaves free besides those of a reply."""
+
+_STRIDE = 1_000_003  # replies of one solve never reach it, so seeds do not overlap
+_END = "</s>"
+
+
+class ToolllamaFormat:
+    """See the module. ``prompts`` are the sentences that stand in it."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        profile: Profile,
+        *,
+        prompts: Prompts | None = None,
+        fidelity: Fidelity | None = None,
+    ) -> None:
+        self._engine = engine
+        self._profile = profile
+        self._prompts = prompts or Prompts()
+        self._words = self._prompts.words
+        self._fidelity = fidelity or Fidelity()
+
+    @property
+    def name(self) -> str:
+        """The format, whether it is the reference's, and whether the sentences are ours."""
+        told = ["toolllama"]
+        if self._fidelity != Fidelity():
+            told.append("faithful")
+        if self._prompts.missing:
+            told.append("own wording")
+        return ", ".join(told)
+
+    def observation(self, response: Any, error: str) -> str:
+        """Return a response as the service's reply, capped."""
+        if self._fidelity.service_observations:
+            return toolbench_env.observation(error, response)
+        said = {"error": error, "response": "" if response is None else response}
+        text = clean(json.dumps(said, ensure_ascii=False), 100_000)
+        return toolbench_env.shortened(text, self._profile.observation_limit)
+
+    def propose(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | str:
+        """Return the next move; see ``Format.propose``."""
+        literal = self._fidelity.literal_replies
+        seed = view.seed * _STRIDE + meter.replies + 1
+        reply = self._ask(
+            self.prompt(view, room=self._room(max_tokens)),
+            FREE if literal else react_grammar(view.functions, self._sources(view)),
+            self._room(max_tokens),
+            Sampling(self._profile.temperature, self._profile.top_p, seed=seed),
+            stop,
+            meter,
+        )
+        move = self._literal(view, reply) if literal else self._move(reply)
+        if move is None:
+            return f"the reply broke off after {len(reply.tokens)} tokens"
+        return replace(move, pieces=(*self._opening(view), *self._said(move, reply)))
+
+    def finish(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | None:
+        """Return an answer with what the path holds; see ``Format.finish``."""
+        tokens = self._room(max_tokens)
+        prompt = self.prompt(view, asides.FINISH_NOW, room=tokens)
+        reply = self._ask(prompt, asides.finish_grammar(), tokens, Sampling(), stop, meter)
+        return asides.read_finish(reply)
+
+    def prefers(self, view: View, first: Step, second: Step, *, stop: Stop, meter: Meter) -> bool:
+        """Whether ``first`` is the better next step; see ``Format.prefers``."""
+        tokens = asides.LETTER_TOKENS
+        prompt = self.prompt(view, asides.which(first, second), room=tokens)
+        return asides.is_first(self._ask(prompt, asides.LETTER, tokens, Sampling(), stop, meter))
+
+    def prompt(self, view: View, aside: str = "", *, room: int = 0) -> Prompt:
+        """Return the conversation up to the next reply; ``aside`` is a last turn of the user's.
+
+        ``room`` is how many tokens the reply may have: a prompt that leaves less is cut from the
+        left in the reference, and otherwise loses the oldest observations' text.
+        """
+        limit = self._engine.context - room - RESERVE
+        if self._fidelity.cut_from_left:
+            return cut_from_left(self._engine, self._whole(view, aside), limit)
+        return shorten_oldest(
+            self._engine,
+            lambda path: self._whole(replace(view, path=path), aside),
+            view.path,
+            limit,
+        )
+
+    def _whole(self, view: View, aside: str) -> Prompt:
+        pieces = [Piece(f"System: {self._system(view)}\nUser: {user(view.task)}\n")]
+        for step in view.path:
+            pieces += step.move.pieces
+            pieces.append(Piece(f"\nFunction: {self._shown(step)}\n"))
+        asked = (Piece(f"User: {aside}\n"),) if aside else self._diversity(view)
+        return (*pieces, *asked, Piece(f"Assistant:{self._start}"))
+
+    @property
+    def _start(self) -> str:
+        """What stands between the assistant's name and a reply that is being asked for."""
+        return " \n" if self._fidelity.assistant_turns == "trained" else "\n"
+
+    def _system(self, view: View) -> str:
+        tools = tool_list_block((f.api.tool_key, f.api.tool_description) for f in view.functions)
+        functions = [*map(self._listed, view.functions), self._prompts.finish_entry]
+        return toolllama_system(self._words.system(tools), functions)
+
+    def _listed(self, function: Function) -> dict[str, Any]:
+        api = function.api
+        shared = function_name(api.name, api.tool) if self._fidelity.match_suffix else None
+        return function_object(api, name=shared or function.name, literal=True)
+
+    def _shown(self, step: Step) -> str:
+        again = step.repeats and not self._fidelity.literal_replies
+        return f"{step.observation}\n{asides.REPEATED}" if again else step.observation
+
+    def _diversity(self, view: View) -> Iterator[Piece]:
+        """Yield the messages about what was tried from here, one for each time it was asked."""
+        own = view.path[-1].observation if view.path else ""
+        tried = [(s.move.function, s.move.arguments, s.observation) for s in view.tried]
+        for count in range(1, len(tried) + 1):
+            yield Piece(f"User: {self._words.diversity(tried[:count], own)}\n")
+
+    def _opening(self, view: View) -> Iterator[Piece]:
+        """Yield what stands between the last observation and a reply, once it is history."""
+        yield from self._diversity(view)
+        trained = self._fidelity.assistant_turns == "trained"
+        yield Piece("Assistant: \n" if trained else "Assistant: ")
+
+    def _said(self, move: Move, reply: Reply) -> Prompt:
+        """Return a reply as it stands in later prompts, in the model's own tokens if it can."""
+        match self._fidelity.assistant_turns:
+            case "trained":
+                return (Piece(reply.text, tokens=reply.tokens or None),)
+            case "reply":
+                return (Piece(reply.text),)
+            case "thought":
+                return (Piece(move.thought or ""),)
+
+    def _move(self, reply: Reply) -> Move | None:
+        spoken = react_parser.read(reply.text)
+        if spoken is None or reply.finish == "length":
+            return None
+        return Move(*spoken)
+
+    def _literal(self, view: View, reply: Reply) -> Move:
+        """Return the move that the reference makes of a reply, whatever it says."""
+        spoken = react_parser.sliced(reply.text.partition(_END)[0])
+        settled = toolbench_env.settled(view.functions, spoken.action, spoken.action_input)
+        if isinstance(settled, str):
+            return Move(*spoken, target=settled)
+        return Move(*spoken, verdict=settled)
+
+    def _sources(self, view: View) -> Sequence[str] | None:
+        if not self._profile.grounded:
+            return None
+        return grounded.sources(view.task, [step.observation for step in view.path])
+
+    def _room(self, max_tokens: int) -> int:
+        return max(1, min(max_tokens, self._profile.max_reply_tokens))
+
+    def _ask(
+        self,
+        prompt: Prompt,
+        grammar: str,
+        max_tokens: int,
+        sampling: Sampling,
+        stop: Stop,
+        meter: Meter,
+    ) -> Reply:
+        meter.replies += 1
+        reply = meter.reply(
+            self._engine.generate(
+                prompt, grammar=grammar, max_tokens=max_tokens, sampling=sampling, stop=stop
+            )
+        )
+        if reply.finish == "stopped":
+            raise Interrupted
+        return reply
