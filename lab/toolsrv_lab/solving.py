@@ -18,9 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import DataError
-from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.caller import Caller, CallResult
-from toolsrv_runtime.errors import ArgumentError, PolicyError
+from toolsrv_runtime.calls.result import Consent
 from toolsrv_runtime.formats import facts
 from toolsrv_runtime.outcome import Outcome, Usage
 from toolsrv_runtime.solve import SolveOptions, Solver
@@ -89,13 +88,21 @@ class FaultyCaller(Caller):
 
     down: frozenset[str] = frozenset()
 
-    async def call(self, api: Api, arguments: Mapping[str, Any]) -> CallResult:
+    async def call(
+        self,
+        api: Api,
+        arguments: Mapping[str, Any],
+        *,
+        tainted: bool = False,
+        consent: Consent | None = None,
+    ) -> CallResult:
         """Call ``api`` as ``Caller`` does, unless it is down."""
-        if api.id not in self.down:
-            return await super().call(api, arguments)
+        result = await super().call(api, arguments, tainted=tainted, consent=consent)
+        if api.id not in self.down or result.refused:
+            return result
         return CallResult(
             api_id=api.id,
-            arguments=args.bind(api, arguments),
+            arguments=result.arguments,
             url=api.url,
             status=503,
             response={"error": "the service is down"},
@@ -199,13 +206,13 @@ async def solve_one(
 
 
 async def _gold(task: Task, call: GoldCall, api: Api, caller: FaultyCaller) -> Any:
-    try:
-        return (await caller.call(api, call.arguments)).response
-    except (ArgumentError, PolicyError) as error:
+    result = await caller.call(api, call.arguments)
+    if result.refused:
         raise DataError(
-            f"task {task.id!r}: its call of {call.api!r} cannot be made: {error.message}",
-            hint=error.hint,
-        ) from None
+            f"task {task.id!r}: its call of {call.api!r} cannot be made: {result.error}",
+            hint=result.hint,
+        )
+    return result.response
 
 
 def judge(task: Task, responses: Sequence[Any], outcome: Outcome) -> Verdict:

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.caller import Caller, default_caller
-from toolsrv_runtime.calls.http import BODY_LIMIT
+from toolsrv_runtime.calls.exchange import Limits
 from toolsrv_runtime.calls.policy import Policy
-from toolsrv_runtime.errors import ArgumentError, PolicyError
+from toolsrv_runtime.errors import ArgumentError
 
 HOST = "api.example.test"
 
@@ -163,8 +163,10 @@ def test_html_bad_json_and_unknown_charsets_come_back_as_text() -> None:
 
 
 def test_a_body_is_read_only_up_to_the_cap() -> None:
-    got = call(api(), answering(200, b"a" * (BODY_LIMIT + 10), b"text/plain"))
-    assert len(got.response) == BODY_LIMIT
+    limits = Limits(size=1_000)
+    got = call(api(), answering(200, b"a" * 1_010, b"text/plain"), limits=limits)
+    assert (got.kind, got.ok, len(got.response)) == ("too_large", False, 1_000)
+    assert call(api(), answering(200, b"a" * 1_000, b"text/plain"), limits=limits).ok
 
 
 def test_deeply_nested_json_is_text() -> None:
@@ -184,9 +186,10 @@ def test_deeply_nested_json_is_text() -> None:
     ],
 )
 def test_the_policy_lets_only_reading_calls_to_served_hosts_pass(refused: Api) -> None:
-    with pytest.raises(PolicyError) as caught:
-        call(refused, echo)
-    assert caught.value.hint
+    got = call(refused, echo)
+    assert got.kind == ("needs_consent" if refused.method != "GET" else "blocked_by_policy")
+    assert got.refused
+    assert got.hint
 
 
 def test_a_policy_may_allow_more_methods() -> None:
@@ -239,8 +242,7 @@ def test_an_offline_api_is_called_like_a_remote_one(apis: dict[str, Api]) -> Non
 @pytest.mark.parametrize("city", [".", "..", " ", "\ud800"])
 def test_a_value_that_names_another_place_is_refused(city: str) -> None:
     target = api("/v1/{city}/now", required=(Parameter(name="city"),))
-    with pytest.raises(ArgumentError):
-        call(target, echo, {"city": city})
+    assert call(target, echo, {"city": city}).kind == "bad_arguments"
 
 
 def test_an_endless_integer_is_refused() -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.health import Verdict
 from toolsrv_runtime.calls import arguments as args
+from toolsrv_runtime.calls.pace import Pace, pause_seconds
 from toolsrv_runtime.check.judge import SLOW_SECONDS, judge
-from toolsrv_runtime.check.pace import Pace, pause_seconds
 from toolsrv_runtime.check.samples import addressed, sample
 from toolsrv_runtime.check.tally import Tally
 from toolsrv_runtime.errors import ArgumentError

@@ -18,6 +18,7 @@ from toolsrv_lab.nano.world import Answer, World
 from toolsrv_registry.api import Api
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.caller import Caller, CallResult
+from toolsrv_runtime.calls.result import Consent
 
 _PROVIDERS = ("alt", "pro", "plus", "v2", "backup", "express", "open", "global", "lite", "hub")
 
@@ -46,7 +47,14 @@ class PlayedCaller(Caller):
         self._world = world
         self._scene = scene
 
-    async def call(self, api: Api, arguments: Mapping[str, Any]) -> CallResult:
+    async def call(
+        self,
+        api: Api,
+        arguments: Mapping[str, Any],
+        *,
+        tainted: bool = False,
+        consent: Consent | None = None,
+    ) -> CallResult:
         """Call or play ``api``; see ``Caller.call``."""
         scene = self._scene
         bound = args.bind(api, arguments)
@@ -56,7 +64,7 @@ class PlayedCaller(Caller):
             return _result(api, bound, self._world.failure(rng))
         origin = scene.twins.get(api.id, api)
         if origin.id in self._real:
-            result = await self._through.call(origin, arguments)
+            result = await self._through.call(origin, arguments, tainted=tainted, consent=consent)
             return result.model_copy(update={"api_id": api.id})
         wanted = scene.fields.get(origin.id, "")
         return _result(api, bound, self._world.call(origin, {}, rng, with_field=wanted))

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from toolsrv_registry.api import Api
-from toolsrv_registry.errors import ToolsrvError
 from toolsrv_registry.words import words
 from toolsrv_runtime.calls.caller import Caller, default_caller
 
@@ -109,10 +108,7 @@ class World:
         """Return what the API answers; an invented answer has ``with_field``."""
         if not self.is_real(api):
             return Answer(_invented(api, rng, with_field))
-        try:
-            result = self._loop.run_until_complete(self._caller.call(api, arguments))
-        except ToolsrvError as error:
-            return Answer(None, error.message)
+        result = self._loop.run_until_complete(self._caller.call(api, arguments))
         return Answer(result.response, result.error)
 
     def failure(self, rng: random.Random) -> Answer:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import difflib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from toolsrv_catalogs.offline.values.day import parse_date, parse_time
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_registry.errors import UsageError
 from toolsrv_registry.functions import parameter_keys
 from toolsrv_runtime.errors import ArgumentError
 
@@ -53,35 +55,49 @@ def parse(text: str) -> dict[str, Any]:
 def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments under the provider's names, in their declared types.
 
-    Accepts a parameter's key or its original name. Text that spells a number or a boolean is
-    taken as one where the API wants one; an empty optional value counts as absent.
+    Accepts a parameter's key or its original name. Text that spells a number, a boolean, a date,
+    a list or an object is taken as one where the API wants one; an empty optional value counts as
+    absent. A default is sent only for a required parameter of an API whose description tells
+    defaults from examples (OpenAPI's does); what ToolBench calls a default is an example.
 
     Raises:
-        ArgumentError: a parameter is unknown, missing, of another type, or not an allowed value.
+        ArgumentError: parameters are unknown, missing, of another type, or not an allowed value;
+            names every one of them.
     """
     keys = parameter_keys(api)
     originals = {parameter.name: parameter for parameter in keys.values()}
     bound: dict[str, Any] = {}
+    problems: list[str] = []
     for name, value in arguments.items():
         parameter = keys.get(name) or originals.get(name)
         if parameter is None:
-            raise _unknown(api, name, list(keys))
-        if parameter in api.optional and value in ("", None):
-            continue
-        bound[parameter.name] = _convert(api, parameter, value)
+            problems.append(_unknown(name, list(keys)))
+        elif parameter not in api.optional or value not in ("", None):
+            try:
+                bound[parameter.name] = _convert(parameter, value)
+            except _WrongError as error:
+                problems.append(str(error))
+                bound[parameter.name] = None
     for parameter in api.required:
-        if bound.get(parameter.name, "") == "":
-            raise ArgumentError(
-                f"{api.id}: the argument {parameter.key!r} is missing",
-                hint=_wanted(api),
-            )
+        if bound.get(parameter.name, "") != "":
+            continue
+        if parameter.place and parameter.default not in ("", None):
+            bound[parameter.name] = parameter.default
+        else:
+            problems.append(f"the argument {parameter.key!r} is missing")
+    if problems:
+        raise ArgumentError(f"{api.id}: {'; '.join(problems)}", hint=_wanted(api))
     return bound
 
 
-def _unknown(api: Api, name: str, known: list[str]) -> ArgumentError:
+class _WrongError(Exception):
+    """A value does not fit its parameter."""
+
+
+def _unknown(name: str, known: list[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
     guess = f"; did you mean {near[0]!r}?" if near else ""
-    return ArgumentError(f"{api.id}: unknown argument {name[:80]!r}{guess}", hint=_wanted(api))
+    return f"unknown argument {name[:80]!r}{guess}"
 
 
 def _wanted(api: Api) -> str:
@@ -89,31 +105,29 @@ def _wanted(api: Api) -> str:
     return f"it takes: {', '.join(shown) or 'no arguments'}"
 
 
-def _convert(api: Api, parameter: Parameter, value: Any) -> Any:
+def _convert(parameter: Parameter, value: Any) -> Any:
     if isinstance(value, str) and len(value) > VALUE_LIMIT:
-        raise _wrong(api, parameter, value, f"at most {VALUE_LIMIT} characters")
+        raise _wrong(parameter, value, f"at most {VALUE_LIMIT} characters")
     if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
-        raise _wrong(api, parameter, value, "valid Unicode text")
-    kind = parameter.type.upper()
-    if kind == "NUMBER":
-        return _number(api, parameter, value)
-    if kind == "BOOLEAN":
-        return _boolean(api, parameter, value)
-    if isinstance(value, (dict, list)) and kind not in {"ARRAY", "OBJECT"}:
-        raise _wrong(api, parameter, value, "text")
+        raise _wrong(parameter, value, "valid Unicode text")
+    kind = parameter.type.upper().partition(" ")[0]
+    if convert := _CONVERTERS.get(kind):
+        return convert(parameter, value)
+    if isinstance(value, (dict, list)):
+        raise _wrong(parameter, value, "text")
     if isinstance(value, bool):
         value = "true" if value else "false"
-    elif not isinstance(value, (str, dict, list)):
+    elif not isinstance(value, str):
         value = "" if value is None else str(value)
     if parameter.enum and value not in parameter.enum:
-        same = [allowed for allowed in parameter.enum if allowed.lower() == str(value).lower()]
+        same = [allowed for allowed in parameter.enum if allowed.lower() == value.lower()]
         if not same:
-            raise _wrong(api, parameter, value, f"one of {', '.join(parameter.enum)}")
+            raise _wrong(parameter, value, f"one of {', '.join(parameter.enum)}")
         value = same[0]
     return value
 
 
-def _number(api: Api, parameter: Parameter, value: Any) -> int | float:
+def _number(parameter: Parameter, value: Any) -> int | float:
     if isinstance(value, str):
         text = value.strip().replace(",", "").removesuffix("%")
         try:
@@ -122,15 +136,15 @@ def _number(api: Api, parameter: Parameter, value: Any) -> int | float:
             try:
                 value = float(text)
             except ValueError:
-                raise _wrong(api, parameter, value, "a number") from None
+                raise _wrong(parameter, value, "a number") from None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise _wrong(api, parameter, value, "a number")
+        raise _wrong(parameter, value, "a number")
     if isinstance(value, float) and not math.isfinite(value):
-        raise _wrong(api, parameter, value, "a finite number")
+        raise _wrong(parameter, value, "a finite number")
     return value
 
 
-def _boolean(api: Api, parameter: Parameter, value: Any) -> bool:
+def _boolean(parameter: Parameter, value: Any) -> bool:
     if isinstance(value, bool):
         return value
     text = str(value).strip().lower()
@@ -138,12 +152,64 @@ def _boolean(api: Api, parameter: Parameter, value: Any) -> bool:
         return True
     if text in _FALSE:
         return False
-    raise _wrong(api, parameter, value, "true or false")
+    raise _wrong(parameter, value, "true or false")
 
 
-def _wrong(api: Api, parameter: Parameter, value: Any, wanted: str) -> ArgumentError:
-    shown = repr(value)[:80]
-    return ArgumentError(
-        f"{api.id}: the argument {parameter.key!r} must be {wanted}, not {shown}",
-        hint=_wanted(api),
-    )
+def _date(parameter: Parameter, value: Any) -> str:
+    if value in ("", None):
+        return ""
+    try:
+        return parse_date(str(value)).isoformat()
+    except UsageError as error:
+        raise _WrongError(f"the argument {parameter.key!r}: {error.message}") from None
+
+
+def _time(parameter: Parameter, value: Any) -> str:
+    if value in ("", None):
+        return ""
+    try:
+        return parse_time(str(value)).strftime("%H:%M")
+    except UsageError as error:
+        raise _WrongError(f"the argument {parameter.key!r}: {error.message}") from None
+
+
+def _array(parameter: Parameter, value: Any) -> list[Any]:
+    """Take a list, JSON text of one, or values with commas between them."""
+    if isinstance(value, str):
+        text = value.strip()
+        value = _json(text) if text.startswith("[") else [one.strip() for one in text.split(",")]
+        value = [] if value == [""] else value
+    elif isinstance(value, (int, float)):
+        value = [value]
+    if not isinstance(value, list):
+        raise _wrong(parameter, value, "a list")
+    return value
+
+
+def _object(parameter: Parameter, value: Any) -> dict[str, Any]:
+    found = _json(value) if isinstance(value, str) else value
+    if not isinstance(found, dict):
+        raise _wrong(parameter, value, "a JSON object")
+    return found
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+_CONVERTERS: dict[str, Callable[[Parameter, Any], Any]] = {
+    "NUMBER": _number,
+    "INTEGER": _number,
+    "BOOLEAN": _boolean,
+    "DATE": _date,
+    "TIME": _time,
+    "ARRAY": _array,
+    "OBJECT": _object,
+}
+
+
+def _wrong(parameter: Parameter, value: Any, wanted: str) -> _WrongError:
+    return _WrongError(f"the argument {parameter.key!r} must be {wanted}, not {repr(value)[:80]}")

@@ -1,48 +1,63 @@
-"""The Caller: binds arguments, asks the policy, makes the call, says where the answer came from."""
+"""The Caller: binds arguments, asks the policy, makes the call, says where the answer came from.
+
+Whatever happens is a typed result; nothing about a call is raised.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import httpx
-from pydantic import BaseModel, ConfigDict
 
 from toolsrv_registry.api import Api
 from toolsrv_runtime.calls import arguments as args
-from toolsrv_runtime.calls import http
+from toolsrv_runtime.calls import auth, hints
+from toolsrv_runtime.calls.exchange import Exchange, Limits, Message, exchange
+from toolsrv_runtime.calls.hosts import Hosts
 from toolsrv_runtime.calls.policy import Policy
+from toolsrv_runtime.calls.request import Outgoing, build
+from toolsrv_runtime.calls.result import CallResult, Consent, Kind
 from toolsrv_runtime.errors import ArgumentError, PolicyError
 from toolsrv_runtime.outcome import Source
 
+__all__ = ["CallResult", "Caller", "Home", "Network", "default_caller"]
 
-class CallResult(BaseModel):
-    """One call and what it came to.
 
-    ``status`` is the HTTP status, 0 when no response came; ``response`` is the JSON value or the
-    text; ``error`` is empty exactly when the call succeeded; ``seconds`` is wall time.
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Where an API belongs: its catalog, and its provider's page ("" when none is known)."""
+
+    catalog: str = ""
+    page: str = ""
+
+
+def homeless(api: Api) -> Home:
+    """Know nothing of where an API belongs."""
+    del api
+    return Home()
+
+
+@dataclass(frozen=True)
+class Network:
+    """How hosts without a transport of their own are reached.
+
+    ``own`` says whether a host is a person's own, so that keys may go there over plain HTTP.
     """
 
-    model_config = ConfigDict(frozen=True)
-
-    api_id: str
-    arguments: dict[str, Any]
-    url: str
-    status: int
-    response: Any
-    error: str
-    source: Source
-    seconds: float
-
-    @property
-    def ok(self) -> bool:
-        """Whether the API answered with a 2xx status."""
-        return 200 <= self.status < 300
+    transport: httpx.AsyncBaseTransport
+    keys: auth.Keys = auth.no_keys
+    hosts: Hosts = field(default_factory=Hosts)
+    own: Callable[[str, int], bool] = lambda _host, _port: False
 
 
 class Caller:
-    """Calls APIs through one transport per host. Use as an async context manager or aclose it."""
+    """Calls APIs, the hosts of ``transports`` through these, others over the network if there is.
+
+    Use as an async context manager or aclose it.
+    """
 
     def __init__(
         self,
@@ -50,62 +65,147 @@ class Caller:
         policy: Policy | None = None,
         transports: Mapping[str, httpx.AsyncBaseTransport],
         source: Source = "offline",
-        timeout: float = 20.0,
+        timeout: float | None = None,
+        limits: Limits | None = None,
+        network: Network | None = None,
+        home: Callable[[Api], Home] = homeless,
     ) -> None:
+        """Take the worlds: ``transports`` answer as ``source``, the network as ``live``.
+
+        ``timeout`` is short for limits that differ in their seconds only.
+        """
         self._policy = policy or Policy()
         self._source: Source = source
-        self._timeout = timeout
-        self._clients = {
-            host: httpx.AsyncClient(
-                transport=transport, follow_redirects=False, timeout=timeout, trust_env=False
-            )
-            for host, transport in transports.items()
-        }
+        self._limits = limits or (Limits() if timeout is None else Limits(seconds=timeout))
+        self._transports = dict(transports)
+        self._network = network
+        self._home = home
 
-    async def call(self, api: Api, arguments: Mapping[str, Any]) -> CallResult:
-        """Call ``api``. An API that fails, or never answers, gives a result that says so.
+    async def call(
+        self,
+        api: Api,
+        arguments: Mapping[str, Any],
+        *,
+        tainted: bool = False,
+        consent: Consent | None = None,
+    ) -> CallResult:
+        """Call ``api``; the result says what came of it, whatever that is.
 
-        Raises:
-            ArgumentError: an argument is unknown, missing or wrong; names it.
-            PolicyError: the call is not allowed.
+        ``tainted`` says that text of a response led here, so that consent is asked for more;
+        ``consent`` is what a person has said yes to, as an earlier result named it.
         """
-        bound = args.bind(api, arguments)
-        try:
-            url, body = http.build(api.method, api.url, bound)
-        except ValueError as error:
-            raise ArgumentError(
-                f"{api.id}: {error}", hint="give a value with letters or digits in it"
-            ) from None
-        except httpx.InvalidURL as error:
-            raise PolicyError(
-                f"{api.id} has no usable address ({error})", hint="choose another API"
-            ) from None
-        self._policy.check(api, url, self._clients.keys())
-        client = self._clients[url.host]
-        request = client.build_request(api.method.upper(), url, json=body or None)
         start = time.monotonic()
-        got = await http.exchange(client, request, seconds=self._timeout)
+        bound: dict[str, Any] = dict(arguments)
+        url = api.url
+        home = self._home(api)
+        try:
+            bound = args.bind(api, arguments)
+            outgoing = build(api, bound)
+            url = str(outgoing.url)
+            wanted = self._policy.check(
+                api,
+                outgoing,
+                bound,
+                hosts=None if self._network else self._transports.keys(),
+                catalog=home.catalog,
+                tainted=tainted,
+                consent=consent,
+            )
+            if wanted is not None:
+                return self._needs_consent(api, bound, url, wanted)
+            got, source = await self._exchange(api, outgoing)
+        except ArgumentError as error:
+            return self._refused(api, bound, url, "bad_arguments", error)
+        except PolicyError as error:
+            return self._refused(api, bound, url, "blocked_by_policy", error)
+        host = outgoing.url.host
         return CallResult(
             api_id=api.id,
             arguments=bound,
-            url=str(url),
+            url=url,
             status=got.status,
             response=got.response,
             error=got.error,
-            source=self._source,
+            source=source,
             seconds=time.monotonic() - start,
+            kind=got.kind,
+            hint=hints.hint(got.kind, api, host, got.retry_after),
+            page=hints.page(api, host, home.page) if got.kind == "not_subscribed" else "",
+            retry_after=got.retry_after,
         )
+
+    def can_call(self, api: Api) -> bool:
+        """Whether a call of this API could succeed as things are: policy, address, key."""
+        try:
+            url = httpx.URL(api.url)
+        except httpx.InvalidURL:
+            return False
+        if url.host in self._transports:
+            return self._policy.reads_only(api)
+        if self._network is None or not url.host or url.scheme not in {"http", "https"}:
+            return False
+        allowed = self._policy.reads_only(api, self._home(api).catalog)
+        return allowed and auth.has_what_it_needs(api, url.host, self._network.keys)
 
     async def aclose(self) -> None:
         """Close all connections."""
-        for client in self._clients.values():
-            await client.aclose()
+        for transport in self._transports.values():
+            await transport.aclose()
+        if self._network is not None:
+            await self._network.transport.aclose()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+    async def _exchange(self, api: Api, outgoing: Outgoing) -> tuple[Exchange, Source]:
+        url, network = outgoing.url, self._network
+        if (served := self._transports.get(url.host)) is not None:
+            message = Message(outgoing.method, url, outgoing.headers, outgoing.content)
+            return await exchange(served, message, self._limits), self._source
+        if network is None:
+            raise PolicyError(f"{api.id}: nothing serves {url.host!r}", hint="choose another API")
+        port = url.port or (443 if url.scheme == "https" else 80)
+        plain = network.own(url.host, port)
+        allowed = auth.authorize(api, outgoing, network.keys, plain=plain)
+        message = Message(
+            outgoing.method, allowed.url, allowed.headers, outgoing.content, allowed.secrets
+        )
+        return await exchange(network.transport, message, self._limits, network.hosts), "live"
+
+    def _needs_consent(
+        self, api: Api, bound: dict[str, Any], url: str, wanted: Consent
+    ) -> CallResult:
+        error = PolicyError(
+            f"{api.id}: {wanted.method} {wanted.host}{wanted.path} needs a person's consent "
+            f"({wanted.reason})",
+            hint="a person may allow it at the terminal, or for good with the setting calls",
+        )
+        result = self._refused(api, bound, url, "needs_consent", error)
+        return result.model_copy(update={"consent": wanted})
+
+    def _refused(
+        self,
+        api: Api,
+        bound: dict[str, Any],
+        url: str,
+        kind: Kind,
+        error: ArgumentError | PolicyError,
+    ) -> CallResult:
+        return CallResult(
+            api_id=api.id,
+            arguments=bound,
+            url=url,
+            status=0,
+            response=None,
+            error=error.message,
+            source="live" if self._network else self._source,
+            seconds=0.0,
+            kind=kind,
+            hint=error.hint,
+        )
 
 
 def default_caller() -> Caller:

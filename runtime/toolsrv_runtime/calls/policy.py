@@ -1,39 +1,184 @@
 """What may be called. The policy decides, never the model.
 
-Today's rules: read-only methods, and hosts that a transport is registered for. Knows nothing of
-how a call is made.
+GET and HEAD to the catalog's own hosts may be called; everything else only where a person's rules
+or a person's consent to that one call say so. Once the text of a response has entered a run, rules
+no longer stand in for consent. Knows nothing of how a call is made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Literal, Self
 
 import httpx
 
 from toolsrv_registry.api import Api
+from toolsrv_registry.errors import UsageError
+from toolsrv_runtime.calls.request import Outgoing
+from toolsrv_runtime.calls.result import Consent
 from toolsrv_runtime.errors import PolicyError
+
+READING = frozenset({"GET", "HEAD"})
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_PORTS = {"http": 80, "https": 443}
+Verdict = Literal["allow", "ask", "deny"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What a person's setting says of some calls.
+
+    ``method`` is ``*`` for all; ``host`` and ``catalog`` are empty where the rule holds for all.
+    """
+
+    verdict: Verdict
+    method: str = "*"
+    host: str = ""
+    catalog: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``allow POST api.example.com``, ``deny * catalog:NAME``, ``ask GET``.
+
+        Raises:
+            UsageError: it is no rule.
+        """
+        verdict, method, place = (*text.split(), "", "")[:3]
+        method = method.upper()
+        known = verdict in {"allow", "ask", "deny"} and (method == "*" or method in _METHODS)
+        if not known or len(text.split()) > 3:
+            raise UsageError(
+                f"{text[:80]!r} is no rule for calls",
+                hint="write: allow|ask|deny METHOD [HOST|catalog:NAME], METHOD may be *",
+            )
+        if place.startswith("catalog:"):
+            return cls(verdict, method, catalog=place.removeprefix("catalog:"))  # type: ignore[arg-type]
+        return cls(verdict, method, host=place.lower())  # type: ignore[arg-type]
+
+    def fits(self, method: str, host: str, catalog: str) -> bool:
+        """Whether the rule speaks about such a call."""
+        return (
+            self.method in {"*", method}
+            and self.host in {"", host}
+            and (not self.catalog or self.catalog == catalog)
+        )
+
+
+def parse_rules(text: str) -> tuple[Rule, ...]:
+    """Read rules with commas or semicolons between them.
+
+    Raises:
+        UsageError: one of them is no rule.
+    """
+    return tuple(Rule.parse(one) for one in re.split(r"[,;\n]", text) if one.strip())
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Read-only by default: ``methods`` that may be used, whatever a catalog says."""
+    """What a person allows beyond reading: ``rules``, the later one winning.
 
-    methods: Collection[str] = field(default=("GET", "HEAD"))
+    ``methods`` pass without a question where no rule speaks.
+    """
 
-    def check(self, api: Api, url: httpx.URL, hosts: Collection[str]) -> None:
-        """Let a call pass or refuse it.
+    methods: Collection[str] = field(default=READING)
+    rules: tuple[Rule, ...] = ()
+
+    def check(
+        self,
+        api: Api,
+        outgoing: Outgoing,
+        arguments: Mapping[str, Any],
+        *,
+        hosts: Collection[str] | None = None,
+        catalog: str = "",
+        tainted: bool = False,
+        consent: Consent | None = None,
+    ) -> Consent | None:
+        """Let a call pass (None), or return what a person would have to consent to.
+
+        ``hosts`` are those that can be called, None for the API's own. ``consent`` is what a
+        person said yes to, ``tainted`` whether response text has entered the run.
 
         Raises:
-            PolicyError: the method changes state, or no registered host serves the URL.
+            PolicyError: the call is refused whatever a person says.
         """
-        if api.method.upper() not in self.methods:
+        check_address(api, outgoing.url, hosts)
+        verdict = self._verdict(outgoing.method, outgoing.url.host, catalog)
+        if verdict == "deny":
             raise PolicyError(
-                f"{api.id} uses {api.method.upper()}, and only {', '.join(self.methods)} is allowed",
-                hint="choose an API that only reads",
+                f"{api.id}: {outgoing.method} {outgoing.url.host} is denied by your settings",
+                hint="see the setting calls: toolsrv config show",
             )
-        if url.scheme != "https" or url.userinfo or url.host not in hosts:
-            raise PolicyError(
-                f"{api.id} lives at {url.host or 'no host'!r}, which is not served here",
-                hint="only the offline catalog can be called in this version",
-            )
+        reading = outgoing.method in READING
+        if verdict == "allow" and (reading or not tainted):
+            return None
+        reason = f"{outgoing.method} may change something" if not reading else "your settings ask"
+        if tainted and not reading:
+            reason += ", and text from a response may have led to it"
+        wanted = consent_for(api, outgoing, arguments, reason)
+        return None if consent is not None and consent.covers(wanted) else wanted
+
+    def reads_only(self, api: Api, catalog: str = "") -> bool:
+        """Whether a call of this API passes without a person in any run."""
+        try:
+            host = httpx.URL(api.url).host
+        except httpx.InvalidURL:
+            return False
+        method = api.method.upper()
+        return method in READING and self._verdict(method, host, catalog) == "allow"
+
+    def _verdict(self, method: str, host: str, catalog: str) -> Verdict:
+        for rule in reversed(self.rules):
+            if rule.fits(method, host, catalog):
+                return rule.verdict
+        return "allow" if method in self.methods else "ask"
+
+
+def consent_for(api: Api, outgoing: Outgoing, arguments: Mapping[str, Any], reason: str) -> Consent:
+    """Return what a person is asked about this call: all that would be sent, but no key."""
+    return Consent(
+        api_id=api.id,
+        method=outgoing.method,
+        host=outgoing.url.netloc.decode("ascii"),
+        path=outgoing.url.raw_path.decode("ascii"),
+        arguments=dict(arguments),
+        reason=reason,
+    )
+
+
+def check_address(api: Api, url: httpx.URL, hosts: Collection[str] | None) -> None:
+    """Refuse an address that is not the catalog's own, or no web address at all.
+
+    Raises:
+        PolicyError: says which.
+    """
+    template = _template_url(api)
+    named = (template.scheme, template.host, template.port)
+    if url.scheme not in _PORTS or not url.host:
+        raise PolicyError(
+            f"{api.id} lives at {url.host or 'no host'!r}, which is no web address",
+            hint="choose another API",
+        )
+    if url.userinfo or (url.scheme, url.host, url.port) != named:
+        raise PolicyError(
+            f"{api.id}: {url.host!r} is not the host that the catalog names",
+            hint="choose another API",
+        )
+    if hosts is not None and (url.scheme != "https" or url.host not in hosts):
+        raise PolicyError(
+            f"{api.id} lives at {url.host!r}, which is not served here",
+            hint="only the offline catalog can be called now; see the setting mode",
+        )
+
+
+def _template_url(api: Api) -> httpx.URL:
+    """Return the address in the catalog up to its path."""
+    found = re.match(r"[^/]*//[^/?#]*", api.url)
+    try:
+        return httpx.URL(found[0] if found else "")
+    except httpx.InvalidURL as error:
+        raise PolicyError(
+            f"{api.id} has no usable address ({error})", hint="choose another API"
+        ) from None

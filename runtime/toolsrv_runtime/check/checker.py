@@ -24,8 +24,8 @@ from typing import Any, Literal
 from toolsrv_catalogs.text import clean
 from toolsrv_registry.errors import BusyError, ToolsrvError
 from toolsrv_registry.health import HealthEntry, Verdict
+from toolsrv_runtime.calls.pace import LONGEST_PAUSE_S, Pace, pause_seconds
 from toolsrv_runtime.check.judge import SLOW_SECONDS, judge
-from toolsrv_runtime.check.pace import LONGEST_PAUSE_S, Pace, pause_seconds
 from toolsrv_runtime.check.plan import Item
 from toolsrv_runtime.check.tally import Tally
 from toolsrv_runtime.check.worlds import Reply, World

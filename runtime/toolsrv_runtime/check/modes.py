@@ -10,10 +10,11 @@ import httpx
 from toolsrv_catalogs.offline import OFFLINE_HOST
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import UsageError
+from toolsrv_runtime.calls.auth import on_rapidapi
 from toolsrv_runtime.calls.caller import Caller
 from toolsrv_runtime.calls.offline import transports
 from toolsrv_runtime.calls.policy import Policy
-from toolsrv_runtime.check.live import KEY_VARIABLE, LiveTransport, needs_key
+from toolsrv_runtime.check.live import KEY_VARIABLE, LiveTransport
 from toolsrv_runtime.check.recorded import Recorded
 from toolsrv_runtime.check.worlds import Called, Listening, World, host_of
 
@@ -44,7 +45,7 @@ def live_world(
     target = None if via is None else _via(via)
     hosts = {host_of(api) for api in apis} - {"", OFFLINE_HOST}
     if not key and target is None:
-        hosts = {host for host in hosts if not needs_key(host)}
+        hosts = {host for host in hosts if not on_rapidapi(host)}
     network = Listening(LiveTransport(key=key, via=target))
     live = Caller(
         policy=policy,
@@ -57,7 +58,7 @@ def live_world(
         policy=policy,
         timeout=timeout,
         secrets=(key,),
-        elsewhere=lambda host: NO_KEY if needs_key(host) else "its host is not in the catalog",
+        elsewhere=lambda host: NO_KEY if on_rapidapi(host) else "its host is not in the catalog",
     )
 
 

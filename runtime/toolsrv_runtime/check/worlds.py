@@ -18,6 +18,7 @@ from toolsrv_registry.api import Api
 from toolsrv_runtime.calls.caller import Caller, CallResult
 from toolsrv_runtime.calls.policy import Policy
 from toolsrv_runtime.check.judge import Failure
+from toolsrv_runtime.errors import ArgumentError, PolicyError
 from toolsrv_runtime.outcome import Source
 
 _KEPT_HEADERS = frozenset({"content-type", "retry-after"})
@@ -156,6 +157,10 @@ class Called:
             result = await self._callers[host_of(api)].call(api, arguments)
         finally:
             _heard.reset(token)
+        if result.kind == "bad_arguments" and result.refused:
+            raise ArgumentError(result.error, hint=result.hint)
+        if result.refused:
+            raise PolicyError(result.error, hint=result.hint)
         return self._discreet(_reply(result, heard, self._timeout))
 
     async def aclose(self) -> None:

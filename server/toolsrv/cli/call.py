@@ -13,6 +13,7 @@ from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import console, emit_json, note, read_stdin
 from toolsrv.cli.session import Session, pass_session
 from toolsrv.plain import plain
+from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.calls.arguments import parse
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def call(
     given = parse(read_stdin() if arguments == "-" else arguments)
     bench = session.workbench()
     result = asyncio.run(_call(bench, bench.api(api_id), given))
+    if result.refused:
+        raise UsageError(result.error, hint=result.hint)
     if as_json:
         emit_json(call_view(result).model_dump(mode="json") | {"response": result.response})
     else:

@@ -1,0 +1,161 @@
+"""A response's body, read within limits and understood: bytes, then text, then JSON.
+
+The limit holds on the wire and after decompression, so a small bomb never grows large in memory.
+Knows nothing of who sent it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import zlib
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from toolsrv_catalogs.text import clean
+
+SHOWN_OF_TOO_LARGE = 20_000
+"""Characters that are kept of a body that is over the limit."""
+
+_DEPTH = 200
+"""Levels of JSON; deeper is text. A reader of ours or of a client may not be made for more."""
+
+_HTML = re.compile(
+    r"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+)
+_SHORT_SECRET = 4
+
+
+class EncodingError(Exception):
+    """A body is compressed in a way that was not offered, or its compression is broken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What was read: the JSON value or the text, and what is wrong with it."""
+
+    value: Any
+    too_large: bool = False
+    web_page: bool = False
+    broken_json: bool = False
+
+
+async def read(response: httpx.Response, limit: int) -> tuple[bytes, bool]:
+    """Return at most ``limit`` bytes of a body, decompressed, and whether there is more.
+
+    Raises:
+        EncodingError: the compression is unknown or broken.
+        httpx.TransportError: the connection breaks.
+    """
+    unpack = _unpacker(response.headers.get("content-encoding", ""))
+    parts: list[bytes] = []
+    got = wire = 0
+    async for part in response.aiter_raw():
+        wire += len(part)
+        plain = part if unpack is None else unpack.feed(part, limit - got + 1)
+        parts.append(plain)
+        got += len(plain)
+        if got > limit or wire > limit:
+            return b"".join(parts)[:limit], True
+    if unpack is not None:
+        unpack.end()
+    return b"".join(parts), False
+
+
+class _Unpacker:
+    """gzip and deflate, never more bytes than asked for."""
+
+    def __init__(self) -> None:
+        self._stream = zlib.decompressobj(zlib.MAX_WBITS | 32)
+        self._fed = False
+
+    def feed(self, data: bytes, most: int) -> bytes:
+        self._fed = self._fed or bool(data)
+        try:
+            return self._stream.decompress(data, max(1, most)) if data else b""
+        except zlib.error as error:
+            raise EncodingError(f"its compression is broken: {error}") from error
+
+    def end(self) -> None:
+        if self._fed and not self._stream.eof:
+            raise EncodingError("its compressed body breaks off")
+
+
+def _unpacker(encoding: str) -> _Unpacker | None:
+    name = encoding.strip().lower()
+    if name in {"", "identity"}:
+        return None
+    if name in {"gzip", "x-gzip", "deflate"}:
+        return _Unpacker()
+    raise EncodingError(f"its body is compressed as {name[:40]!r}, which was not asked for")
+
+
+def understand(
+    data: bytes, headers: httpx.Headers, *, too_large: bool, secrets: Collection[str] = ()
+) -> Body:
+    """Return what a body says. ``secrets`` that it repeats are taken out."""
+    text = without(_decoded(data, headers), secrets)
+    if too_large:
+        return Body(clean(text[:SHOWN_OF_TOO_LARGE], SHOWN_OF_TOO_LARGE), too_large=True)
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    says_json = kind.endswith(("/json", "+json"))
+    try:
+        value = json.loads(text, parse_constant=_no_number, parse_float=_finite)
+    except (ValueError, RecursionError):
+        plain = clean(text, len(text))
+        page = kind in {"text/html", "application/xhtml+xml"} or bool(_HTML.match(text))
+        return Body(plain, web_page=page, broken_json=says_json and not page and bool(text.strip()))
+    if _too_deep(value):
+        return Body(clean(text, len(text)), broken_json=True)
+    return Body(value)
+
+
+def _no_number(word: str) -> None:
+    """Read NaN and Infinity, which are no JSON and cannot be written as such, as null."""
+    del word
+
+
+def _finite(text: str) -> float | None:
+    value = float(text)
+    return value if math.isfinite(value) else None
+
+
+def _decoded(data: bytes, headers: httpx.Headers) -> str:
+    found = re.search(
+        r"charset\s*=\s*[\"']?([\w.:-]+)", headers.get("content-type", ""), re.IGNORECASE
+    )
+    charset = found[1] if found else "utf-8-sig"
+    try:
+        return data.decode(charset, errors="replace")
+    except (LookupError, UnicodeError):  # a charset that does not exist, or is none for text
+        return data.decode("utf-8", errors="replace")
+
+
+def without(text: str, secrets: Collection[str]) -> str:
+    """Return a text with every spelling of these keys taken out."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        if len(secret) < _SHORT_SECRET:
+            continue
+        for spelt in {secret, json.dumps(secret)[1:-1], quote(secret, safe="")}:
+            text = text.replace(spelt, "[key]")
+    return text
+
+
+def _too_deep(value: Any) -> bool:
+    """Whether JSON is nested deeper than ``_DEPTH``; one pass, level by level."""
+    level = [value]
+    for _ in range(_DEPTH):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, (dict, list))
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not level:
+            return False
+    return True

@@ -1,0 +1,246 @@
+"""One call over HTTP: sent, followed, repeated and read within limits; its end is always a value.
+
+Redirects are followed within the host only, and only calls that may be repeated are tried again.
+Knows requests and responses; does not know whether a call is allowed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+
+from toolsrv_runtime.calls import body as bodies
+from toolsrv_runtime.calls.hosts import Hosts, Rest
+from toolsrv_runtime.calls.pace import pause_seconds
+from toolsrv_runtime.calls.result import Kind, kind_of_status
+
+IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+"""Methods that may be sent twice (RFC 9110, 9.2.2)."""
+
+_AGAIN: frozenset[Kind] = frozenset({"network_error", "rate_limited"})
+_BUSY = frozenset({502, 503, 504})
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long and how much.
+
+    ``seconds`` for the whole call, repeats included; ``connect_s`` and ``read_s`` for a connection
+    and for each silence; ``size`` bytes of a body, on the wire and decompressed; ``retries``
+    further tries after ``backoff_s`` seconds, twice as long each time.
+    """
+
+    seconds: float = 20.0
+    connect_s: float = 8.0
+    read_s: float = 15.0
+    size: int = 4_000_000
+    retries: int = 0
+    backoff_s: float = 0.5
+    redirects: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What is sent. ``secrets`` are in it, and are taken out of what comes back."""
+
+    method: str
+    url: httpx.URL
+    headers: Mapping[str, str] = field(repr=False)
+    content: bytes = b""
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What came back: ``status`` 0 means no response, and ``error`` says why."""
+
+    kind: Kind
+    status: int
+    response: Any
+    error: str
+    retry_after: float | None = None
+
+
+async def exchange(
+    transport: httpx.AsyncBaseTransport,
+    message: Message,
+    limits: Limits,
+    hosts: Hosts | None = None,
+) -> Exchange:
+    """Send a message until it is answered, or the limits end.
+
+    Raises:
+        PolicyError: the host's address may not be called.
+    """
+    end = time.monotonic() + limits.seconds
+    host = message.url.host
+    if hosts is not None and (rest := hosts.rest(host)):
+        return _resting(host, rest)
+    for attempt in range(limits.retries + 1):
+        got = await _in_time(transport, message, limits, hosts, end)
+        if hosts is not None:
+            hosts.tell(host, failed=got.kind in {"network_error", "timed_out", "server_error"})
+        wait = limits.backoff_s * 2**attempt if got.retry_after is None else got.retry_after
+        last = attempt == limits.retries or time.monotonic() + wait >= end
+        if last or not _worth_repeating(message, got) or (hosts is not None and hosts.rest(host)):
+            break
+        await asyncio.sleep(wait)
+    if hosts is not None and got.kind == "rate_limited" and got.retry_after:
+        hosts.pause(host, got.retry_after)
+    return got
+
+
+def _worth_repeating(message: Message, got: Exchange) -> bool:
+    return message.method in IDEMPOTENT and (got.kind in _AGAIN or got.status in _BUSY)
+
+
+def _resting(host: str, rest: Rest) -> Exchange:
+    if rest.asked:
+        error = f"{host} asked to be left alone for {rest.seconds:.0f} more seconds"
+        return Exchange("rate_limited", 0, None, error, retry_after=rest.seconds)
+    error = f"{host} keeps failing and is left alone for {rest.seconds:.0f} more seconds"
+    return Exchange("network_error", 0, None, error, retry_after=rest.seconds)
+
+
+async def _in_time(
+    transport: httpx.AsyncBaseTransport,
+    message: Message,
+    limits: Limits,
+    hosts: Hosts | None,
+    end: float,
+) -> Exchange:
+    try:
+        async with asyncio.timeout(end - time.monotonic()):
+            if hosts is None:
+                return await _followed(transport, message, limits)
+            async with hosts.turn(message.url.host):
+                return await _followed(transport, message, limits)
+    except (TimeoutError, httpx.TimeoutException) as error:
+        what = f"no answer within {limits.seconds:g} seconds"
+        if isinstance(error, httpx.ConnectTimeout):
+            what = f"no connection within {limits.connect_s:g} seconds"
+        elif isinstance(error, httpx.ReadTimeout):
+            what = f"nothing came for {limits.read_s:g} seconds"
+        return Exchange("timed_out", 0, None, what)
+    except bodies.EncodingError as error:
+        return Exchange("network_error", 0, None, str(error))
+    except (httpx.HTTPError, httpx.StreamError) as error:
+        told = bodies.without(f"{type(error).__name__}: {error}", message.secrets)
+        return Exchange("network_error", 0, None, told[:200])
+
+
+async def _followed(
+    transport: httpx.AsyncBaseTransport, message: Message, limits: Limits
+) -> Exchange:
+    status = 0
+    for _ in range(limits.redirects + 1):
+        answer = await _once(transport, message, limits)
+        if isinstance(answer, Exchange):
+            return answer
+        status = answer.status_code
+        if message.method not in {"GET", "HEAD"}:
+            error = f"the API redirects, and a {message.method} is not sent twice"
+            return Exchange("server_error", status, None, error)
+        target = _target(message.url, answer.headers["location"])
+        if target is None:
+            where = bodies.without(answer.headers["location"][:200], message.secrets)
+            return Exchange(
+                "blocked_by_policy",
+                status,
+                None,
+                f"the API redirects to {where!r}, which is not at {message.url.host}",
+            )
+        message = replace(message, url=target)
+    return Exchange(
+        "server_error",
+        status,
+        None,
+        f"the API redirects more than {limits.redirects} times",
+    )
+
+
+async def _once(
+    transport: httpx.AsyncBaseTransport, message: Message, limits: Limits
+) -> Exchange | httpx.Response:
+    """Send one request; return what came, or the response that redirects."""
+    request = httpx.Request(
+        message.method,
+        message.url,
+        headers={"Accept": "*/*", "Accept-Encoding": "gzip", "User-Agent": "toolsrv"}
+        | dict(message.headers),
+        content=message.content or None,
+        extensions={"timeout": _phases(limits)},
+    )
+    response = await transport.handle_async_request(request)
+    try:
+        if response.status_code in _REDIRECTS and "location" in response.headers:
+            return response
+        data, too_large = await bodies.read(response, limits.size)
+    finally:
+        await response.aclose()
+    return _told(response, data, too_large, message, limits)
+
+
+def _phases(limits: Limits) -> dict[str, float]:
+    return {
+        "connect": limits.connect_s,
+        "read": limits.read_s,
+        "write": limits.read_s,
+        "pool": limits.seconds,
+    }
+
+
+def _told(
+    response: httpx.Response, data: bytes, too_large: bool, message: Message, limits: Limits
+) -> Exchange:
+    status = response.status_code
+    body = bodies.understand(data, response.headers, too_large=too_large, secrets=message.secrets)
+    kind = kind_of_status(status)
+    if kind != "ok":
+        kind = _by_words(kind, body.value)
+        pause = pause_seconds(response.headers, 0, datetime.now(UTC))
+        asked = pause if "retry-after" in response.headers else None
+        return Exchange(kind, status, body.value, f"HTTP status {status}", asked)
+    if body.too_large:
+        error = f"the response has more than {limits.size:,} bytes"
+        return Exchange("too_large", status, body.value, error)
+    if body.web_page:
+        return Exchange("not_json", status, body.value, "the API answered with a web page")
+    if body.broken_json:
+        return Exchange("not_json", status, body.value, "the response says JSON and is none")
+    return Exchange("ok", status, body.value, "")
+
+
+def _by_words(kind: Kind, value: Any) -> Kind:
+    """Tell apart what gateways answer with one status, by the message they always send."""
+    words = str(value.get("message", "") if isinstance(value, dict) else value)[:500].lower()
+    if kind == "unauthorized" and "not subscribed" in words:
+        return "not_subscribed"
+    if kind == "unauthorized" and "exceeded" in words:
+        return "rate_limited"
+    if kind == "not_found" and "api doesn't exist" in words:
+        return "gone"
+    return kind
+
+
+def _target(base: httpx.URL, location: str) -> httpx.URL | None:
+    """Return where a redirect leads, None unless it stays at the host (or turns to TLS there)."""
+    try:
+        url = base.join(location)
+    except httpx.InvalidURL:
+        return None
+    same = (url.scheme, url.host, url.port) == (base.scheme, base.host, base.port)
+    upgraded = (
+        (base.scheme, url.scheme) == ("http", "https")
+        and url.host == base.host
+        and base.port is None
+        and url.port is None
+    )
+    return url.copy_with(fragment=None) if (same or upgraded) and not url.userinfo else None

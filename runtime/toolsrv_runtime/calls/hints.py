@@ -1,0 +1,45 @@
+"""What to do next after a call that did not go well. Text only."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from toolsrv_registry.api import Api
+from toolsrv_runtime.calls.auth import key_names, on_rapidapi
+from toolsrv_runtime.calls.result import Kind
+
+_HINTS: dict[Kind, str] = {
+    "not_found": "look at the arguments, or choose another API",
+    "gone": "choose another API; its provider has taken it away",
+    "timed_out": "try again, or raise the setting call_seconds",
+    "too_large": "ask for less, with a limit or a page",
+    "not_json": "choose another API if the text is of no use",
+    "server_error": "try again later, or choose another API",
+    "network_error": "look at the network, or try again later",
+    "blocked_by_policy": "only hosts of the catalog are called",
+    "bad_arguments": "look at the arguments: toolsrv describe ID",
+}
+
+
+def hint(kind: Kind, api: Api, host: str, retry_after: float | None) -> str:
+    """Return what to do about an outcome, "" where nothing is wrong."""
+    match kind:
+        case "unauthorized":
+            names = key_names(api, host) or (host,)
+            return f"store a key that the host takes: toolsrv keys set {names[-1]}"
+        case "not_subscribed":
+            return "subscribe on the provider's page, then call again"
+        case "rate_limited" if retry_after is not None:
+            return f"wait {retry_after:.0f} seconds, then call again"
+        case "rate_limited":
+            return "wait a while, then call again"
+    return _HINTS.get(kind, "")
+
+
+def page(api: Api, host: str, known: str) -> str:
+    """Return the page where an API is subscribed to."""
+    if known.startswith("https://"):
+        return known
+    if on_rapidapi(host):
+        return f"https://rapidapi.com/search/{quote(api.tool, safe='')}"
+    return f"https://{host}"

@@ -1,0 +1,102 @@
+"""How often a host is called: a rate, calls at a time, and a rest after many failures.
+
+One ``Hosts`` belongs to one event loop. Knows nothing of requests; a call asks for its turn and
+tells how it went.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+from toolsrv_runtime.calls.pace import LONGEST_PAUSE_S, Pace
+
+HOSTS_KEPT = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class HostLimits:
+    """``rate`` calls per second (0: no limit) and ``at_once`` calls, per host.
+
+    After ``failures`` failed calls in a row a host is left alone for ``rest_s`` seconds; then one
+    call may try.
+    """
+
+    rate: float = 5.0
+    at_once: int = 4
+    failures: int = 5
+    rest_s: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """A host is left alone for ``seconds`` more: it asked for it, or it keeps failing."""
+
+    seconds: float
+    asked: bool
+
+
+@dataclass(slots=True)
+class _Host:
+    gate: asyncio.Semaphore
+    failures: int = 0
+    rests_until: float = 0.0
+    asked: bool = False
+    users: int = 0
+
+
+class Hosts:
+    """The hosts that are called, and how they have behaved."""
+
+    def __init__(
+        self, limits: HostLimits | None = None, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._limits = limits or HostLimits()
+        self._clock = clock
+        self._pace = Pace(self._limits.rate)
+        self._hosts: dict[str, _Host] = {}
+
+    def rest(self, host: str) -> Rest | None:
+        """Return the rest that a host has now; None when it may be called."""
+        known = self._hosts.get(host)
+        left = known.rests_until - self._clock() if known else 0.0
+        return Rest(left, known.asked) if known and left > 0 else None
+
+    @contextlib.asynccontextmanager
+    async def turn(self, host: str) -> AsyncIterator[None]:
+        """Wait until the host may be called, and hold a place at it."""
+        known = self._host(host)
+        known.users += 1
+        try:
+            async with known.gate:
+                now = self._clock()
+                starts = max(now, self._pace.ready(host))
+                self._pace.called(host, starts)
+                await asyncio.sleep(starts - now)
+                yield
+        finally:
+            known.users -= 1
+
+    def tell(self, host: str, *, failed: bool) -> None:
+        """Take in how a call went; a failure is one that speaks against the host."""
+        known = self._host(host)
+        known.failures = known.failures + 1 if failed else 0
+        if known.failures >= self._limits.failures:
+            known.rests_until = self._clock() + self._limits.rest_s
+            known.asked = False
+
+    def pause(self, host: str, seconds: float) -> None:
+        """Leave a host alone that asks for it, but never longer than ``LONGEST_PAUSE_S``."""
+        known = self._host(host)
+        known.rests_until = self._clock() + min(seconds, LONGEST_PAUSE_S)
+        known.asked = True
+
+    def _host(self, host: str) -> _Host:
+        if host not in self._hosts and len(self._hosts) >= HOSTS_KEPT:
+            idle = [name for name, one in self._hosts.items() if not one.users]
+            for name in idle[: HOSTS_KEPT // 2]:
+                del self._hosts[name]
+        return self._hosts.setdefault(host, _Host(asyncio.Semaphore(self._limits.at_once)))

@@ -1,0 +1,231 @@
+"""From an API and its bound arguments to one HTTP request: path, query, headers, cookies, body.
+
+Pure, and sends nothing. A parameter goes where its ``place`` says; without one it fills the
+placeholder of its name, else goes to the query of GET, HEAD and DELETE, else to the body. Knows
+nothing of keys or policies.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import httpx
+
+from toolsrv_registry import names
+from toolsrv_registry.api import Api
+from toolsrv_runtime.errors import ArgumentError, PolicyError
+
+BODILESS = frozenset({"GET", "HEAD", "DELETE"})
+_PLACEHOLDER = re.compile(r"\{\{?([^{}]+)\}?\}")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_OURS = frozenset(
+    [
+        "host",
+        "connection",
+        "content-length",
+        "transfer-encoding",
+        "te",
+        "upgrade",
+        "trailer",
+        "expect",
+        "accept-encoding",
+        "proxy-authorization",
+    ]
+)
+FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A request without credentials: what may be shown, logged and asked a person about."""
+
+    method: str
+    url: httpx.URL
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content: bytes = b""
+
+
+@dataclass(slots=True)
+class _Parts:
+    path: dict[str, str] = field(default_factory=dict)
+    query: list[tuple[str, str]] = field(default_factory=list)
+    headers: dict[str, str] = field(default_factory=dict)
+    cookies: dict[str, str] = field(default_factory=dict)
+    body: dict[str, Any] = field(default_factory=dict)
+    payload: list[Any] = field(default_factory=list)
+
+
+def build(api: Api, bound: Mapping[str, Any]) -> Outgoing:
+    """Return the request that calls ``api`` with arguments as ``arguments.bind`` returns them.
+
+    Raises:
+        ArgumentError: a value cannot stand where it must go; names the parameter.
+        PolicyError: the API's address cannot be called whatever the arguments are.
+    """
+    _check_template(api)
+    method = api.method.upper()
+    holes = _holes(api)
+    parts = _Parts()
+    for parameter in api.parameters:
+        if parameter.name in bound:
+            value = bound[parameter.name]
+            place: str = parameter.place
+            if not place or (place == "path" and parameter.name not in holes):
+                open_place = "query" if method in BODILESS else "body"
+                place = "path" if parameter.name in holes else open_place
+            _put(api, parts, place, parameter.name, value, styled=bool(parameter.place))
+    url = _url(api, parts, holes)
+    headers = dict(parts.headers)
+    if parts.cookies:
+        headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in parts.cookies.items())
+    content, kind = _content(api.body_type, parts)
+    if kind:
+        headers["Content-Type"] = kind
+    return Outgoing(method, url, headers, content)
+
+
+def spell(value: Any) -> str:
+    """Return a value as a query string spells it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _check_template(api: Api) -> None:
+    host = re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*://([^/?#]*)", api.url)
+    if host is None:
+        raise _unusable(api, "it has none")
+    if "{" in host[1]:
+        raise _unusable(api, "its host would come from an argument")
+    if _CONTROL.search(api.url) or "\\" in api.url:
+        raise _unusable(api, "it holds a control character")
+
+
+def _unusable(api: Api, why: str) -> PolicyError:
+    return PolicyError(f"{api.id} has no usable address ({why})", hint="choose another API")
+
+
+def _holes(api: Api) -> dict[str, str]:
+    """Return parameter name -> the placeholder it fills: its own name, else the same key."""
+    holes: dict[str, str] = {}
+    for hole in _PLACEHOLDER.findall(api.url):
+        exact = next((one for one in api.parameters if one.name == hole), None)
+        alike = (p for p in api.parameters if p.key == names.api_name(hole) and not p.place)
+        if (parameter := exact or next(alike, None)) is not None:
+            holes[parameter.name] = hole
+    return holes
+
+
+def _put(api: Api, parts: _Parts, place: str, name: str, value: Any, *, styled: bool) -> None:
+    match place:
+        case "path":
+            parts.path[name] = quote(_segment(api, name, value), safe="")
+        case "header":
+            if not _TOKEN.fullmatch(name) or name.lower() in _OURS:
+                raise ArgumentError(f"{api.id}: the header {name!r} cannot be set", hint=_OTHER)
+            parts.headers[name] = _one_line(api, name, _joined(value))
+        case "cookie":
+            if not _TOKEN.fullmatch(name):
+                raise ArgumentError(f"{api.id}: the cookie {name!r} cannot be set", hint=_OTHER)
+            parts.cookies[name] = quote(_one_line(api, name, _joined(value)), safe="")
+        case "body":
+            parts.body[name] = value
+        case "payload":
+            parts.payload.append(value)
+        case _:
+            parts.query.extend(_pairs(name, value, styled=styled))
+
+
+_OTHER = "leave it out, or choose another API"
+
+
+def _segment(api: Api, name: str, value: Any) -> str:
+    text = _one_line(api, name, _joined(value))
+    if text.strip() in {"", ".", ".."}:  # would name another place than the API's
+        raise ArgumentError(
+            f"{api.id}: the argument {names.api_name(name)!r}: {text!r} cannot stand in the path",
+            hint="give a value with letters or digits in it",
+        )
+    return text
+
+
+def _one_line(api: Api, name: str, text: str) -> str:
+    if _CONTROL.search(text):
+        raise ArgumentError(
+            f"{api.id}: the argument {names.api_name(name)!r} holds a line end or control "
+            "character, and it stands in the path or in a header",
+            hint="give it in one line",
+        )
+    return text
+
+
+def _joined(value: Any) -> str:
+    """Return OpenAPI's style "simple": a list's items with commas between them."""
+    return ",".join(spell(one) for one in value) if isinstance(value, list) else spell(value)
+
+
+def _pairs(name: str, value: Any, *, styled: bool) -> Iterable[tuple[str, str]]:
+    """Return OpenAPI's style "form", exploded; without a declared place a value stays one."""
+    if styled and isinstance(value, list):
+        return [(name, spell(one)) for one in value]
+    if styled and isinstance(value, dict):
+        return [(key, spell(one)) for key, one in value.items()]
+    return [(name, spell(value))]
+
+
+def _url(api: Api, parts: _Parts, holes: Mapping[str, str]) -> httpx.URL:
+    filled = {holes[name]: value for name, value in parts.path.items()}
+    template = api.url
+
+    def fill(match: re.Match[str]) -> str:
+        if match[1] not in filled:
+            raise ArgumentError(
+                f"{api.id}: its address needs {match[1]!r}, and no argument gives it",
+                hint=f"give the argument {names.api_name(match[1])!r}, or choose another API",
+            )
+        return filled[match[1]]
+
+    try:
+        url = httpx.URL(_PLACEHOLDER.sub(fill, template))
+    except httpx.InvalidURL as error:
+        raise _unusable(api, str(error)) from None
+    if url.userinfo:
+        raise _unusable(api, "it holds a user name")
+    if not parts.query:
+        return url
+    given = {name for name, _ in parts.query}
+    kept = [(name, value) for name, value in url.params.multi_items() if name not in given]
+    query = urlencode([*kept, *parts.query], quote_via=quote)
+    return url.copy_with(query=query.encode("ascii"), fragment=None)
+
+
+def _content(body_type: str, parts: _Parts) -> tuple[bytes, str]:
+    """Return a body's bytes and its media type, both empty where there is no body."""
+    if parts.payload:
+        value = parts.payload[0]
+        if body_type and isinstance(value, str):
+            return value.encode(), body_type
+        return _json(value), body_type or "application/json"
+    if not parts.body:
+        return b"", ""
+    plain = body_type.partition(";")[0].strip().lower()
+    if plain == FORM:
+        pairs = [
+            pair for name, one in parts.body.items() for pair in _pairs(name, one, styled=True)
+        ]
+        return urlencode(pairs, quote_via=quote).encode("ascii"), FORM
+    if plain == MULTIPART:
+        fields = {name: (None, spell(one)) for name, one in parts.body.items()}
+        request = httpx.Request("POST", "https://form.invalid", files=fields)
+        return request.read(), request.headers["Content-Type"]
+    return _json(parts.body), body_type or "application/json"
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

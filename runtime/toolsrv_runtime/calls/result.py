@@ -1,0 +1,112 @@
+"""What one call came to: a kind from a closed list, the response, and what to do next.
+
+Shared by every world that answers calls. Knows nothing of HTTP or policies.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from toolsrv_runtime.outcome import Source
+
+Kind = Literal[
+    "ok",
+    "bad_arguments",
+    "unauthorized",
+    "not_subscribed",
+    "rate_limited",
+    "not_found",
+    "gone",
+    "timed_out",
+    "blocked_by_policy",
+    "needs_consent",
+    "too_large",
+    "not_json",
+    "server_error",
+    "network_error",
+    "replay_miss",
+]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+_BY_STATUS: dict[int, Kind] = {
+    0: "network_error",
+    401: "unauthorized",
+    402: "not_subscribed",
+    403: "unauthorized",
+    404: "not_found",
+    408: "timed_out",
+    410: "gone",
+    413: "bad_arguments",
+    429: "rate_limited",
+    504: "timed_out",
+}
+
+
+def kind_of_status(status: int) -> Kind:
+    """Return the kind that an HTTP status alone speaks for (0: no response came)."""
+    if 200 <= status < 300:
+        return "ok"
+    if status in _BY_STATUS:
+        return _BY_STATUS[status]
+    return "bad_arguments" if 400 <= status < 500 else "server_error"
+
+
+class Consent(BaseModel):
+    """What a person is asked to allow, and then allows: this one call and no other.
+
+    ``arguments`` are those that would be sent; ``reason`` says why a person is asked.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    api_id: str
+    method: str
+    host: str
+    path: str
+    arguments: dict[str, Any]
+    reason: str = ""
+
+    def covers(self, other: Consent) -> bool:
+        """Whether this consent was given for exactly that call."""
+        return self.model_copy(update={"reason": ""}) == other.model_copy(update={"reason": ""})
+
+
+class CallResult(BaseModel):
+    """One call and what it came to.
+
+    ``status`` is the HTTP status, 0 when no response came; ``response`` is the JSON value or the
+    text; ``error`` is empty exactly when the call succeeded; ``seconds`` is wall time. ``hint``
+    says what to do next, ``page`` where to subscribe, ``retry_after`` how many seconds the host
+    asks to be left alone, and ``consent`` what a person would have to allow.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    api_id: str
+    arguments: dict[str, Any]
+    url: str
+    status: int
+    response: Any
+    error: str
+    source: Source
+    seconds: float
+    kind: Kind = Field(default_factory=lambda known: kind_of_status(known["status"]))
+    hint: str = ""
+    page: str = ""
+    retry_after: float | None = None
+    consent: Consent | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the API answered with success, and with something that can be used."""
+        return self.kind == "ok"
+
+    @property
+    def refused(self) -> bool:
+        """Whether the call was refused here, before anything was sent."""
+        return self.status == 0 and self.kind in _REFUSED
+
+
+_REFUSED = frozenset({"bad_arguments", "blocked_by_policy", "needs_consent"})
