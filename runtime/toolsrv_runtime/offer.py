@@ -29,11 +29,15 @@ MOST_OFFERED = 9
 class Offer:
     """The functions of one solve. ``begin`` comes first."""
 
-    def __init__(self, finder: Finder, task: str, limit: int, category: str | None) -> None:
+    def __init__(
+        self, finder: Finder, task: str, limit: int, category: str | None, *, again: bool = True
+    ) -> None:
+        """Take what to offer for; ``again`` False leaves it at the first search."""
         self._finder = finder
         self._query = query(task)
         self._limit = limit
         self._category = category
+        self._most = MOST_SEARCHES if again else 1
         self._parts: dict[str, str] = {}
         self._all = FunctionList([])
         self._shown: tuple[str, ...] = ()
@@ -67,7 +71,7 @@ class Offer:
 
     def may_search(self) -> bool:
         """Whether another search is left, and the catalog had anything for the task at all."""
-        return self.fits and len(self.searches) < MOST_SEARCHES
+        return self.fits and len(self.searches) < self._most
 
     def spent(self, failed: Collection[str]) -> bool:
         """Whether all that is on offer has failed (API ids)."""

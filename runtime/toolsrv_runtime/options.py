@@ -16,7 +16,8 @@ class SolveOptions(BaseModel):
 
     ``strategy``: a tree (``dfsdt``), one chain (``react``), or up to ``chains`` chains until one
     answers (``cot``: CoT@N). ``depth`` counts tree nodes, three per round (the paper uses 12);
-    ``candidates`` None leaves their number to the model's profile.
+    ``candidates`` None leaves their number to the model's profile. ``search_again``: other APIs
+    are searched for when all on offer failed.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -29,6 +30,7 @@ class SolveOptions(BaseModel):
     limits: Limits = Limits()
     seed: int = 0
     category: str | None = None
+    search_again: bool = True
 
     @property
     def most_chains(self) -> int:

@@ -48,7 +48,7 @@ class Run:
         anew_after_give_up: bool = True,
         draws: bool = False,
     ) -> None:
-        offer = Offer(retriever, task, offered, options.category)
+        offer = Offer(retriever, task, offered, options.category, again=options.search_again)
         self._state = State(task, options, offer, stop, on_event)
         self._calling = Calling(self._state, form, caller)
         self._engine = engine

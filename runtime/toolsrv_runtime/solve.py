@@ -10,8 +10,10 @@ from collections.abc import Callable
 from toolsrv_catalogs.text import clean
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime import outcome as out
+from toolsrv_runtime.answers.prompts import Prompts
 from toolsrv_runtime.calls.caller import Caller
 from toolsrv_runtime.engine.base import Engine
+from toolsrv_runtime.fidelity import Fidelity
 from toolsrv_runtime.finder import Finder
 from toolsrv_runtime.formats.base import Format, Prior
 from toolsrv_runtime.limits import TASK_LIMIT
@@ -23,11 +25,22 @@ from toolsrv_runtime.stop import Stop
 __all__ = ["TASK_LIMIT", "Finder", "SolveOptions", "Solver", "build_format"]
 
 
-def build_format(engine: Engine, profile: Profile, *, prior: Prior | None) -> Format:
+def build_format(
+    engine: Engine,
+    profile: Profile,
+    *,
+    prior: Prior | None,
+    prompts: Prompts | None = None,
+    fidelity: Fidelity | None = None,
+) -> Format:
     """Return the format a profile names."""
     from toolsrv_runtime.formats.chat import ChatFormat  # noqa: PLC0415 - loads jinja2
     from toolsrv_runtime.formats.compact import CompactFormat  # noqa: PLC0415 - symmetry
 
+    if profile.format == "toolllama":
+        from toolsrv_runtime.formats.toolllama import ToolllamaFormat  # noqa: PLC0415 - symmetry
+
+        return ToolllamaFormat(engine, profile, prompts=prompts, fidelity=fidelity)
     if profile.format == "compact":
         return CompactFormat(engine, profile, prior=prior)
     return ChatFormat(engine, profile, template=profile.chat_template)
@@ -41,13 +54,24 @@ class Solver:
     """Solves tasks, one at a time per engine. Reusable; holds no state between solves."""
 
     def __init__(
-        self, *, retriever: Finder, engine: Engine, profile: Profile, caller: Caller
+        self,
+        *,
+        retriever: Finder,
+        engine: Engine,
+        profile: Profile,
+        caller: Caller,
+        prompts: Prompts | None = None,
+        fidelity: Fidelity | None = None,
     ) -> None:
+        """Take the parts; ``prompts`` and ``fidelity`` are for models of ToolLLaMA's format."""
         self._retriever = retriever
         self._engine = engine
         self._profile = profile
         self._caller = caller
-        self._format = build_format(engine, profile, prior=retriever.affinity)
+        self._fidelity = fidelity or Fidelity()
+        self._format = build_format(
+            engine, profile, prior=retriever.affinity, prompts=prompts, fidelity=fidelity
+        )
 
     async def solve(
         self,
@@ -75,6 +99,7 @@ class Solver:
                 f"the task has {len(task)} characters and at most {TASK_LIMIT} are taken",
                 hint="shorten it, or split it into several tasks",
             )
+        options = self._fidelity.search(options)
         run = Run(
             text,
             options,
