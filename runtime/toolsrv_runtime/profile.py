@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-FormatName = Literal["compact", "chat", "toolllama"]
+FormatName = Literal["compact", "chat", "toolllama", "remote"]
 
 
 class Profile(BaseModel):

@@ -13,6 +13,7 @@ from toolsrv_runtime import outcome as out
 from toolsrv_runtime.answers.prompts import Prompts
 from toolsrv_runtime.calls.caller import Caller
 from toolsrv_runtime.engine.base import Engine
+from toolsrv_runtime.engine.chat import ChatModel
 from toolsrv_runtime.fidelity import Fidelity
 from toolsrv_runtime.finder import Finder
 from toolsrv_runtime.formats.base import Format, Prior
@@ -26,17 +27,20 @@ __all__ = ["TASK_LIMIT", "Finder", "SolveOptions", "Solver", "build_format"]
 
 
 def build_format(
-    engine: Engine,
+    engine: Engine | ChatModel,
     profile: Profile,
     *,
     prior: Prior | None,
     prompts: Prompts | None = None,
     fidelity: Fidelity | None = None,
 ) -> Format:
-    """Return the format a profile names."""
+    """Return the format a profile names; a chat model has but one."""
     from toolsrv_runtime.formats.chat import ChatFormat  # noqa: PLC0415 - loads jinja2
     from toolsrv_runtime.formats.compact import CompactFormat  # noqa: PLC0415 - symmetry
+    from toolsrv_runtime.formats.remote import RemoteFormat  # noqa: PLC0415 - symmetry
 
+    if isinstance(engine, ChatModel):
+        return RemoteFormat(engine, profile)
     if profile.format == "toolllama":
         from toolsrv_runtime.formats.toolllama import ToolllamaFormat  # noqa: PLC0415 - symmetry
 
@@ -57,7 +61,7 @@ class Solver:
         self,
         *,
         retriever: Finder,
-        engine: Engine,
+        engine: Engine | ChatModel,
         profile: Profile,
         caller: Caller,
         prompts: Prompts | None = None,

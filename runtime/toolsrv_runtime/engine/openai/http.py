@@ -26,10 +26,13 @@ Receive = Callable[[httpx.Response, Callable[[], None]], Coroutine[Any, Any, _T]
 """Reads a response; calls its second argument whenever the server said something."""
 
 CONNECT_S = 5.0
+LIST_SILENCE_S = 10.0
+"""Where nothing has to be computed."""
 MOST_BYTES = 8_000_000
 """Of one response; a reply of 8,000 tokens has a tenth of it, with all that stands around it."""
 
 _ERROR_BYTES = 64_000
+_LINE_BYTES = 1_000_000
 _STOP_CHECK_S = 0.05
 _TOO_LONG = {"context_length_exceeded", "exceed_context_size_error"}
 _LATER = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
@@ -70,22 +73,21 @@ class Http:
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         method = "GET" if body is None else "POST"
+        silence_s = self._silence_s if body else min(self._silence_s, LIST_SILENCE_S)
         timeout = httpx.Timeout(None, connect=CONNECT_S)
         loop = asyncio.get_running_loop()
         try:
             async with (
-                asyncio.timeout(self._silence_s) as silence,
+                asyncio.timeout(silence_s) as silence,
                 httpx.AsyncClient(verify=self._tls, timeout=timeout, trust_env=False) as client,
                 client.stream(method, url, json=body, headers=headers) as response,
             ):
                 if not response.is_success:
                     raise await self._refusal(response)
-                return await receive(
-                    response, lambda: silence.reschedule(loop.time() + self._silence_s)
-                )
+                return await receive(response, lambda: silence.reschedule(loop.time() + silence_s))
         except TimeoutError:
             raise self.error(
-                f"said nothing for {self._silence_s:g} s",
+                f"said nothing for {silence_s:g} s",
                 hint="see what it is doing, or give it longer: toolsrv config set engine_timeout",
             ) from None
         except httpx.ConnectTimeout:
@@ -137,7 +139,7 @@ async def read(response: httpx.Response, limit: int = MOST_BYTES) -> bytes:
 
 
 async def lines(response: httpx.Response) -> AsyncIterator[bytes]:
-    """Yield the lines of a body as they come, up to ``MOST_BYTES`` in all; then it ends."""
+    """Yield the lines of a body as they come; it ends at ``MOST_BYTES`` or an endless line."""
     rest, seen = b"", 0
     async for part in response.aiter_bytes():
         seen += len(part)
@@ -146,6 +148,8 @@ async def lines(response: httpx.Response) -> AsyncIterator[bytes]:
         *whole, rest = (rest + part).split(b"\n")
         for line in whole:
             yield line.rstrip(b"\r")
+        if len(rest) > _LINE_BYTES:
+            return
     if rest:
         yield rest
 
