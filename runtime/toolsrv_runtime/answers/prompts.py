@@ -141,6 +141,14 @@ def stored_prompts(folder: Path) -> Prompts:
     return kept
 
 
+def prompts_told(folder: Path) -> str:
+    """Return whose sentences ToolLLaMA is given, or why they cannot be read, in one line."""
+    try:
+        return stored_prompts(folder).summary
+    except DataError as error:
+        return f"{error.message} ({error.hint})"
+
+
 def _digest_of(entry: dict[str, Any]) -> str:
     return _digest(json.dumps(entry, sort_keys=True))
 
