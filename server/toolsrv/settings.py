@@ -76,6 +76,9 @@ class Settings(BaseSettings):
     )
     threads: int = Field(default=0, ge=0, le=1024, description="Model threads; 0: automatic.")
     seed: int = Field(default=0, ge=0, le=2**32 - 1, description="Seed of the sampling.")
+    faithful: bool = Field(
+        default=False, description="Do as ToolBench does where that has a defect."
+    )
     chroma_url: str = Field(default="", description="A Chroma server; empty: the embedded one.")
     http_port: int = Field(default=8765, ge=0, le=65_535, description="Port of serve --http.")
     wait_s: float = Field(

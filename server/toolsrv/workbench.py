@@ -20,8 +20,10 @@ if TYPE_CHECKING:  # downhill imports, kept out of start-up
     from toolsrv_registry.api import Api, Catalog
     from toolsrv_registry.registry import Registry
     from toolsrv_registry.retriever import SearchResult
+    from toolsrv_runtime.answers.prompts import Prompts
     from toolsrv_runtime.calls.caller import Caller
     from toolsrv_runtime.engine.base import Engine
+    from toolsrv_runtime.fidelity import Fidelity
     from toolsrv_runtime.profile import Profile
     from toolsrv_runtime.solve import SolveOptions, Solver
 
@@ -117,8 +119,29 @@ class Workbench:
         registry = self.searchable()
         engine, profile = self.engine()
         return Solver(
-            retriever=Offered(registry), engine=engine, profile=profile, caller=self.caller()
+            retriever=Offered(registry),
+            engine=engine,
+            profile=profile,
+            caller=self.caller(),
+            prompts=self.prompts() if profile.format == "toolllama" else None,
+            fidelity=self.fidelity(),
         )
+
+    def prompts(self) -> Prompts:
+        """Return what the user has given of ToolBench's own sentences.
+
+        Raises:
+            DataError: They are damaged.
+        """
+        from toolsrv_runtime.answers.prompts import stored_prompts
+
+        return stored_prompts(self.settings.data_dir)
+
+    def fidelity(self) -> Fidelity:
+        """Return how far a solve follows ToolBench."""
+        from toolsrv_runtime.fidelity import FAITHFUL, Fidelity
+
+        return FAITHFUL if self.settings.faithful else Fidelity()
 
     def options(self, **given: Any) -> SolveOptions:
         """Return the solve's options: what is given (not ``None``), else the settings.

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from toolsrv.cli.model_make import convert, quantize
+from toolsrv.cli.model_prompts import prompts
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import emit_json, table
 from toolsrv.cli.session import Session, pass_session
@@ -20,6 +21,7 @@ def model() -> None:
 
 
 model.add_command(convert)
+model.add_command(prompts)
 model.add_command(quantize)
 
 
@@ -32,6 +34,7 @@ def info(session: Session, path: str | None, as_json: bool) -> None:
 
     Without PATH: the model that is in use.
     """
+    from toolsrv_runtime.answers.prompts import prompts_told
     from toolsrv_runtime.models import inspect_model
 
     place = Path(path).expanduser() if path is not None else session.load().settings.model
@@ -41,6 +44,8 @@ def info(session: Session, path: str | None, as_json: bool) -> None:
             hint="name a GGUF file, or none for the one in use",
         )
     document = inspect_model(place).model_dump(mode="json")
+    if document["profile"]["format"] == "toolllama":
+        document["prompts"] = prompts_told(session.load().settings.data_dir)
     if as_json:
         emit_json(document)
         return

@@ -41,6 +41,11 @@ def solve_options(command: F) -> F:
         click.option("--max-tokens", type=int, help="Generated tokens in the solve."),
         click.option("--threads", type=int, help="Model threads; 0: automatic."),
         click.option("--seed", type=int, help="Seed of the sampling."),
+        click.option(
+            "--faithful/--no-faithful",
+            default=None,
+            help="Do as ToolBench does, defects included, to reproduce its figures.",
+        ),
         category_option,
     ]
     for option in reversed(options):

@@ -139,9 +139,13 @@ class _Solve:
         from toolsrv_runtime.answers.write import answer_of, write_answer
 
         try:
-            offered = FunctionList([self._bench.api(one) for one in outcome.candidates])
+            literal = outcome.format.startswith("toolllama")  # as that model saw them
+            apis = [self._bench.api(one) for one in outcome.candidates]
+            offered = FunctionList(apis, literal=literal)
+            prompts = self._bench.prompts()
+            functions = offered.to_json(finish=prompts.finish)
             tools = offered.tool_list_block()
-            write_answer(path, answer_of(outcome, offered.to_json(), tools=tools))
+            write_answer(path, answer_of(outcome, functions, tools=tools, words=prompts.words))
         except ToolsrvError as error:
             self.fault = error
 
