@@ -1,8 +1,13 @@
-"""Carrying out the model's moves: calls made once, told of, and written into the ledger."""
+"""Carrying out the model's moves: calls made once, told of, and written into the ledger.
+
+A call that stands on its path already is answered from there; the second such repetition closes
+the branch. Calls are the same when their arguments are after binding, so "15" is 15.
+"""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from toolsrv_registry.api import Api
@@ -17,6 +22,9 @@ from toolsrv_runtime.search.tree import Code, Node
 from toolsrv_runtime.state import State
 from toolsrv_runtime.waiting import until_stopped
 
+MOST_REPEATS = 1
+"""Repetitions of a call on one path that the search goes on from."""
+
 
 class CallsOverError(Exception):
     """The budget of calls is used up."""
@@ -30,6 +38,7 @@ class Calling:
         self._format = form
         self._caller = caller
         self._known: dict[str, CallResult] = {}
+        self._made: dict[int, str] = {}
 
     async def act(self, node: Node) -> Observed:
         """Carry out the move of ``node``.
@@ -55,9 +64,16 @@ class Calling:
         )
         if move.verdict is not None or move.function == FINISH:
             seen = settled(move)
-            state.ledger.steps[node.id] = Step(move, seen.text, seen.code == Code.ANSWER)
-            return seen
+            return self._seen(node, Step(move, seen.text, seen.code == Code.ANSWER), seen.code)
         return await self._call(node, move, rounds)
+
+    def _seen(self, node: Node, step: Step, what: Code) -> Observed:
+        """Write down what a move came to; close the branch if it goes round in circles."""
+        made = self._made.setdefault(node.id, _key(step.move.function, step.move.arguments))
+        repeats = sum(self._made.get(above.id) == made for above in node.calls()[:-1])
+        self._state.ledger.steps[node.id] = replace(step, repeats=repeats)
+        closed = self._state.options.close_repeats and repeats > MOST_REPEATS
+        return Observed(what, step.observation, closed)
 
     async def _call(self, node: Node, move: Move, depth: int) -> Observed:
         state = self._state
@@ -66,8 +82,7 @@ class Calling:
             text = self._format.observation(
                 None, f"there is no function {move.function!r}; choose one of the list"
             )
-            state.ledger.steps[node.id] = Step(move, text, ok=False)
-            return Observed(Code.UNKNOWN_FUNCTION, text)
+            return self._seen(node, Step(move, text, ok=False), Code.UNKNOWN_FUNCTION)
         if over := state.budget.calls_ended():
             raise CallsOverError(over)
         try:
@@ -77,11 +92,11 @@ class Calling:
             shown, problem = {"arguments": move.arguments}, f"{error.message} ({error.hint})"
             result = _refused(api, shown, problem)
         else:
+            self._made[node.id] = _key(api.id, shown)
             self._tell_call(node, move, api, shown, depth)
-            result = await self._result(api, arguments)
+            result = await self._result(api, arguments, self._made[node.id])
         text = self._format.observation(result.response, result.error)
         state.ledger.results[node.id] = result
-        state.ledger.steps[node.id] = Step(move, text, result.ok, result.response)
         state.tell(
             out.ObservationEvent(
                 seconds=state.seconds(),
@@ -92,7 +107,7 @@ class Calling:
                 source=result.source,
             )
         )
-        return Observed(code(result), text)
+        return self._seen(node, Step(move, text, result.ok, result.response), code(result))
 
     def _tell_call(
         self, node: Node, move: Move, api: Api, arguments: dict[str, Any], depth: int
@@ -109,18 +124,21 @@ class Calling:
             )
         )
 
-    async def _result(self, api: Api, arguments: dict[str, Any]) -> CallResult:
+    async def _result(self, api: Api, arguments: dict[str, Any], key: str) -> CallResult:
         """Call, or repeat what the same call gave before in this solve."""
-        key = json.dumps([api.id, arguments], sort_keys=True)
         if key in self._known:
             return self._known[key]
         self._state.budget.calls += 1
         try:
             result = await until_stopped(self._caller.call(api, arguments), self._state.stop)
-        except PolicyError as error:
+        except (ArgumentError, PolicyError) as error:
             result = _refused(api, arguments, f"{error.message} ({error.hint})")
         self._known[key] = result
         return result
+
+
+def _key(name: str, arguments: str | dict[str, Any]) -> str:
+    return json.dumps([name, arguments], sort_keys=True)
 
 
 def _refused(api: Api, arguments: dict[str, Any], problem: str) -> CallResult:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from toolsrv_runtime import outcome as out
 from toolsrv_runtime.formats.base import Move
 from toolsrv_runtime.ledger import final_answer, versions
@@ -12,14 +14,15 @@ from toolsrv_runtime.state import State
 
 def conclude(state: State, reason: str, *, model: str, form: str) -> out.Outcome:
     """Return the outcome; ``reason`` says why the search was ended from outside, or is empty."""
-    status, why, node, answer = _ending(state, reason)
+    end = _ending(state, reason)
     ledger, options = state.ledger, state.options
-    used = {n.id for n in node.calls()} if node else set()
+    used = {n.id for n in end.node.calls()} if end.node else set()
     return out.Outcome(
         task=state.task,
-        status=status,
-        answer=answer,
-        reason=why,
+        status=end.status,
+        answer=end.answer,
+        reason=end.reason,
+        missing=end.missing,
         evidence=tuple(ledger.evidence(used)),
         candidates=tuple(f.api.id for f in state.offer.all),
         searches=tuple(state.offer.searches),
@@ -37,28 +40,52 @@ def conclude(state: State, reason: str, *, model: str, form: str) -> out.Outcome
     )
 
 
-def _ending(state: State, reason: str) -> tuple[out.Status, str, Node | None, str]:
-    """Return status, reason, the node of the answer and the answer."""
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    status: out.Status
+    reason: str
+    node: Node | None
+    answer: str
+    missing: tuple[str, ...] = ()
+
+
+def _ending(state: State, reason: str) -> _Ending:
     ledger = state.ledger
-    found = ledger.findings
-    if found.answers:
-        node = found.answers[0]
-        missing = node.move.missing if isinstance(node.move, Move) else ()
-        if missing:
+    if ledger.findings.answers:
+        node = ledger.findings.answers[0]
+        if missing := _left_open(node):
             why = "nothing was found for: " + "; ".join(missing)
-            return "partial", why, node, final_answer(node)
-        return "answered", "the model finished", node, final_answer(node)
+            return _Ending("partial", why, node, final_answer(node), missing)
+        return _Ending("answered", "the model finished", node, final_answer(node))
+    if ledger.closing is not None:
+        missing = _left_open(ledger.closing) or tuple(ledger.unserved())
+        why = reason or "the search came to its end without an answer"
+        if missing:
+            why += "; nothing was found for: " + "; ".join(missing)
+        return _Ending("partial", why, ledger.closing, final_answer(ledger.closing), missing)
     best = ledger.best()
-    partial = ledger.partial(best)
+    facts, missing = ledger.partial(best), tuple(ledger.unserved())
     if reason:
-        return "cancelled" if state.outer.is_set() else "partial", reason, best, partial
-    why = "the model gave up" if found.give_ups else "nothing that was tried led to an answer"
+        status: out.Status = "cancelled" if state.outer.is_set() else "partial"
+        return _Ending(status, reason, best, facts, missing)
+    return _Ending("gave_up", _why_given_up(state), best, facts, missing)
+
+
+def _left_open(node: Node) -> tuple[str, ...]:
+    """Return what an answer says that it leaves open."""
+    return node.move.missing if isinstance(node.move, Move) else ()
+
+
+def _why_given_up(state: State) -> str:
+    ledger = state.ledger
     failure = ledger.failure()
     if failure and not ledger.results:
-        why = failure
-    elif not ledger.results and not state.offer.fits:
-        why = _nothing(state.offer)
-    return "gave_up", why, best, partial
+        return failure
+    if not ledger.results and not state.offer.fits:
+        return _nothing(state.offer)
+    if ledger.findings.give_ups:
+        return "the model gave up"
+    return "nothing that was tried led to an answer"
 
 
 def _nothing(offer: Offer) -> str:

@@ -21,11 +21,48 @@ from toolsrv_runtime.search.tree import Code, Node
 
 @dataclass(slots=True)
 class Ledger:
-    """Steps and call results by the id of their tree node."""
+    """Steps and call results by the id of their tree node.
+
+    ``closing`` is the answer that the model gave when its search had to end, with ``missing`` what
+    it leaves open; no answer of the search's own.
+    """
 
     findings: Findings = field(default_factory=Findings)
     steps: dict[int, Step] = field(default_factory=dict)
     results: dict[int, CallResult] = field(default_factory=dict)
+    closing: Node | None = None
+
+    def close(self, below: Node, move: Move) -> bool:
+        """Hang the answer that ends the search below a node; False when it is no answer."""
+        seen = settled(move)
+        if seen.code != Code.ANSWER:
+            return False
+        tree = self.findings.tree
+        order = 1 + max(node.order for node in tree.walk())
+        node = tree.add(below, move)
+        node.order = order
+        tree.settle(node, seen.code, seen.text)
+        self.steps[node.id] = Step(move, seen.text, ok=True)
+        self.closing = node
+        return True
+
+    def step(self, node: Node) -> Step:
+        """Return the step that ends at a node; a reply that only thinks came to nothing."""
+        if node.id in self.steps:
+            return self.steps[node.id]
+        if not isinstance(node.move, Move):
+            raise TypeError(f"not a move of ours: {node.move!r}")
+        return Step(node.move, "", ok=True)
+
+    def unserved(self) -> list[str]:
+        """Return what calls were made for that never gave anything: a part, else the function."""
+        made: dict[str, bool] = {}
+        for node in self.findings.tree.walk():
+            if node.id in self.results:
+                move = self.steps[node.id].move
+                what = move.about or move.function
+                made[what] = made.get(what, False) or self.results[node.id].ok
+        return [what for what, served in made.items() if not served]
 
     def best(self) -> Node | None:
         """Return the node whose path has most successful calls (the first of equals)."""

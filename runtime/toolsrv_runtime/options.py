@@ -8,16 +8,21 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from toolsrv_runtime.outcome import Limits
 
-Strategy = Literal["dfsdt", "react", "cot"]
+Strategy = Literal["dfsdt", "dfs", "react", "cot"]
 
 
 class SolveOptions(BaseModel):
     """How to solve.
 
-    ``strategy``: a tree (``dfsdt``), one chain (``react``), or up to ``chains`` chains until one
-    answers (``cot``: CoT@N). ``depth`` counts tree nodes, three per round (the paper uses 12);
-    ``candidates`` None leaves their number to the model's profile. ``search_again``: other APIs
-    are searched for when all on offer failed.
+    ``strategy``: a tree in pre-order (``dfsdt``) or best child first (``dfs``), one chain
+    (``react``), or up to ``chains`` chains until one answers (``cot``: CoT@N). ``depth`` counts
+    tree nodes, three per round (the paper uses 12); ``candidates`` None leaves their number to the
+    model's profile.
+
+    Four switches where the reference is left: ``retry_root``, a give-up as very first move costs
+    the root one child, not the whole search; ``close_repeats``, a path that makes one call for the
+    third time ends there; ``close_search``, a search that has to end is closed with an answer;
+    ``search_again``, other APIs are searched for when all on offer failed.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -31,6 +36,9 @@ class SolveOptions(BaseModel):
     seed: int = 0
     category: str | None = None
     search_again: bool = True
+    retry_root: bool = True
+    close_repeats: bool = True
+    close_search: bool = True
 
     @property
     def most_chains(self) -> int:

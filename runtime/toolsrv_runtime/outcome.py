@@ -62,10 +62,11 @@ class Usage(_Frozen):
 
 
 class Limits(_Frozen):
-    """The budget of a solve; each end brings the best partial answer."""
+    """The budget of a solve; at each end the model answers with what is known, in one step more."""
 
     seconds: float = Field(default=120.0, gt=0)
-    calls: int = Field(default=30, ge=1)
+    calls: int = Field(default=30, ge=1, description="API calls")
+    model_calls: int = Field(default=200, ge=1, description="replies of the model")
     tokens: int = Field(default=20_000, ge=1, description="generated tokens")
 
 
@@ -190,7 +191,8 @@ class Outcome(_Frozen):
     ``answered``: the model finished with an answer. ``partial``: a budget ended first and
     ``answer`` holds the best that was found. ``gave_up``: nothing solved the task.
     ``cancelled``: stopped from outside; ``answer`` holds the best partial answer.
-    ``reason`` says in one line why it ended as it did. ``candidates`` are all APIs that were on
+    ``reason`` says in one line why it ended as it did, ``missing`` what of the task an answer leaves
+    open (a function that gave nothing, where no more is known). ``candidates`` are all APIs that were on
     offer, ``searches`` how they were found. ``width`` and ``depth`` are the search's limits, depth
     in ToolBench's nodes (up to three a reply); ``chains`` is the N of CoT@N, else 1.
     """
@@ -199,6 +201,7 @@ class Outcome(_Frozen):
     status: Status
     answer: str
     reason: str
+    missing: tuple[str, ...] = ()
     evidence: tuple[Evidence, ...]
     candidates: tuple[str, ...]
     searches: tuple[Searched, ...] = ()

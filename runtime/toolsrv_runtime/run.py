@@ -7,21 +7,35 @@ honest outcome whatever happens.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
 from toolsrv_runtime import outcome as out
 from toolsrv_runtime.calling import Calling, CallsOverError
 from toolsrv_runtime.calls.caller import Caller
+from toolsrv_runtime.closing import close
 from toolsrv_runtime.conclusion import conclude
 from toolsrv_runtime.engine.base import Engine
-from toolsrv_runtime.errors import ContextError
+from toolsrv_runtime.engine.chat import ChatModel
+from toolsrv_runtime.errors import ContextError, GrammarError, ModelError
 from toolsrv_runtime.finder import Finder
-from toolsrv_runtime.formats.base import Format, Interrupted, Move, Step, View
+from toolsrv_runtime.formats.base import FINISH, Format, Interrupted, Move, Step, View
 from toolsrv_runtime.offer import Offer
 from toolsrv_runtime.options import SolveOptions
 from toolsrv_runtime.search.chain import react
-from toolsrv_runtime.search.dfsdt import Act, Answer, Left, Observed, Rules, Think, Wish, dfsdt
+from toolsrv_runtime.search.dfs import dfs
+from toolsrv_runtime.search.dfsdt import (
+    Act,
+    Answer,
+    Compare,
+    Left,
+    Observed,
+    Rules,
+    Think,
+    Wish,
+    dfsdt,
+)
 from toolsrv_runtime.search.tree import Code, Node
 from toolsrv_runtime.state import State
 from toolsrv_runtime.stop import Stop
@@ -38,7 +52,7 @@ class Run:
         task: str,
         options: SolveOptions,
         retriever: Finder,
-        engine: Engine,
+        engine: Engine | ChatModel,
         form: Format,
         caller: Caller,
         on_event: Callable[[out.Event], None],
@@ -67,6 +81,7 @@ class Run:
         offer = self._state.offer
         self._tell_candidates(await self._off_loop(offer.begin))
         reason = await self._search() if offer.shown else ""
+        await close(self._state, self._format, self._view, reason)
         return conclude(self._state, reason, model=self._engine.name, form=self._format.name)
 
     def _tell_candidates(self, searched: out.Searched) -> None:
@@ -83,33 +98,60 @@ class Run:
 
     def _strategy(self) -> Generator[Wish, Answer, int]:
         options, findings = self._state.options, self._state.ledger.findings
-        rules = Rules(width=options.width, depth=options.depth, retry_root=True)
+        rules = Rules(
+            width=options.width,
+            depth=options.depth,
+            max_replies=options.limits.model_calls + 1,  # so that the budget ends it, and says so
+            retry_root=options.retry_root,
+        )
         if options.strategy == "dfsdt":
             return dfsdt(findings, rules)
+        if options.strategy == "dfs":
+            return dfs(findings, rules)
         return react(findings, rules, chains=options.most_chains, until_repeated=not self._draws)
 
     async def _search(self) -> str:
-        """Drive the search; return why it was ended from outside, or ""."""
+        """Drive the search; return why it was ended from outside, or "".
+
+        Raises:
+            ModelError, GrammarError: the engine failed, and nothing is known yet.
+        """
         search = self._strategy()
         answer: Answer = None
         try:
             while True:
-                if reason := self._state.ended():
-                    return reason
                 try:
                     wish = search.send(answer)
                 except StopIteration:
                     return ""
+                if reason := self._refusal(wish):
+                    return reason
                 answer = await self._grant(wish)
         except Interrupted:
-            return self._state.ended() or "stopped"
+            return self._state.ended()
         except CallsOverError as error:
             return str(error)
+        except (ModelError, GrammarError) as error:
+            if self._state.ledger.best() is None:
+                raise
+            return f"the model failed: {error.message}"
         finally:
             search.close()
 
+    def _refusal(self, wish: Wish) -> str:
+        """Return why a wish is not granted any more; what a reply says already is carried out."""
+        match wish:
+            case Think() | Compare():
+                return self._state.ended()
+            case Act(node) if node.move is None or node.move.function != FINISH:
+                return self._state.late()
+            case _:
+                return ""
+
     async def _grant(self, wish: Wish) -> Answer:
         match wish:
+            case Compare(node, first, second):
+                return await self._compare(node, first, second)
             case Think(node):
                 return await self._think(node)
             case Act(node):
@@ -146,20 +188,16 @@ class Run:
     async def _think(self, node: Node) -> Move | str:
         await self._renew()
         move = await self._propose(node)
-        while isinstance(move, Move) and await self._look_for(move.missing):
+        while isinstance(move, Move) and not self._state.ended():
+            if not await self._look_for(move.missing):
+                break
             move = await self._propose(node)
-        state = self._state
-        state.tell(
-            out.BudgetEvent(
-                seconds=state.seconds(), usage=state.usage(), limits=state.options.limits
-            )
-        )
+        self._state.tell_budget()
         return move
 
     async def _propose(self, node: Node) -> Move | str:
         view, state = self._view(node), self._state
         limit = state.budget.tokens_left
-        before = state.meter.generated
 
         def propose() -> Move | str:
             try:
@@ -168,11 +206,23 @@ class Run:
                 )
             except ContextError as error:
                 return f"{error.message} ({error.hint})"
+            except Interrupted:
+                if state.stop.is_set():
+                    raise
+                return "the reply broke off: it is longer than a reply may be"
 
-        try:
+        with state.step():
             return await self._off_loop(propose)
-        finally:
-            state.budget.tokens += state.meter.generated - before
+
+    async def _compare(self, node: Node, first: Node, second: Node) -> bool:
+        view, state = replace(self._view(node), tried=()), self._state
+        one, other = state.ledger.step(first), state.ledger.step(second)
+        with state.step():
+            better = await self._off_loop(
+                lambda: self._format.prefers(view, one, other, stop=state.stop, meter=state.meter)
+            )
+        state.tell_budget()
+        return better
 
     async def _look_for(self, missing: Sequence[str]) -> bool:
         """Search for the parts that nothing on offer serves; say whether there is more now."""

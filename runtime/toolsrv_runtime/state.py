@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from toolsrv_runtime import outcome as out
@@ -34,14 +35,36 @@ class State:
         self.stop = Stop(parent=self.outer, deadline=self.budget.deadline)
 
     def ended(self) -> str:
-        """Return why the search must end now ("" while it need not)."""
+        """Return why the model may not be asked again ("" while it may)."""
+        return self.late() or self.budget.ended(time.monotonic())
+
+    def late(self) -> str:
+        """Return why nothing more may be done at all ("" while something may)."""
         if self.outer.is_set():
             return "stopped by the user"
-        return self.budget.ended(time.monotonic())
+        return self.budget.late(time.monotonic())
+
+    @contextlib.contextmanager
+    def step(self) -> Iterator[None]:
+        """Count what the model is asked in the block."""
+        started, before = time.monotonic(), self.meter.generated
+        try:
+            yield
+        finally:
+            budget = self.budget
+            budget.tokens += self.meter.generated - before
+            budget.model_calls = self.meter.replies
+            budget.longest = max(budget.longest, time.monotonic() - started)
 
     def seconds(self) -> float:
         """Seconds since the solve began."""
         return round(time.monotonic() - self.budget.started, 4)
+
+    def tell_budget(self) -> None:
+        """Tell how much of the budget is used."""
+        self.tell(
+            out.BudgetEvent(seconds=self.seconds(), usage=self.usage(), limits=self.options.limits)
+        )
 
     def usage(self) -> out.Usage:
         """Return what the solve has cost so far."""

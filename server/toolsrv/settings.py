@@ -26,13 +26,17 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from toolsrv import config_file
+from toolsrv import config_file, models
 from toolsrv_registry.errors import UsageError
 
 PREFIX = "TOOLSRV_"
 CONFIG_VARIABLE = f"{PREFIX}CONFIG"
 TOKEN_VARIABLE = f"{PREFIX}TOKEN"
-Strategy = Literal["dfsdt", "react", "cot"]
+KEY_PREFIX = f"{PREFIX}KEY_"
+KEY_VARIABLE = f"{PREFIX}ENGINE_KEY"
+"""The API key for model servers; no setting, so that no file and no listing has it."""
+KEY_PREFIX = f"{PREFIX}KEY_"
+Strategy = Literal["dfsdt", "dfs", "react", "cot"]
 
 
 class Settings(BaseSettings):
@@ -46,11 +50,24 @@ class Settings(BaseSettings):
         default_factory=lambda: Path(platformdirs.user_data_dir("toolsrv", appauthor=False)),
         description="Folder for everything the program writes.",
     )
-    model: Path | None = Field(
-        default=None, description="GGUF file of the model; empty: the one that ships."
+    model: Path | str | None = Field(
+        default=None,
+        description="GGUF file of the model; empty: the one that ships. Or addresses of "
+        "OpenAI-compatible servers, scripted:FILE, or sampling (the MCP client's own model).",
+    )
+    engine_model: str = Field(
+        default="", max_length=200, description="Model at the servers; empty: their first."
+    )
+    engine_timeout: float = Field(
+        default=120.0,
+        gt=0,
+        le=3600,
+        allow_inf_nan=False,
+        description="Seconds that a model server may say nothing.",
     )
     strategy: Strategy = Field(
-        default="dfsdt", description="Search: a tree, one chain, or chains until one answers."
+        default="dfsdt",
+        description="Search: a tree (also ranked), one chain, or chains until one answers.",
     )
     chains: int = Field(default=5, ge=1, le=32, description="Most chains of the strategy cot.")
     width: int = Field(default=2, ge=1, le=8, description="Branches tried below one node.")
@@ -71,8 +88,29 @@ class Settings(BaseSettings):
         default=120.0, gt=0, le=86_400, allow_inf_nan=False, description="Time for one solve."
     )
     max_calls: int = Field(default=30, ge=1, le=10_000, description="API calls in one solve.")
+    max_model_calls: int = Field(
+        default=200, ge=1, le=100_000, description="Replies of the model in one solve."
+    )
     max_tokens: int = Field(
         default=20_000, ge=1, le=10_000_000, description="Generated tokens in one solve."
+    )
+    mode: Literal["live", "offline"] = Field(
+        default="live", description="Calls of imported catalogs: over the network, or not at all."
+    )
+    calls: str = Field(
+        default="",
+        description="Rules beyond reading, the last one wins: allow POST api.example.com, "
+        "deny * catalog:NAME, ask GET.",
+    )
+    own_hosts: str = Field(
+        default="",
+        description="Hosts of your own, at any address, with commas: localhost:8080.",
+    )
+    call_seconds: float = Field(
+        default=20.0, gt=0, le=600, allow_inf_nan=False, description="Time for one API call."
+    )
+    calls_per_second: float = Field(
+        default=5.0, ge=0, le=1_000, allow_inf_nan=False, description="To one host; 0: no limit."
     )
     threads: int = Field(default=0, ge=0, le=1024, description="Model threads; 0: automatic.")
     seed: int = Field(default=0, ge=0, le=2**32 - 1, description="Seed of the sampling.")
@@ -92,12 +130,26 @@ class Settings(BaseSettings):
     @field_validator("model", mode="before")
     @classmethod
     def _empty_is_shipped(cls, value: Any) -> Any:
+        if isinstance(value, str) and value:
+            return value if models.is_special(value) else Path(value)
         return None if value == "" else value
 
     @field_validator("data_dir", "model")
     @classmethod
-    def _absolute(cls, value: Path | None) -> Path | None:
-        return value.expanduser().absolute() if value is not None else None
+    def _absolute(cls, value: Path | str | None) -> Path | str | None:
+        return value.expanduser().absolute() if isinstance(value, Path) else value
+
+    @field_validator("calls")
+    @classmethod
+    def _is_rules(cls, value: str) -> str:
+        if value:
+            from toolsrv_runtime.calls.policy import parse_rules
+
+            try:
+                parse_rules(value)
+            except UsageError as error:
+                raise ValueError(f"{error.message}; {error.hint}") from error
+        return value
 
     @field_validator("chroma_url")
     @classmethod
@@ -192,8 +244,14 @@ def check_key(key: str, origin: str) -> None:
 def unknown_variables() -> tuple[str, ...]:
     """Return set ``TOOLSRV_*`` variables that mean nothing: most likely misspelt."""
     known = {f"{PREFIX}{key.upper()}" for key in Settings.model_fields}
-    known |= {CONFIG_VARIABLE, TOKEN_VARIABLE}
-    return tuple(sorted(k for k in os.environ if k.startswith(PREFIX) and k not in known))
+    known |= {CONFIG_VARIABLE, TOKEN_VARIABLE, KEY_VARIABLE}
+    return tuple(
+        sorted(
+            name
+            for name in os.environ
+            if name.startswith(PREFIX) and name not in known and not name.startswith(KEY_PREFIX)
+        )
+    )
 
 
 def _from_environment() -> dict[str, Any]:
@@ -206,7 +264,8 @@ def _from_file(path: Path) -> dict[str, Any]:
     for key in values:
         check_key(key, str(path))
     for key in ("data_dir", "model"):  # relative to the file, not to wherever one stands
-        if isinstance(text := values.get(key), str) and text:
+        text = values.get(key)
+        if isinstance(text, str) and text and not (key == "model" and models.is_special(text)):
             values[key] = path.parent / Path(text).expanduser()
     return values
 

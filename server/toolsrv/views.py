@@ -182,7 +182,7 @@ def run_view(run: Run, position: int) -> RunView:
 
 
 _NEXT_STEPS = {
-    "partial": "raise max_seconds, max_calls or max_tokens, or go on with call_api",
+    "partial": "raise the budget (max_seconds, max_calls, ...), or go on with call_api",
     "gave_up": "rephrase the task, or use search_apis and call_api step by step",
     "cancelled": "start again with solve_task if the answer is still needed",
 }

@@ -11,7 +11,8 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from toolsrv_registry.errors import DataError, NotFoundError, ToolsrvError
+from toolsrv.models import load_special
+from toolsrv_registry.errors import DataError, NotFoundError, ToolsrvError, UsageError
 
 if TYPE_CHECKING:  # downhill imports, kept out of start-up
     from pathlib import Path
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # downhill imports, kept out of start-up
     from toolsrv_runtime.answers.prompts import Prompts
     from toolsrv_runtime.calls.caller import Caller
     from toolsrv_runtime.engine.base import Engine
+    from toolsrv_runtime.engine.chat import ChatModel
     from toolsrv_runtime.fidelity import Fidelity
     from toolsrv_runtime.profile import Profile
     from toolsrv_runtime.solve import SolveOptions, Solver
@@ -72,8 +74,10 @@ class Workbench:
         self.progress = progress
         self._registry: Once[Registry] = Once(self._open_registry)
         self._indexed: Once[Registry] = Once(self._build_index)
-        self._engine: Once[tuple[Engine, Profile]] = Once(load_engine or self._load_engine)
-        self._caller: Once[Caller] = Once(_default_caller)
+        self._model: Once[tuple[Engine | ChatModel, Profile]] = Once(
+            load_engine or self._load_model
+        )
+        self._caller: Once[Caller] = Once(self._make_caller)
 
     def registry(self) -> Registry:
         """Return the open registry; its index may be old or missing.
@@ -98,14 +102,31 @@ class Workbench:
         """Return the caller; it belongs to the event loop that first uses it."""
         return self._caller.get()
 
-    def engine(self) -> tuple[Engine, Profile]:
-        """Return the model of the settings, loaded, and how it is run.
+    def model(self) -> tuple[Engine | ChatModel, Profile]:
+        """Return the model of the settings, ready, and how it is run.
 
         Raises:
-            DataError: The model cannot be used.
+            DataError: The model cannot be used, or its server does not answer.
             NotFoundError: There is no such file.
+            UsageError: The MCP client's own model is meant.
         """
-        return self._engine.get()
+        return self._model.get()
+
+    def engine(self) -> tuple[Engine, Profile]:
+        """Return the model as ``model`` does, for work that needs its tokens.
+
+        Raises:
+            UsageError: It is somebody else's chat model; otherwise as for ``model``.
+        """
+        from toolsrv_runtime.engine.chat import ChatModel
+
+        engine, profile = self.model()
+        if isinstance(engine, ChatModel):
+            raise UsageError(
+                f"this needs a model of this machine, and {engine.name} is none",
+                hint="name a GGUF file with --model, or leave it out for the one that ships",
+            )
+        return engine, profile
 
     def solver(self) -> Solver:
         """Return a solver on the model of the settings.
@@ -117,9 +138,9 @@ class Workbench:
         from toolsrv_runtime.solve import Solver
 
         registry = self.searchable()
-        engine, profile = self.engine()
+        engine, profile = self.model()
         return Solver(
-            retriever=Offered(registry),
+            retriever=Offered(registry, self.caller().can_call),
             engine=engine,
             profile=profile,
             caller=self.caller(),
@@ -146,7 +167,7 @@ class Workbench:
     def options(self, **given: Any) -> SolveOptions:
         """Return the solve's options: what is given (not ``None``), else the settings.
 
-        ``max_seconds``, ``max_calls`` and ``max_tokens`` are the budget.
+        ``max_seconds``, ``max_calls``, ``max_model_calls`` and ``max_tokens`` are the budget.
         """
         from toolsrv_runtime.outcome import Limits
         from toolsrv_runtime.solve import SolveOptions
@@ -161,7 +182,10 @@ class Workbench:
             seed=value["seed"],
             category=value.get("category"),
             limits=Limits(
-                seconds=value["max_seconds"], calls=value["max_calls"], tokens=value["max_tokens"]
+                seconds=value["max_seconds"],
+                calls=value["max_calls"],
+                model_calls=value["max_model_calls"],
+                tokens=value["max_tokens"],
             ),
         )
 
@@ -227,8 +251,10 @@ class Workbench:
         """Build what the first request will need; a large model is left for when it is used."""
         self.searchable().warm().join()
         model = self.settings.model
+        if isinstance(model, str):  # a server needs no loading
+            return
         if model is None or (model.is_file() and model.stat().st_size <= WARM_MODEL_BYTES):
-            self._engine.get()
+            self._model.get()
 
     def close(self) -> None:
         """Let go of the registry; it opens again when it is needed."""
@@ -255,6 +281,11 @@ class Workbench:
             ) from error
         return Registry.open(folder, load_catalogs(), chroma_url=self.settings.chroma_url or None)
 
+    def _make_caller(self) -> Caller:
+        from toolsrv.callers import make_caller
+
+        return make_caller(self.settings, lambda: self.registry().store)
+
     def _build_index(self) -> Registry:
         registry = self.registry()
         try:
@@ -264,10 +295,14 @@ class Workbench:
             log.warning("no vector index: %s (%s)", error.message, error.hint)
         return registry
 
-    def _load_engine(self) -> tuple[Engine, Profile]:
+    def _load_model(self) -> tuple[Engine | ChatModel, Profile]:
+        if isinstance(self.settings.model, str):
+            return load_special(self.settings.model, self.settings)
+        return self._load_engine(self.settings.model)
+
+    def _load_engine(self, path: Path | None) -> tuple[Engine, Profile]:
         from toolsrv_runtime.models import load_engine
 
-        path = self.settings.model
         if path is not None and not path.exists():
             raise NotFoundError(
                 f"model file {path} does not exist",
@@ -309,9 +344,3 @@ def _imported(folder: Path) -> tuple[set[str], set[str]]:
     except ToolsrvError as error:  # told by the first request that needs the store
         log.warning("the catalogs cannot be listed: %s", error.message)
         return set(), set()
-
-
-def _default_caller() -> Caller:
-    from toolsrv_runtime.calls.caller import default_caller
-
-    return default_caller()

@@ -77,7 +77,7 @@ def test_paths_in_the_file_are_relative_to_the_file(file: Path) -> None:
     [
         ("widht = 3", ["config.toml", "widht", "width"]),
         ("width = 99", ["config.toml", "width", "99", "1 to 8"]),
-        ('strategy = "guess"', ["config.toml", "strategy", "dfsdt, react"]),
+        ('strategy = "guess"', ["config.toml", "strategy", "dfs, react"]),
         ("width = ", ["config.toml", "not valid TOML"]),
         ("max_seconds = nan", ["config.toml", "max_seconds"]),
         ('chroma_url = "ftp://x"', ["config.toml", "chroma_url", "http://"]),

@@ -77,6 +77,14 @@ class Oracle:
             return self._serve(at, values, options, view, missing)
         return self._finish(view, served, missing) if served else self._spent(view, missing)
 
+    def finish(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | None:  # noqa: ARG002 - the port
+        """Return nothing: what the plan does not answer is no example."""
+        return None
+
+    def prefers(self, view: View, first: Step, second: Step, *, stop: Stop, meter: Meter) -> bool:  # noqa: ARG002 - the port
+        """Prefer what the plan has first."""
+        return True
+
     def _serve(
         self,
         at: int,

@@ -43,7 +43,10 @@ if TYPE_CHECKING:  # the runtime is loaded by the command
     help="JSON lines: id, kind (single, two, three), task, calls.",
 )
 @click.option(
-    "--strategy", type=click.Choice(["dfsdt", "react", "cot"]), default="dfsdt", show_default=True
+    "--strategy",
+    type=click.Choice(["dfsdt", "dfs", "react", "cot"]),
+    default="dfsdt",
+    show_default=True,
 )
 @model_option
 @click.option(

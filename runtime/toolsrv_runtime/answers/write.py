@@ -28,7 +28,6 @@ from toolsrv_runtime.answers.replies import Replies
 from toolsrv_runtime.answers.words import OURS, Words
 from toolsrv_runtime.atomic import fresh_text
 from toolsrv_runtime.outcome import Outcome, TreeNode
-from toolsrv_runtime.search.dfsdt import Rules
 
 NodeType = Literal["Thought", "Action", "Action Input"]
 _FINISHED_INPUTS = 3
@@ -38,6 +37,8 @@ def method_of(outcome: Outcome) -> str:
     """Return ToolBench's name of the method: a file is ``<query id>_<method>.json``."""
     if outcome.strategy == "dfsdt":
         return f"DFS_woFilter_w{outcome.width}"
+    if outcome.strategy == "dfs":
+        return f"DFS_w{outcome.width}"
     return f"CoT@{outcome.chains}"
 
 
@@ -103,7 +104,7 @@ class _Writer:
         self._functions = functions
         self._tools = tools
         self._words = words
-        self._chains = outcome.strategy != "dfsdt"
+        self._chains = outcome.strategy not in ("dfsdt", "dfs")
         self._replies = Replies(outcome)
         self._root = _Node("Action Input", "", None, order=self._replies.root.order)
         self._ends = {self._replies.root.id: self._root}
@@ -132,9 +133,9 @@ class _Writer:
             forward_args={
                 "single_chain_max_step": self._outcome.depth,
                 "tree_beam_size": self._outcome.width,
-                "max_query_count": Rules().max_replies,
+                "max_query_count": self._outcome.limits.model_calls,
                 "answer": 1,
-                "with_filter": False,
+                "with_filter": self._outcome.strategy == "dfs",
             },
             compare_candidates=self._candidates(),
             answer_generation=self._generation(chosen, finish_type),

@@ -55,12 +55,16 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A move and what came of it; ``response`` is the API's own value, ``ok`` its success."""
+    """A move and what came of it; ``response`` is the API's own value, ``ok`` its success.
+
+    ``repeats`` counts the same call above it on its path: the response is that one's, not a new one.
+    """
 
     move: Move
     observation: str
     ok: bool
     response: Any = None
+    repeats: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,4 +130,17 @@ class Format(Protocol):
         Raises:
             Interrupted: ``stop`` was set before the reply was complete.
             ContextError: the conversation does not fit the model any more.
+        """
+
+    def finish(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | None:
+        """Return an answer with what the path holds, and what it leaves open; None: none came.
+
+        For a search that has to end: the model has no other choice than to answer. Blocks, and
+        raises as ``propose`` does.
+        """
+
+    def prefers(self, view: View, first: Step, second: Step, *, stop: Stop, meter: Meter) -> bool:
+        """Whether the model finds ``first`` the better next step from ``view``. Blocks.
+
+        Raises as ``propose`` does.
         """

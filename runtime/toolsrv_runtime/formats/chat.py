@@ -18,9 +18,9 @@ import jinja2.sandbox
 
 from toolsrv_catalogs.text import clean
 from toolsrv_registry.functions import Function
-from toolsrv_runtime.engine.base import Engine, Piece, Prompt, Sampling
+from toolsrv_runtime.engine.base import Engine, Piece, Prompt, Reply, Sampling
 from toolsrv_runtime.errors import ModelError
-from toolsrv_runtime.formats import grounded
+from toolsrv_runtime.formats import asides, grounded
 from toolsrv_runtime.formats.base import FINISH, Interrupted, Meter, Move, Step, View
 from toolsrv_runtime.formats.copying import literal
 from toolsrv_runtime.profile import Profile
@@ -86,13 +86,38 @@ class ChatFormat:
         piece = Piece(reply.text, tokens=reply.tokens or None)
         return Move(move.thought, move.function, move.arguments, (piece,))
 
+    def finish(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | None:
+        """Return an answer with what the path holds; see ``Format.finish``."""
+        grammar = asides.finish_grammar()
+        tokens = max(1, min(max_tokens, self._profile.max_reply_tokens))
+        reply = self._ask(self.prompt(view, asides.FINISH_NOW), grammar, tokens, stop, meter)
+        return asides.read_finish(reply)
+
+    def prefers(self, view: View, first: Step, second: Step, *, stop: Stop, meter: Meter) -> bool:
+        """Whether ``first`` is the better next step; see ``Format.prefers``."""
+        prompt = self.prompt(view, asides.which(first, second))
+        reply = self._ask(prompt, asides.LETTER, asides.LETTER_TOKENS, stop, meter)
+        return asides.is_first(reply)
+
+    def _ask(
+        self, prompt: Prompt, grammar: str, max_tokens: int, stop: Stop, meter: Meter
+    ) -> Reply:
+        """Return the likeliest reply."""
+        meter.replies += 1
+        reply = meter.reply(
+            self._engine.generate(prompt, grammar=grammar, max_tokens=max_tokens, stop=stop)
+        )
+        if reply.finish == "stopped":
+            raise Interrupted
+        return reply
+
     def _sources(self, view: View) -> list[str] | None:
         if not self._profile.grounded:
             return None
         return grounded.sources(view.task, [step.observation for step in view.path])
 
-    def prompt(self, view: View) -> Prompt:
-        """Return the whole conversation, ready for the model's next reply."""
+    def prompt(self, view: View, aside: str = "") -> Prompt:
+        """Return the whole conversation, ready for the model's next reply; ``aside`` ends it."""
         listing = "\n".join(
             json.dumps(function.to_json(), ensure_ascii=False) for function in view.functions
         )
@@ -102,9 +127,12 @@ class ChatFormat:
         ]
         for step in view.path:
             turns.append(("assistant", step.move.pieces))
-            turns.append(("user", (Piece(f"Response: {step.observation}"),)))
+            again = f"\n{asides.REPEATED}" if step.repeats else ""
+            turns.append(("user", (Piece(f"Response: {step.observation}{again}"),)))
         if view.tried:
             turns = _append_user(turns, _DIVERSITY.format(tried=_tried(view.tried)))
+        if aside:
+            turns = _append_user(turns, aside)
         return _plain(turns) if self._template is None else _render(self._template, turns)
 
 

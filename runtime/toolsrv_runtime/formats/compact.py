@@ -115,6 +115,38 @@ class CompactFormat:
             return self._finish(turn, view, missing)
         return _quit(scene, missing)
 
+    def finish(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | None:
+        """Return an answer from the facts of the path; see ``Format.finish``."""
+        if not any(step.ok and self._facts(step.response) for step in view.path):
+            return None
+        meter.replies += 1
+        scene = self._scene(view)
+        turn = Turn(
+            self._engine, self._profile, scene.head(), max_tokens=max_tokens, stop=stop, meter=meter
+        )
+        missing = list(dict.fromkeys(text for step in view.path for text in step.move.missing))
+        if self._prior is not None:
+            taken = [about(step) for step in view.path if step.ok]
+            missing += Needs(scene, self._prior).open([*taken, *missing])
+        return self._finish(turn, view, missing)
+
+    def prefers(self, view: View, first: Step, second: Step, *, stop: Stop, meter: Meter) -> bool:
+        """Whether ``first`` worked and the other did not, else which the model finds likelier.
+
+        The model was never trained to compare steps in words; see ``Format.prefers``.
+        """
+        if first.ok != second.ok:
+            return first.ok
+        meter.replies += 1
+        turn = Turn(
+            self._engine, self._profile, self._scene(view).head(),
+            max_tokens=1, stop=stop, meter=meter,
+        )  # fmt: skip
+        said = ["".join(piece.text for piece in step.move.pieces) for step in (first, second)]
+        scores = turn.score(said)
+        one, other = (score / max(1, len(text)) for score, text in zip(scores, said, strict=True))
+        return one >= other
+
     def _scene(self, view: View) -> Scene:
         offers = (
             Offer(i, f) for i, f in enumerate(view.functions[: layout.MAX_FUNCTIONS], start=1)

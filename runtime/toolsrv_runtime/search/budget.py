@@ -1,4 +1,4 @@
-"""How much a solve may spend: seconds, calls, generated tokens. Pure arithmetic on numbers."""
+"""How much a solve may spend: seconds, replies, calls, generated tokens. Pure arithmetic."""
 
 from __future__ import annotations
 
@@ -9,12 +9,17 @@ from toolsrv_runtime.outcome import Limits
 
 @dataclass(slots=True)
 class Budget:
-    """Limits and what is spent of them; ``started`` is in ``time.monotonic`` seconds."""
+    """Limits and what is spent of them; ``started`` is in ``time.monotonic`` seconds.
+
+    ``longest`` is how many seconds the longest step took, which is what the closing one may take.
+    """
 
     limits: Limits
     started: float
     calls: int = 0
     tokens: int = 0
+    model_calls: int = 0
+    longest: float = 0.0
 
     @property
     def deadline(self) -> float:
@@ -26,12 +31,20 @@ class Budget:
         """Tokens that may still be generated."""
         return max(0, self.limits.tokens - self.tokens)
 
+    def late(self, now: float) -> str:
+        """Return that the time is over ("" while it is not)."""
+        return (
+            f"the time of {self.limits.seconds:g} seconds is over" if now >= self.deadline else ""
+        )
+
     def ended(self, now: float) -> str:
-        """Return which limit is reached ("" while none is)."""
-        if now >= self.deadline:
-            return f"the time of {self.limits.seconds:g} seconds is over"
+        """Return which limit of the model is reached ("" while none is)."""
+        if late := self.late(now):
+            return late
         if self.tokens >= self.limits.tokens:
             return f"the {self.limits.tokens} tokens are used up"
+        if self.model_calls >= self.limits.model_calls:
+            return f"the {self.limits.model_calls} model calls are used up"
         return ""
 
     def calls_ended(self) -> str:

@@ -8,6 +8,7 @@ others is the driver's affair.
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 
 from toolsrv_runtime.search.dfsdt import Answer, Findings, Left, Rules, Wish, dfsdt
 from toolsrv_runtime.search.tree import Node
@@ -21,7 +22,7 @@ def react(
     ``until_repeated`` ends it with a chain that says what one before said: for a model that
     answers the same prompt in the same way, where every further chain would be that one again.
     """
-    single = Rules(width=1, depth=rules.depth, answers=rules.answers, max_replies=rules.max_replies)
+    single = replace(rules, width=1, retry_root=False)
     result = 1
     said: set[tuple[str, ...]] = set()
     for attempt in range(chains):

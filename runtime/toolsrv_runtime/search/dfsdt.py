@@ -1,7 +1,7 @@
 """DFSDT, the depth-first search-based decision tree of ToolLLM (paper 2.3, spec: formats 5.2).
 
 A generator: it yields what it wants (``Think`` at a node, ``Act`` a node's call) and is sent the
-outcome. Whoever drives it decides how long; closing the generator ends the search at once.
+outcome. ``dfs`` speaks the same protocol and has one wish more (``Compare``). Whoever drives it decides how long; closing the generator ends the search at once.
 Replies are O(width ** rounds) at worst and bounded by ``max_replies``.
 """
 
@@ -15,8 +15,8 @@ from toolsrv_runtime.search.tree import Code, MoveLike, Node, Tree
 BACK = 2
 """Levels a give-up (or a further answer) goes back: ToolBench's two constants of 5.2."""
 
-_FOUND = 10_000
-_EXHAUSTED = 100_000
+FOUND = 10_000
+EXHAUSTED = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +43,30 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
+class Compare:
+    """Ask the model which of two replies below ``node`` is better; True when ``first`` is.
+
+    A reply is named by its last node.
+    """
+
+    node: Node
+    first: Node
+    second: Node
+
+
+@dataclass(frozen=True, slots=True)
 class Observed:
-    """What a call came to."""
+    """What a call came to; ``closed`` says that nothing is to be tried below it."""
 
     code: Code
     text: str
+    closed: bool = False
 
 
-Wish = Think | Act | Left
-Answer = MoveLike | Observed | str | None
-"""A move (to Think), Observed (to Act), a reason (to Think that failed), None (to Left)."""
+Wish = Think | Act | Left | Compare
+Answer = MoveLike | Observed | str | bool | None
+"""A move (to Think), Observed (to Act), a reason (to Think that failed), a bool (to Compare), None
+(to Left)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,51 +108,58 @@ def dfsdt(findings: Findings, rules: Rules) -> Generator[Wish, Answer, int]:
         node.order = visits
         visits += 1
         if node.depth >= rules.depth or node.pruned or node.terminal:
-            return leave(node)
+            return leave(findings, node)
         for child in range(rules.width):
             move = yield Think(node)
             findings.replies += 1
             if findings.replies >= rules.max_replies:
-                return _EXHAUSTED
-            leaf = yield from grow(node, move)
+                return EXHAUSTED
+            leaf = yield from grow(findings, node, move)
             result = yield from enter(leaf)
             if len(findings.answers) >= rules.answers:
-                return _FOUND
+                return FOUND
             if result > 1 and not (rules.retry_root and node.parent is None):
                 return result - 1
             if child + 1 < rules.width:
-                yield Left(leaf, node, _why(leaf))
-        return 1
-
-    def grow(node: Node, move: Answer) -> Generator[Wish, Answer, Node]:
-        if isinstance(move, str):
-            return findings.tree.fail(node, move)
-        if move is None or isinstance(move, Observed):
-            raise TypeError(f"Think needs a move or a reason, not {move!r}")
-        leaf = findings.tree.add(node, move)
-        if leaf.kind == "Action Input":
-            seen = yield Act(leaf)
-            if not isinstance(seen, Observed):
-                raise TypeError(f"Act needs an observation, not {seen!r}")
-            findings.tree.settle(leaf, seen.code, seen.text)
-        return leaf
-
-    def leave(node: Node) -> int:
-        if node.terminal:
-            findings.answers.append(node)
-            return BACK
-        node.pruned = True
-        if node.code == Code.GIVE_UP:
-            findings.give_ups.append(node)
-            return BACK
+                yield Left(leaf, node, why(leaf))
         return 1
 
     return (yield from enter(findings.tree.root))
 
 
-def _why(leaf: Node) -> str:
+def grow(findings: Findings, node: Node, move: Answer) -> Generator[Wish, Answer, Node]:
+    """Hang a reply below ``node``, have its call carried out, and return its last node."""
+    if isinstance(move, str):
+        return findings.tree.fail(node, move)
+    if move is None or isinstance(move, Observed | bool):
+        raise TypeError(f"Think needs a move or a reason, not {move!r}")
+    leaf = findings.tree.add(node, move)
+    if leaf.kind == "Action Input":
+        seen = yield Act(leaf)
+        if not isinstance(seen, Observed):
+            raise TypeError(f"Act needs an observation, not {seen!r}")
+        findings.tree.settle(leaf, seen.code, seen.text, closed=seen.closed)
+    return leaf
+
+
+def leave(findings: Findings, node: Node) -> int:
+    """Record a node below which nothing is tried; return how many levels the search goes back."""
+    if node.terminal:
+        findings.answers.append(node)
+        return BACK
+    node.pruned = True
+    if node.code == Code.GIVE_UP:
+        findings.give_ups.append(node)
+        return BACK
+    return 1
+
+
+def why(leaf: Node) -> str:
+    """Return in a few words why the search turns back at ``leaf``."""
     if leaf.code == Code.GIVE_UP:
         return "gave up"
     if leaf.code == Code.FAILED:
         return leaf.description
+    if leaf.closed:
+        return "says the same again"
     return "nothing better below" if leaf.children else "too deep"

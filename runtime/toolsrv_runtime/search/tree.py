@@ -51,7 +51,10 @@ class MoveLike(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One node. ``order`` is the visit number (0: never entered); the root is an input node."""
+    """One node. ``order`` is the visit number (0: never entered); the root is an input node.
+
+    ``closed``: its call only repeats what stands above it, so nothing is tried below.
+    """
 
     kind: NodeType
     depth: int
@@ -65,6 +68,7 @@ class Node:
     pruned: bool = False
     finished: bool = False
     terminal: bool = False
+    closed: bool = False
     move: MoveLike | None = None
 
     def path(self) -> list[Node]:
@@ -119,14 +123,14 @@ class Tree:
         node.code, node.pruned = Code.FAILED, True
         return node
 
-    def settle(self, node: Node, code: Code, observation: str) -> None:
-        """Write what a call came to: terminal for an answer, pruned for a give-up."""
+    def settle(self, node: Node, code: Code, observation: str, *, closed: bool = False) -> None:
+        """Write what a call came to: terminal for an answer, pruned for a give-up or if closed."""
         node.code, node.observation = code, observation
         if code == Code.ANSWER:
             node.terminal = True
             _mark_finished(node)
-        elif code == Code.GIVE_UP:
-            node.pruned = True
+        elif code == Code.GIVE_UP or closed:
+            node.pruned, node.closed = True, closed
 
     def walk(self) -> Iterator[Node]:
         """All nodes in pre-order."""

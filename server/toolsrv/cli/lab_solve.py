@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from toolsrv_registry.api import Api
     from toolsrv_runtime.solve import SolveOptions
 
-STRATEGIES = ("dfsdt", "react", "cot")
+STRATEGIES = ("dfsdt", "dfs", "react", "cot")
 
 
 @click.command(epilog=example("toolsrv lab eval solve --tasks tasks.jsonl --out verdicts.jsonl"))
@@ -98,8 +98,9 @@ def _settings(path: Path, bench: Workbench) -> dict[str, Any]:
 
     options = bench.options().model_dump(mode="json", exclude={"strategy", "category"})
     catalogs = [one for one in bench.registry().store.catalogs() if one.enabled]
+    model = bench.settings.model
     return options | {
-        "model": _hash(bench.settings.model or SHIPPED_MODEL),
+        "model": model if isinstance(model, str) else _hash(model or SHIPPED_MODEL),
         "grounded": bench.settings.grounded,
         "tasks": _hash(path),
         "catalogs": sorted(one.name for one in catalogs),

@@ -14,7 +14,13 @@ json_option = click.option(
 )
 category_option = click.option("--category", metavar="NAME", help="Only APIs of this category.")
 model_option = click.option(
-    "--model", metavar="PATH", help="GGUF file of the model. [default: the one that ships]"
+    "--model",
+    metavar="MODEL",
+    help="GGUF file of the model, addresses of OpenAI-compatible servers (http://host:8000/v1,…) "
+    "or scripted:FILE. [default: the one that ships]",
+)
+engine_model_option = click.option(
+    "--engine-model", metavar="NAME", help="Model at the servers. [default: their first]"
 )
 
 
@@ -27,10 +33,12 @@ def solve_options(command: F) -> F:
     """Add the options of a solve; each overrides the setting of the same name."""
     options = [
         model_option,
+        engine_model_option,
         click.option(
             "--strategy",
-            type=click.Choice(["dfsdt", "react", "cot"]),
-            help="Search a tree (dfsdt), one chain (react), or chains until one answers (cot).",
+            type=click.Choice(["dfsdt", "dfs", "react", "cot"]),
+            help="Search a tree (dfsdt), best branch first (dfs), one chain (react), or chains "
+            "until one answers (cot).",
         ),
         click.option("--chains", type=int, help="Most chains of cot (CoT@N)."),
         click.option("--width", type=int, help="Branches tried below one node."),
@@ -38,6 +46,7 @@ def solve_options(command: F) -> F:
         click.option("--candidates", type=int, help="APIs offered to the model."),
         click.option("--max-seconds", type=float, help="Time for the solve."),
         click.option("--max-calls", type=int, help="API calls in the solve."),
+        click.option("--max-model-calls", type=int, help="Replies of the model in the solve."),
         click.option("--max-tokens", type=int, help="Generated tokens in the solve."),
         click.option("--threads", type=int, help="Model threads; 0: automatic."),
         click.option("--seed", type=int, help="Seed of the sampling."),

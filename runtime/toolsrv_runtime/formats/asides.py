@@ -1,0 +1,90 @@
+"""What a conversation is asked beside its next step: to end with an answer, to compare two steps.
+
+Texts, grammars and the reading of replies, for formats whose turns are plain text. Asks nothing.
+"""
+
+from __future__ import annotations
+
+import json
+
+from toolsrv_runtime.engine.base import Piece, Reply
+from toolsrv_runtime.formats.base import FINISH, Move, Step
+from toolsrv_runtime.formats.copying import literal
+
+FINISH_NOW = (
+    "There is no time for further calls. Call Finish now: final_answer says all that the responses "
+    "above say about the task, and nothing else; missing names the parts of the task that they "
+    "leave open, in a few words each."
+)
+REPEATED = (
+    "You made this very call before, and this is its response from then. Make another call, or "
+    "call Finish."
+)
+WHICH = (
+    "Two next steps are proposed for the task.\nA: {first}\nB: {second}\nWhich of them brings the "
+    "task nearer to its solution? Say A or B."
+)
+LETTER = 'start: "A" | "B"\n'
+LETTER_TOKENS = 4
+
+_THOUGHT = "answer with what is known"
+_LEAD = f"Thought: {_THOUGHT}\nAction: {FINISH}\nAction Input: "
+
+
+def finish_grammar() -> str:
+    """Return the grammar of a reply that can only answer, and name what is missing."""
+    text = {"type": "string", "minLength": 1}
+    schema = {
+        "type": "object",
+        "properties": {
+            "return_type": {"const": "give_answer"},
+            "final_answer": {**text, "maxLength": 1200},
+            "missing": {"type": "array", "items": {**text, "maxLength": 120}, "maxItems": 4},
+        },
+        "required": ["return_type", "final_answer", "missing"],
+        "additionalProperties": False,
+        "x-guidance": {"whitespace_flexible": False},
+    }
+    return f"start: {literal(_LEAD)} answer\nanswer: %json {json.dumps(schema)}\n"
+
+
+def read_finish(reply: Reply) -> Move | None:
+    """Return the Finish call that a reply of ``finish_grammar`` spells; None if it broke off."""
+    try:
+        said = json.loads(reply.text.rpartition("\nAction Input: ")[2])
+    except ValueError:
+        return None
+    if not isinstance(said, dict) or not isinstance(said.get("final_answer"), str):
+        return None
+    missing = said.get("missing")
+    answer = {"return_type": "give_answer", "final_answer": said["final_answer"]}
+    return Move(
+        _THOUGHT,
+        FINISH,
+        json.dumps(answer, ensure_ascii=False),
+        (Piece(reply.text, tokens=reply.tokens or None),),
+        missing=tuple(str(one) for one in missing) if isinstance(missing, list) else (),
+    )
+
+
+def which(first: Step, second: Step) -> str:
+    """Return the question which of two steps is better."""
+    return WHICH.format(first=_told(first), second=_told(second))
+
+
+def is_first(reply: Reply) -> bool:
+    """Whether a reply to ``which`` ends with an A (spec: formats 5.2)."""
+    return reply.text.strip().lower().endswith("a")
+
+
+def _told(step: Step) -> str:
+    move = step.move
+    return json.dumps(
+        {
+            "thought": move.thought or "",
+            "name": move.function,
+            "arguments": move.arguments,
+            "response": step.observation,
+        },
+        ensure_ascii=False,
+    )
