@@ -213,6 +213,11 @@ class Store:
             raise NotFoundError(f"no API has the id {short(api_id)!r}", hint=hint)
         return Api.model_validate_json(rows[0]["document"])
 
+    def home(self, api_id: str) -> tuple[str, str]:
+        """Return the catalog an id is served from and its tool's page; ``""`` for what is unknown."""
+        rows = self._database.read(queries.HOME, [api_id])
+        return (rows[0]["catalog"], rows[0]["home_url"] or "") if rows else ("", "")
+
     def get_many(self, api_ids: Sequence[str]) -> dict[str, Api]:
         """Return the visible APIs among the ids, by id."""
         rows = self._database.read(

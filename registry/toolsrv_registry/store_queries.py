@@ -26,6 +26,12 @@ TOOLS = """
     AND (:category IS NULL OR tools.category = :category)
     ORDER BY tools.catalog, tools.position
 """
+HOME = """
+    SELECT catalogs.name AS catalog, tools.home_url AS home_url
+    FROM visible JOIN catalogs ON catalogs.number = visible.catalog
+    LEFT JOIN tools ON tools.catalog = visible.catalog AND tools.position = visible.tool
+    WHERE visible.id = ?
+"""
 WORD_ROWS = """
     SELECT visible.id, document_hash, visible.category, tool_key, catalogs.name,
         words.name, words.tool, words.category, words.description, about_tool, parameters

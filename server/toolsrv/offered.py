@@ -1,12 +1,12 @@
 """What a solve may be offered: APIs that can be called.
 
-Imported catalogs are searched, described and checked, but a solve of this version calls the offline
-catalog only; an API that the policy is going to refuse would cost a place and a step for nothing.
+An API that is going to be refused, or whose key is missing, would cost a place and a step for
+nothing. What is left out may still be searched, described and called by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from toolsrv_catalogs.offline import OFFLINE_CATALOG
@@ -16,18 +16,37 @@ if TYPE_CHECKING:
     from toolsrv_registry.registry import Registry
     from toolsrv_registry.retriever import SearchResult
 
+WIDER = 4
+"""So many times as many APIs are looked at as are wanted, when there are other catalogs."""
+
 
 class Offered:
-    """The registry's retriever, kept to the catalog that can be called where there are others."""
+    """The registry's retriever, kept to what can be called where there are several catalogs.
 
-    def __init__(self, registry: Registry) -> None:
+    Without ``can_call`` that is the catalog that ships.
+    """
+
+    def __init__(self, registry: Registry, can_call: Callable[[Api], bool] | None = None) -> None:
         self._registry = registry
+        self._can_call = can_call
 
     def search(self, text: str, limit: int = 5, *, category: str | None = None) -> SearchResult:
         """Return the callable APIs that fit ``text``, best first."""
+        find = self._registry.retriever.search
         enabled = {one.name for one in self._registry.store.catalogs() if one.enabled}
-        catalog = OFFLINE_CATALOG if OFFLINE_CATALOG in enabled and len(enabled) > 1 else None
-        return self._registry.retriever.search(text, limit, category=category, catalog=catalog)
+        if OFFLINE_CATALOG not in enabled or len(enabled) < 2:
+            return find(text, limit, category=category)
+        if self._can_call is None:
+            return find(text, limit, category=category, catalog=OFFLINE_CATALOG)
+        wide = find(text, limit * WIDER, category=category)
+        hits = [hit for hit in wide.hits if self._can_call(hit.api)][:limit]
+        if len(hits) < limit:
+            own = find(text, limit, category=category, catalog=OFFLINE_CATALOG)
+            if not hits:
+                return own
+            known = {hit.api.id for hit in hits}
+            hits += [hit for hit in own.hits if hit.api.id not in known][: limit - len(hits)]
+        return wide.model_copy(update={"hits": tuple(hits), "next_offset": None})
 
     def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
         """Return how well each API fits ``text``, each in [0, 1]."""

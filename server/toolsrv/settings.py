@@ -32,7 +32,6 @@ from toolsrv_registry.errors import UsageError
 PREFIX = "TOOLSRV_"
 CONFIG_VARIABLE = f"{PREFIX}CONFIG"
 TOKEN_VARIABLE = f"{PREFIX}TOKEN"
-KEY_PREFIX = f"{PREFIX}KEY_"
 KEY_VARIABLE = f"{PREFIX}ENGINE_KEY"
 """The API key for model servers; no setting, so that no file and no listing has it."""
 KEY_PREFIX = f"{PREFIX}KEY_"

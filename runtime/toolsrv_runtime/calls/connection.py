@@ -33,16 +33,25 @@ class Connections(httpx.AsyncBaseTransport):
     def __init__(
         self, addresses: Addresses, *, reuse: bool = True, trust: ssl.SSLContext | None = None
     ) -> None:
-        # HPACK's debug log spells out every header, keys included.
-        logging.getLogger("hpack").setLevel(logging.INFO)
-        self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=trust or httpx.create_ssl_context(trust_env=False),
-            max_connections=CONNECTIONS,
-            max_keepalive_connections=CONNECTIONS // 2 if reuse else 0,
-            keepalive_expiry=IDLE_S,
-            http2=True,
-            network_backend=_Checked(addresses),
-        )
+        self._addresses = addresses
+        self._reuse = reuse
+        self._trust = trust
+        self._made: httpcore.AsyncConnectionPool | None = None
+
+    def _pool(self) -> httpcore.AsyncConnectionPool:
+        """Return the pool, made for the first call: reading certificates takes its time."""
+        if self._made is None:
+            # HPACK's debug log spells out every header, keys included.
+            logging.getLogger("hpack").setLevel(logging.INFO)
+            self._made = httpcore.AsyncConnectionPool(
+                ssl_context=self._trust or httpx.create_ssl_context(trust_env=False),
+                max_connections=CONNECTIONS,
+                max_keepalive_connections=CONNECTIONS // 2 if self._reuse else 0,
+                keepalive_expiry=IDLE_S,
+                http2=True,
+                network_backend=_Checked(self._addresses),
+            )
+        return self._made
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request; raises httpx's transport errors, and PolicyError for an address."""
@@ -50,7 +59,7 @@ class Connections(httpx.AsyncBaseTransport):
         if not isinstance(stream, AsyncIterable):
             raise TypeError(f"not an asynchronous body: {stream!r}")
         with _httpx_errors():
-            response = await self._pool.handle_async_request(
+            response = await self._pool().handle_async_request(
                 httpcore.Request(
                     method=request.method,
                     url=httpcore.URL(
@@ -75,7 +84,8 @@ class Connections(httpx.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         """Close all connections."""
-        await self._pool.aclose()
+        if self._made is not None:
+            await self._made.aclose()
 
 
 class _Body(httpx.AsyncByteStream):

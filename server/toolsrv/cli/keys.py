@@ -1,0 +1,91 @@
+"""``toolsrv keys``: the user's keys for APIs. They are read hidden and never shown."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from toolsrv.cli.options import example, json_option
+from toolsrv.cli.output import emit_json, note, read_stdin, table
+from toolsrv.cli.session import Session, pass_session
+
+if TYPE_CHECKING:
+    from toolsrv.key_store import KeyStore
+
+_PLACES = {"keyring": "the system keyring", "environment": "the environment"}
+
+
+@click.group(epilog=example("toolsrv keys set rapidapi"))
+def keys() -> None:
+    """Keep the keys that live calls need.
+
+    A key goes to its own host only, and is shown nowhere. Instead of a stored key the environment
+    may hold it: RAPIDAPI_KEY, or TOOLSRV_KEY_ with the host in capitals
+    (TOOLSRV_KEY_API_EXAMPLE_COM).
+    """
+
+
+@keys.command("set", epilog=example("toolsrv keys set api.example.com < key.txt"))
+@click.argument("name", metavar="HOST-OR-PROVIDER")
+@json_option
+@pass_session
+def set_key(session: Session, name: str, as_json: bool) -> None:
+    """Store a key, typed at a hidden prompt or read from stdin.
+
+    The name is "rapidapi", a host, or HOST/SCHEME where a host has several. For basic
+    authentication the key is USER:PASSWORD.
+    """
+    from toolsrv.key_store import key_name
+
+    store, known = _store(session), key_name(name)
+    if sys.stdin is not None and sys.stdin.isatty():
+        secret = click.prompt(f"key for {known}", hide_input=True, err=True)
+    else:
+        secret = read_stdin()
+    place = store.store(known, secret)
+    if place == "file":
+        note(f"note: this system has no keyring; the key is in {store.path} (mode 0600)")
+    if as_json:
+        emit_json({"name": known, "place": place})
+    else:
+        note(f"stored the key for {known} in {_PLACES.get(place, store.path)}")
+
+
+@keys.command("list", epilog=example("toolsrv keys list --json"))
+@json_option
+@pass_session
+def list_keys(session: Session, as_json: bool) -> None:
+    """List for whom there are keys, and where they are kept; never the keys."""
+    store = _store(session)
+    entries = store.entries()
+    if as_json:
+        emit_json({"keys": [{"name": one.name, "place": one.place} for one in entries]})
+    elif entries:
+        table(
+            ("for", "kept in"),
+            [(one.name, _PLACES.get(one.place, str(store.path))) for one in entries],
+        )
+    else:
+        note("there are no keys; store one: toolsrv keys set rapidapi")
+
+
+@keys.command(epilog=example("toolsrv keys remove rapidapi"))
+@click.argument("name", metavar="HOST-OR-PROVIDER")
+@json_option
+@pass_session
+def remove(session: Session, name: str, as_json: bool) -> None:
+    """Forget a stored key."""
+    store = _store(session)
+    entry = store.remove(name)
+    if as_json:
+        emit_json({"name": entry.name, "removed": True})
+    else:
+        note(f"removed the key for {entry.name} from {_PLACES.get(entry.place, store.path)}")
+
+
+def _store(session: Session) -> KeyStore:
+    from toolsrv.key_store import KeyStore
+
+    return KeyStore(session.load().settings.data_dir)
