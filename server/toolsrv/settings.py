@@ -125,6 +125,9 @@ class Settings(BaseSettings):
         allow_inf_nan=False,
         description="Seconds solve_task waits before it hands back the run.",
     )
+    keep_runs: int = Field(
+        default=200, ge=0, le=100_000, description="Latest finished runs kept on disk; 0: none."
+    )
 
     @field_validator("model", mode="before")
     @classmethod

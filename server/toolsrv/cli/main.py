@@ -25,6 +25,7 @@ COMMANDS = {
     "serve": ("toolsrv.cli.serve:serve", "Run the MCP server, on stdio or HTTP."),
     "catalog": ("toolsrv.cli.catalog:catalog", "Look at the catalogs."),
     "index": ("toolsrv.cli.index:index", "Build or inspect the search index."),
+    "run": ("toolsrv.cli.run:run", "Look at finished runs, their trees and responses."),
     "model": ("toolsrv.cli.model:model", "Inspect models, convert and quantise them."),
     "keys": ("toolsrv.cli.keys:keys", "Keep the keys that live calls need."),
     "config": ("toolsrv.cli.config:config", "Show and change settings."),

@@ -12,7 +12,7 @@ import click
 
 from toolsrv.cli import rim
 from toolsrv.cli.options import example, json_option, solve_options
-from toolsrv.cli.output import emit_json, read_stdin
+from toolsrv.cli.output import emit_json, note, read_stdin
 from toolsrv.cli.session import Session, pass_session
 from toolsrv.plain import clean_task
 from toolsrv_registry.errors import ToolsrvError
@@ -89,6 +89,8 @@ class _Solve:
         self._options = options
         self._save = save
         self.fault: ToolsrvError | None = None
+        self._run_id = ""
+        self._warning = ""
         self._stop: Stop = Stop()
         self._view: LiveView = LiveView(options.limits, quiet=quiet)
         bench.progress = self._view.building
@@ -107,6 +109,10 @@ class _Solve:
             rim.tell(rim.Ending(rim.INTERRUPTED, "interrupted before there was anything"), as_json)
             _leave()
         _report(outcome, as_json)
+        if self._warning:
+            note(f"warning: {self._warning}")
+        elif self._run_id and not as_json:
+            note(f"the whole search: toolsrv run show {self._run_id}")
         if self.fault is not None:  # stdout has its one document already
             rim.tell(rim.Ending(rim.FAULT, self.fault.message, self.fault.hint), as_json=False)
         if interrupted:
@@ -125,6 +131,7 @@ class _Solve:
             )
             if (path := self._save) is not None:
                 await in_thread(lambda: self._write(path, outcome))
+            await in_thread(lambda: self._keep(outcome))
             return outcome
         finally:
             await self._bench.aclose()
@@ -132,6 +139,19 @@ class _Solve:
     def _prepare(self) -> Solver:
         self._bench.check_category(self._options.category)
         return self._bench.solver()
+
+    def _keep(self, outcome: Outcome) -> None:
+        """Keep the run on disk; what prevents it is told, and the answer is shown anyway."""
+        from toolsrv.run_record import RunRecord, new_run_id
+        from toolsrv.run_store import keep_run
+
+        settings = self._bench.settings
+        record = RunRecord(
+            id=new_run_id(), task=outcome.task, status=outcome.status, outcome=outcome
+        )
+        self._warning = keep_run(settings.data_dir, record, settings.keep_runs)
+        if settings.keep_runs and not self._warning:
+            self._run_id = record.id
 
     def _write(self, path: Path, outcome: Outcome) -> None:
         """Write the answer file; what prevents it is kept, so that the answer is shown."""

@@ -1,0 +1,62 @@
+"""A finished run as it is kept: what was asked, how it ended, and everything on the way.
+
+Typed data only; ``run_store`` keeps it, ``shown`` tells of it.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from toolsrv.runs import RunStatus
+from toolsrv_runtime.outcome import Evidence, Outcome
+
+
+def new_run_id() -> str:
+    """Return a handle that nobody can guess."""
+    return f"run_{secrets.token_urlsafe(16)}"
+
+
+class RunRecord(BaseModel):
+    """One finished run. ``outcome`` is None when it failed or was stopped before it began."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    task: str
+    status: RunStatus
+    ended: datetime = Field(default_factory=lambda: datetime.now(UTC))
+    error: str = ""
+    hint: str = ""
+    outcome: Outcome | None = None
+
+    def evidence(self, node: int) -> Evidence | None:
+        """Return the call of a node, or the same call made elsewhere in the run: it is told once.
+
+        None where the node made no call or there is no such node.
+        """
+        if self.outcome is None:
+            return None
+        for one in self.outcome.evidence:
+            if one.node == node:
+                return one
+        made = next((one for one in self.outcome.tree if one.id == node and one.api_id), None)
+        if made is None:
+            return None
+        same = (
+            one
+            for one in self.outcome.evidence
+            if one.api_id == made.api_id and one.arguments == made.arguments
+        )
+        return next(same, None)
+
+
+def response_text(response: Any) -> str:
+    """Return a whole response as text: JSON on many lines, or the text that it is."""
+    if isinstance(response, str):
+        return response
+    return json.dumps(response, ensure_ascii=False, indent=1, default=str)

@@ -1,0 +1,285 @@
+"""Finished runs on disk, the whole response of every call among them.
+
+One SQLite file, because several processes write it at once (the command line, a server per
+client), a list must not read every response, and a response of megabytes is read by the page; a
+file per run gives none of these. It is bounded: the oldest runs go when there are more than the
+setting ``keep_runs`` or when all take more than ``MOST_BYTES``; freed pages are used again.
+
+Raises DataError where the file cannot be used and BusyError where another process holds it.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ValidationError
+
+from toolsrv.run_record import RunRecord, response_text
+from toolsrv_registry.database import Database
+from toolsrv_registry.errors import DataError, NotFoundError, ToolsrvError
+from toolsrv_runtime.outcome import Evidence, Outcome
+
+RUNS_FILE = "runs.db"
+MOST_BYTES = 256 * 1024 * 1024
+MOST_RESPONSE = 4 * 1024 * 1024
+"""Characters of one response; the rest of a longer one is not kept, and that is said."""
+SHORT_RESPONSE = 4_000
+"""Characters of a response that stay in the record itself."""
+PAGE = 20_000
+
+
+class RunRow(BaseModel):
+    """One line of the list of runs. ``ended`` is ISO 8601 in UTC, ``bytes`` its room on disk."""
+
+    id: str
+    ended: str
+    status: str
+    task: str
+    strategy: str
+    seconds: float
+    calls: int
+    nodes: int
+    bytes: int
+
+
+class ResponsePage(BaseModel):
+    """A page of one call's response, in characters. ``next_offset`` is None on the last page.
+
+    ``kept_whole`` is False where the response was longer than what is kept.
+    """
+
+    run_id: str
+    node: int
+    api_id: str
+    status: int
+    source: str
+    text: str
+    offset: int
+    total_characters: int
+    next_offset: int | None
+    kept_whole: bool
+
+
+class RunStore:
+    """The open file; made by ``RunStore.open``, closed or used as a context."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Open or create the store of a data folder."""
+        with _told():
+            return cls(Database.open(folder / RUNS_FILE, [_first]))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._database.close()
+
+    def keep(self, record: RunRecord, most: int) -> None:
+        """Write a run, then let the oldest go that are over the bounds."""
+        responses = list(_responses(record))
+        light = _light(record).model_dump()
+        document = _sound(json.dumps(light, ensure_ascii=False, default=str))
+        size = len(document) + sum(len(text) for _, text, _ in responses)
+        with _told(), self._database.write() as connection:
+            connection.execute("DELETE FROM runs WHERE id = ?", [record.id])
+            connection.execute(
+                "INSERT INTO runs (id, ended, status, task, strategy, seconds, calls, nodes,"
+                " bytes, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [record.id, record.ended.isoformat(timespec="seconds"), record.status,
+                 _sound(record.task), *_figures(record.outcome), size, document],
+            )  # fmt: skip
+            connection.executemany(
+                "INSERT INTO responses (run, node, text, characters) VALUES (?, ?, ?, ?)",
+                [(record.id, node, text, characters) for node, text, characters in responses],
+            )
+            _trim(connection, most)
+
+    def recent(self, limit: int) -> list[RunRow]:
+        """Return the latest runs, the newest first."""
+        columns = ", ".join(RunRow.model_fields)
+        with _told():
+            rows = self._database.read(
+                f"SELECT {columns} FROM runs ORDER BY number DESC LIMIT ?", [limit]  # noqa: S608 - our own names
+            )  # fmt: skip
+        return [RunRow.model_validate(dict(row)) for row in rows]
+
+    def get(self, run_id: str) -> RunRecord:
+        """Return a run by its id, by an unambiguous beginning of it, or the latest by "last".
+
+        Long responses are cut in it (``SHORT_RESPONSE``).
+
+        Raises:
+            NotFoundError: There is no such run, or several begin so.
+        """
+        with _told():
+            row = self._find(run_id)
+        try:
+            return RunRecord.model_validate_json(row["document"])
+        except ValidationError as error:
+            raise DataError(
+                f"the run {row['id']} in {self._database.path} cannot be read by this toolsrv",
+                hint="use the version that wrote it, or solve the task again",
+            ) from error
+
+    def response(
+        self, run_id: str, node: int, *, offset: int = 0, limit: int | None = None
+    ) -> ResponsePage:
+        """Return the response of a node's call, ``limit`` characters from ``offset`` on.
+
+        Raises:
+            NotFoundError: There is no such run, or the node made no call.
+        """
+        record = self.get(run_id)
+        found = record.evidence(node)
+        if found is None:
+            raise no_response(record, node)
+        with _told():
+            row = self._database.read(
+                "SELECT substr(text, ?, ?) AS page, length(text) AS kept, characters"
+                " FROM responses WHERE run = ? AND node = ?",
+                [offset + 1, MOST_RESPONSE if limit is None else limit, record.id, found.node],
+            )[0]
+        return response_page(
+            record.id, node, found, row["page"], offset, row["kept"], row["characters"]
+        )
+
+    def _find(self, run_id: str) -> sqlite3.Row:
+        if run_id == "last":
+            rows = self._database.read("SELECT * FROM runs ORDER BY number DESC LIMIT 1")
+        else:
+            rows = self._database.read(
+                "SELECT * FROM runs WHERE substr(id, 1, length(?1)) = ?1 LIMIT 2", [run_id]
+            )
+        exact = [row for row in rows if row["id"] == run_id]
+        if len(exact or rows) == 1:
+            return (exact or rows)[0]
+        problem = f"several runs begin with {run_id[:80]!r}" if rows else _unknown(run_id)
+        raise NotFoundError(problem, hint="see the finished runs with `toolsrv run list`")
+
+
+def keep_run(folder: Path, record: RunRecord, most: int) -> str:
+    """Keep a run, whatever the disk says; return "" or why it was not kept and what to do.
+
+    ``most`` 0 keeps nothing.
+    """
+    if most == 0:
+        return ""
+    try:
+        with RunStore.open(folder) as store:
+            store.keep(record, most)
+    except ToolsrvError as error:
+        return f"the run was not kept: {error.message} ({error.hint})"
+    return ""
+
+
+def response_page(
+    run_id: str, node: int, found: Evidence, text: str, offset: int, kept: int, characters: int
+) -> ResponsePage:
+    """Return a page: ``text`` from ``offset`` on, of ``kept`` of all ``characters``."""
+    end = offset + len(text)
+    return ResponsePage(
+        run_id=run_id,
+        node=node,
+        api_id=found.api_id,
+        status=found.status,
+        source=found.source,
+        text=text,
+        offset=offset,
+        total_characters=characters,
+        next_offset=end if end < kept else None,
+        kept_whole=kept == characters,
+    )
+
+
+def no_response(record: RunRecord, node: int) -> NotFoundError:
+    """Return the error that a node of a run made no call, with the nodes that did."""
+    calls = [one.node for one in record.outcome.evidence] if record.outcome else []
+    made = ", ".join(map(str, calls[:20])) or "none"
+    return NotFoundError(
+        f"node {node} of {record.id} has no response", hint=f"nodes with a response: {made}"
+    )
+
+
+def _responses(record: RunRecord) -> Iterator[tuple[int, str, int]]:
+    """Yield node, text (capped) and number of characters of every response."""
+    for one in record.outcome.evidence if record.outcome else ():
+        text = _sound("" if one.response is None else response_text(one.response))
+        yield one.node, text[:MOST_RESPONSE], len(text)
+
+
+def _light(record: RunRecord) -> RunRecord:
+    """Return the record with long responses cut: they are kept beside it."""
+    if record.outcome is None:
+        return record
+    evidence = tuple(_cut(one) for one in record.outcome.evidence)
+    outcome = record.outcome.model_copy(update={"evidence": evidence})
+    return record.model_copy(update={"outcome": outcome})
+
+
+def _cut(evidence: Evidence) -> Evidence:
+    text = response_text(evidence.response)
+    if len(text) <= SHORT_RESPONSE:
+        return evidence
+    return evidence.model_copy(update={"response": f"{text[:SHORT_RESPONSE]}…"})
+
+
+def _figures(outcome: Outcome | None) -> tuple[str, float, int, int]:
+    if outcome is None:
+        return "", 0.0, 0, 0
+    return outcome.strategy, outcome.usage.seconds, outcome.usage.calls, len(outcome.tree)
+
+
+def _sound(text: str) -> str:
+    """Return text without lone surrogates and NUL, which SQLite does not hold."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+
+
+def _unknown(run_id: str) -> str:
+    return "no run is kept yet" if run_id == "last" else f"no finished run {run_id[:80]!r} is kept"
+
+
+def _trim(connection: sqlite3.Connection, most: int) -> None:
+    """Delete what is over the bounds, the newest run never."""
+    room = 0
+    rows = connection.execute("SELECT number, bytes FROM runs ORDER BY number DESC").fetchall()
+    for index, row in enumerate(rows):
+        room += row["bytes"]
+        if index and (index >= most or room > MOST_BYTES):
+            connection.execute("DELETE FROM runs WHERE number <= ?", [row["number"]])
+            return
+
+
+def _first(connection: sqlite3.Connection) -> None:
+    connection.execute(
+        "CREATE TABLE runs (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,"
+        " ended TEXT NOT NULL, status TEXT NOT NULL, task TEXT NOT NULL, strategy TEXT NOT NULL,"
+        " seconds REAL NOT NULL, calls INTEGER NOT NULL, nodes INTEGER NOT NULL,"
+        " bytes INTEGER NOT NULL, document TEXT NOT NULL)"
+    )
+    connection.execute(
+        "CREATE TABLE responses (run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,"
+        " node INTEGER NOT NULL, text TEXT NOT NULL, characters INTEGER NOT NULL,"
+        " PRIMARY KEY (run, node))"
+    )
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Say of a file that cannot be used what it holds, so that nobody fears to remove it."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(
+            error.message,
+            hint="free space or check permissions; a damaged file may be removed: it holds "
+            "nothing but finished runs",
+        ) from error
