@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from toolsrv.cli.model_make import convert, quantize
 from toolsrv.cli.model_prompts import prompts
+from toolsrv.cli.model_server import tell_special
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import emit_json, table
 from toolsrv.cli.session import Session, pass_session
@@ -25,19 +24,24 @@ model.add_command(prompts)
 model.add_command(quantize)
 
 
-@model.command(epilog=example("toolsrv model info"))
-@click.argument("path", required=False)
+@model.command(epilog=example("toolsrv model info", "toolsrv model info http://127.0.0.1:8000/v1"))
+@click.argument("path", metavar="[MODEL]", required=False)
 @json_option
 @pass_session
 def info(session: Session, path: str | None, as_json: bool) -> None:
-    """Say what the GGUF file at PATH is, which settings it gets, and why.
+    """Say what the GGUF file MODEL is, which settings it gets, and why.
 
-    Without PATH: the model that is in use.
+    Of addresses of OpenAI-compatible servers: their models, and how each holds a call in shape.
+    Without MODEL: the model that is in use.
     """
     from toolsrv_runtime.answers.prompts import prompts_told
     from toolsrv_runtime.models import inspect_model
 
-    place = Path(path).expanduser() if path is not None else session.load().settings.model
+    settings = session.load(model=path).settings
+    place = settings.model
+    if isinstance(place, str):
+        tell_special(place, settings.engine_model, as_json=as_json)
+        return
     if place is not None and not place.exists():
         raise NotFoundError(
             f"model file {place} does not exist",
@@ -45,7 +49,7 @@ def info(session: Session, path: str | None, as_json: bool) -> None:
         )
     document = inspect_model(place).model_dump(mode="json")
     if document["profile"]["format"] == "toolllama":
-        document["prompts"] = prompts_told(session.load().settings.data_dir)
+        document["prompts"] = prompts_told(settings.data_dir)
     if as_json:
         emit_json(document)
         return

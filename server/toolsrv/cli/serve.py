@@ -9,7 +9,7 @@ import sys
 
 import click
 
-from toolsrv.cli.options import example, model_option
+from toolsrv.cli.options import engine_model_option, example, model_option
 from toolsrv.cli.output import note
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
@@ -21,6 +21,7 @@ from toolsrv_registry.errors import UsageError
 @click.option("--port", type=int, help="Port for --http; 0 takes a free one. [default: 8765]")
 @click.option("--no-warm", is_flag=True, help="Load nothing before the first request needs it.")
 @model_option
+@engine_model_option
 @pass_session
 def serve(
     session: Session,
@@ -29,12 +30,13 @@ def serve(
     port: int | None,
     no_warm: bool,
     model: str | None,
+    engine_model: str | None,
 ) -> None:
     """Run the MCP server: on stdio for a desktop client, or on HTTP with a bearer token.
 
     Over HTTP the address and the token are printed on stderr; TOOLSRV_TOKEN sets the token.
     """
-    settings = session.load(model=model, http_port=port).settings
+    settings = session.load(model=model, engine_model=engine_model, http_port=port).settings
     gc.disable()  # importing and building schemas only allocates: collecting costs a tenth of it
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s"

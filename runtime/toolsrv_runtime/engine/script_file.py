@@ -1,0 +1,79 @@
+"""A script of replies in a file, played by ``ScriptedEngine``: demos and tests without a model.
+
+``{"replies": [...], "seconds": 0.3, "loop": false}`` as JSON or TOML. A reply is a table with
+``thought``, ``function`` and ``arguments``, or the text of a reply in the chat format. ``seconds``
+is how long each takes; with ``loop`` the last is repeated for ever.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from toolsrv_registry.errors import DataError, NotFoundError
+from toolsrv_runtime.engine.scripted import ScriptedEngine
+from toolsrv_runtime.profile import Profile
+
+
+class ScriptedCall(BaseModel):
+    """One reply as a call; ``Finish`` ends a task as it does for every model."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    function: str = Field(min_length=1)
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    thought: str = "as the script says"
+
+    def text(self) -> str:
+        """Return the reply in the chat format."""
+        arguments = json.dumps(self.arguments, ensure_ascii=False)
+        thought = " ".join(self.thought.split())
+        return f"Thought: {thought}\nAction: {self.function}\nAction Input: {arguments}"
+
+
+class Script(BaseModel):
+    """A whole script file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    replies: tuple[ScriptedCall | str, ...] = Field(min_length=1)
+    seconds: float = Field(default=0.0, ge=0, le=3600, allow_inf_nan=False)
+    loop: bool = False
+
+
+def load_script(path: Path) -> tuple[ScriptedEngine, Profile]:
+    """Return an engine that says what the file holds, and the profile it is run with.
+
+    Raises:
+        NotFoundError: there is no such file.
+        DataError: it is no script; says where.
+    """
+    script = _read(path)
+    texts = [one if isinstance(one, str) else one.text() for one in script.replies]
+    engine = ScriptedEngine(texts, seconds=script.seconds, loop=script.loop)
+    return engine, Profile(name="scripted", format="chat", context=engine.context)
+
+
+def _read(path: Path) -> Script:
+    hint = 'write {"replies": [{"function": "Finish", "arguments": {…}}]}, as JSON or TOML'
+    try:
+        text = path.read_text(encoding="utf-8")
+        value = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    except FileNotFoundError:
+        raise NotFoundError(f"there is no script {str(path)!r}", hint=hint) from None
+    except OSError as error:
+        raise DataError(
+            f"the script {str(path)!r} cannot be read: {error.strerror}", hint=hint
+        ) from None
+    except (ValueError, RecursionError) as error:  # UnicodeDecodeError too
+        raise DataError(f"the script {str(path)!r} cannot be read: {error}", hint=hint) from None
+    try:
+        return Script.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the whole"
+        raise DataError(f"{path}: {place}: {first['msg'][:200]}", hint=hint) from None

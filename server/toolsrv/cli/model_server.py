@@ -1,0 +1,26 @@
+"""``toolsrv model info`` of a model that is no file: what its servers are and offer."""
+
+from __future__ import annotations
+
+from toolsrv.cli.output import emit_json, table
+
+
+def tell_special(model: str, engine_model: str, *, as_json: bool) -> None:
+    """Tell what a model is that is no GGUF file; ``model`` as the setting spells it."""
+    from toolsrv_runtime.engine.openai.load import inspect_servers
+    from toolsrv_runtime.engine.openai.place import is_url
+
+    if not is_url(model):
+        _tell([{"model": model}], {"model": model}, as_json=as_json)
+        return
+    servers = [one.model_dump(mode="json") for one in inspect_servers(model, model=engine_model)]
+    rows = [{**one, "models": ", ".join(one["models"])} for one in servers]
+    _tell(rows, {"servers": servers}, as_json=as_json)
+
+
+def _tell(rows: list[dict[str, str]], document: dict[str, object], *, as_json: bool) -> None:
+    if as_json:
+        emit_json(document)
+        return
+    for one in rows:
+        table(("model", "value"), [(key, value or "") for key, value in one.items()])
