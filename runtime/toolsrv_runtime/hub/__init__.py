@@ -1,0 +1,1 @@
+"""GGUF files from a Hugging Face hub."""

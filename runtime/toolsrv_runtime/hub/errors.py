@@ -1,0 +1,55 @@
+"""What can go wrong with a hub, told plainly. Knows nothing of files on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from toolsrv_registry.errors import DataError, NotFoundError
+
+
+class HubError(DataError):
+    """A hub cannot be reached, or what came from it is not what it lists."""
+
+
+@contextlib.contextmanager
+def told_plainly(what: str, endpoint: str | None) -> Iterator[None]:
+    """Tell what a hub answers about ``what`` in our words; an error while it sends passes.
+
+    Raises:
+        NotFoundError: It is not there, or only for others.
+        HubError: The hub refuses, fails, or cannot be reached.
+    """
+    import httpx2  # noqa: PLC0415 - what huggingface_hub talks with
+    from huggingface_hub import constants, errors  # noqa: PLC0415 - heavy
+
+    hub = endpoint or constants.ENDPOINT
+    login = "hf auth login, or set HF_TOKEN, with an account that may read it"
+    try:
+        yield
+    except errors.OfflineModeIsEnabled:
+        raise HubError(
+            f"{what} cannot be pulled: HF_HUB_OFFLINE is set",
+            hint="unset it, or bring the file yourself and name its path with --model",
+        ) from None
+    except errors.GatedRepoError:
+        raise NotFoundError(
+            f"{what} may be read only by those whom its owner lets in",
+            hint=f"ask for access on its page on {hub}, then: {login}",
+        ) from None
+    except (errors.RepositoryNotFoundError, errors.RemoteEntryNotFoundError):
+        raise NotFoundError(
+            f"{hub} has no {what}, or it is private",
+            hint=f"check the spelling; if it is private: {login}",
+        ) from None
+    except errors.HfHubHTTPError as error:
+        status = error.response.status_code
+        raise HubError(
+            f"{hub} answered {status} for {what}",
+            hint=login if status in (401, 403) else "try again later",
+        ) from None
+    except httpx2.ConnectError as error:
+        raise HubError(
+            f"{hub} cannot be reached: {error}",
+            hint="check the connection, and HF_ENDPOINT if it is set",
+        ) from None

@@ -1,0 +1,200 @@
+"""Pulling from a hub on loopback: resumed, checked, and refused plainly."""
+
+from __future__ import annotations
+
+import errno
+import os
+import runpy
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolsrv_registry.errors import BusyError, DataError, NotFoundError, UsageError
+from toolsrv_runtime.hub import pull as pulling
+from toolsrv_runtime.hub.errors import HubError
+from toolsrv_runtime.hub.listing import RemoteFile, gguf_files, pick
+from toolsrv_runtime.hub.pull import pull
+
+HubHost = runpy.run_path(str(Path(__file__).parents[1] / "hub_host.py"))["HubHost"]
+REPO = "maker/model-GGUF"
+NAME = "model.Q4_K_M.gguf"
+CONTENT = b"GGUF" + bytes(range(256)) * 1200
+
+
+@pytest.fixture
+def hub() -> Iterator[Any]:
+    with HubHost() as host:
+        host.files[REPO] = {NAME: CONTENT, "README.md": b"# model"}
+        yield host
+
+
+def remote(hub: Any, name: str | None = None) -> RemoteFile:
+    return pick(REPO, gguf_files(REPO, endpoint=hub.url), name)[0]
+
+
+def test_the_only_gguf_of_a_repository_is_pulled_and_checked(hub: Any, tmp_path: Path) -> None:
+    steps: list[tuple[int, int]] = []
+    file = remote(hub)
+    path = pull(file, tmp_path, endpoint=hub.url, progress=lambda *one: steps.append(one))
+    assert path == tmp_path / NAME
+    assert path.read_bytes() == CONTENT
+    assert steps[-1] == (len(CONTENT), len(CONTENT))
+    assert [one.name for one in tmp_path.iterdir()] == [NAME]
+    assert pull(file, tmp_path, endpoint=hub.url) == path
+    assert len(hub.ranges) == 1  # what is here is not brought again
+
+
+def test_a_connection_that_is_cut_is_taken_up_where_it_broke(hub: Any, tmp_path: Path) -> None:
+    """huggingface_hub hands on 10 MiB at a time; two of three are here when it breaks again."""
+    step = 10 * 1024 * 1024
+    hub.files[REPO] = {NAME: CONTENT * 100}
+    hub.cuts = [step + 1000, step + 1000]
+    path = pull(remote(hub), tmp_path, endpoint=hub.url)
+    assert path.read_bytes() == CONTENT * 100
+    assert hub.ranges == [None, f"bytes={step}-", f"bytes={2 * step}-"]
+
+
+def test_a_pull_that_ended_is_taken_up_by_the_next_one(hub: Any, tmp_path: Path) -> None:
+    file = remote(hub)
+    here = tmp_path / f"{NAME}.{(file.sha256 or '')[:12]}.partial"
+    here.write_bytes(CONTENT[:123_456])
+    assert pull(file, tmp_path, endpoint=hub.url).read_bytes() == CONTENT
+    assert hub.ranges == ["bytes=123456-"]
+    assert not here.exists()
+
+
+def test_a_hub_that_never_gives_a_byte_more_ends_the_pull_and_keeps_what_is_here(
+    hub: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pulling, "TRIES", 1)
+    file = remote(hub)
+    here = tmp_path / f"{NAME}.{(file.sha256 or '')[:12]}.partial"
+    here.write_bytes(CONTENT[:1000])
+    hub.status[REPO] = (503, "")
+    with pytest.raises(HubError, match="answered 503") as caught:
+        pull(file, tmp_path, endpoint=hub.url)
+    assert caught.value.hint
+    assert here.read_bytes() == CONTENT[:1000]
+
+
+def test_content_that_is_not_what_the_hub_lists_is_not_kept(hub: Any, tmp_path: Path) -> None:
+    hub.wrong = {NAME}
+    with pytest.raises(HubError) as caught:
+        pull(remote(hub), tmp_path, endpoint=hub.url)
+    assert "is not what the hub lists: SHA-256" in caught.value.message
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_partial_of_other_content_is_found_out(hub: Any, tmp_path: Path) -> None:
+    file = remote(hub)
+    here = tmp_path / f"{NAME}.{(file.sha256 or '')[:12]}.partial"
+    here.write_bytes(b"x" * 1000)
+    with pytest.raises(HubError, match="not what the hub lists"):
+        pull(file, tmp_path, endpoint=hub.url)
+    assert pull(file, tmp_path, endpoint=hub.url).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("code", "word", "kind", "said", "remedy"),
+    [
+        (401, "RepoNotFound", NotFoundError, "or it is private", "HF_TOKEN"),
+        (404, "RepoNotFound", NotFoundError, "has no maker/model-GGUF", "spelling"),
+        (403, "GatedRepo", NotFoundError, "whom its owner lets in", "ask for access"),
+        (401, "", HubError, "answered 401", "HF_TOKEN"),
+        (403, "", HubError, "answered 403", "HF_TOKEN"),
+    ],
+)
+def test_what_a_hub_refuses_is_told_plainly(
+    hub: Any, code: int, word: str, kind: type[Exception], said: str, remedy: str
+) -> None:
+    hub.status[REPO] = (code, word)
+    with pytest.raises(kind, match=said) as caught:
+        remote(hub)
+    assert remedy in getattr(caught.value, "hint", "")
+
+
+def test_several_files_are_listed_with_their_sizes(hub: Any) -> None:
+    hub.files[REPO] |= {"model.Q8_0.gguf": CONTENT * 2, "big-00001-of-00002.gguf": CONTENT}
+    hub.files[REPO] |= {"big-00002-of-00002.gguf": CONTENT}
+    with pytest.raises(UsageError) as caught:
+        remote(hub)
+    assert "3 GGUF files" in caught.value.message
+    assert "model.Q4_K_M.gguf (307 kB), model.Q8_0.gguf (614 kB)" in caught.value.message
+    assert f"toolsrv model pull {REPO}:" in caught.value.hint
+    assert remote(hub, "model.Q8_0.gguf").size_bytes == 2 * len(CONTENT)
+    split = pick(REPO, gguf_files(REPO, endpoint=hub.url), "big-00001-of-00002.gguf")
+    assert [one.name for one in split] == ["big-00001-of-00002.gguf", "big-00002-of-00002.gguf"]
+
+
+def test_a_file_that_is_not_there_and_a_repository_without_any(hub: Any) -> None:
+    with pytest.raises(NotFoundError, match=r"no file 'x\.gguf'") as caught:
+        remote(hub, "x.gguf")
+    assert NAME in caught.value.hint
+    hub.files[REPO] = {"model.safetensors": b""}
+    with pytest.raises(NotFoundError, match="holds no GGUF file"):
+        remote(hub)
+    with pytest.raises(UsageError, match="not the name of a repository"):
+        gguf_files("a/b/c", endpoint=hub.url)
+
+
+def test_a_hub_that_is_not_there_is_named() -> None:
+    with pytest.raises(HubError, match=r"http://127\.0\.0\.1:9 cannot be reached"):
+        gguf_files(REPO, endpoint="http://127.0.0.1:9")
+
+
+def test_no_room_is_told_before_the_download(hub: Any, tmp_path: Path) -> None:
+    file = remote(hub).model_copy(update={"size_bytes": 10**18})
+    with pytest.raises(DataError, match="needs 1,000,000,000,000,000,000 more bytes"):
+        pull(file, tmp_path, endpoint=hub.url)
+    assert not hub.ranges
+
+
+def test_a_disk_that_fills_up_keeps_what_is_here(hub: Any, tmp_path: Path) -> None:
+    """The process may write no file beyond 100,000 bytes, as on a full disk."""
+    code = (
+        "import resource, signal, sys\n"
+        "from pathlib import Path\n"
+        "from toolsrv_registry.errors import DataError\n"
+        "from toolsrv_runtime.hub.listing import gguf_files\n"
+        "from toolsrv_runtime.hub.pull import pull\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "file = gguf_files(sys.argv[1], endpoint=sys.argv[2])[0]\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
+        "try:\n"
+        "    pull(file, Path(sys.argv[3]), endpoint=sys.argv[2])\n"
+        "except DataError as error:\n"
+        "    print(error.message)\n"
+    )
+    words = [sys.executable, "-c", code, REPO, hub.url, str(tmp_path)]
+    said = subprocess.run(words, capture_output=True, text=True, check=True, timeout=120).stdout
+    assert os.strerror(errno.EFBIG) in said
+    assert pull(remote(hub), tmp_path, endpoint=hub.url).read_bytes() == CONTENT
+    assert hub.ranges[-1] == "bytes=100000-"
+
+
+def test_two_processes_do_not_bring_one_file(hub: Any, tmp_path: Path) -> None:
+    file = remote(hub)
+    here = tmp_path / f"{NAME}.{(file.sha256 or '')[:12]}.partial"
+    code = (
+        "import fcntl, sys\n"
+        "held = open(sys.argv[1], 'ab')\n"
+        "fcntl.flock(held, fcntl.LOCK_EX)\n"
+        "print('held', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    other = subprocess.Popen(
+        [sys.executable, "-c", code, str(here)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert other.stdout is not None
+    assert other.stdout.readline() == "held\n"
+    with pytest.raises(BusyError, match="another process"):
+        pull(file, tmp_path, endpoint=hub.url)
+    other.communicate("", timeout=30)
+    assert pull(file, tmp_path, endpoint=hub.url).is_file()
