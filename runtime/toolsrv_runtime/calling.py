@@ -1,7 +1,7 @@
 """Carrying out the model's moves: calls made once, told of, and written into the ledger.
 
 A call that stands on its path already is answered from there; the second such repetition closes
-the branch. Calls are the same when their arguments are after binding, so "15" is 15.
+the branch. Calls are the same when their arguments are after binding: "15" is 15 is 15.0.
 """
 
 from __future__ import annotations
@@ -138,6 +138,12 @@ class Calling:
 
 
 def _key(name: str, arguments: str | dict[str, Any]) -> str:
+    """Return the same text for the same call: keys in order, 15.0 as 15."""
+    if isinstance(arguments, dict):
+        arguments = {
+            key: int(value) if isinstance(value, float) and value.is_integer() else value
+            for key, value in arguments.items()
+        }
     return json.dumps([name, arguments], sort_keys=True)
 
 

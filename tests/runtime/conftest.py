@@ -1,17 +1,23 @@
-"""Shared by the runtime's tests: the shipped model, loaded once, and the offline catalog."""
+"""Shared by the runtime's tests: the shipped model, the offline catalog, whole solves on it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api
+from toolsrv_registry.registry import Registry
+from toolsrv_runtime.calls.caller import default_caller
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.models import load_engine
+from toolsrv_runtime.outcome import Event, Outcome
 from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.solve import SolveOptions, Solver
+from toolsrv_runtime.stop import Stop
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 
@@ -39,3 +45,31 @@ def tiny_llama() -> Path:
     if not path.exists():
         pytest.skip("needs the tiny LLaMA of the shared data")
     return path
+
+
+@pytest.fixture(scope="session")
+def solve(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Outcome]:
+    """Return a function that solves "capital of Peru" on the offline catalog with an engine."""
+    registry = Registry.open(tmp_path_factory.mktemp("solve"), [load_offline_catalog()])
+    registry.ensure_index()
+    chat = Profile(name="chat", format="chat", context=8192)
+
+    def run(
+        engine: Engine,
+        options: SolveOptions,
+        *,
+        profile: Profile = chat,
+        task: str = "capital of Peru",
+        stop: Stop | None = None,
+        events: list[Event] | None = None,
+    ) -> Outcome:
+        async def main() -> Outcome:
+            async with default_caller() as caller:
+                finder = registry.retriever
+                solver = Solver(retriever=finder, engine=engine, profile=profile, caller=caller)
+                heard: list[Event] = [] if events is None else events
+                return await solver.solve(task, options, on_event=heard.append, stop=stop)
+
+        return asyncio.run(main())
+
+    return run

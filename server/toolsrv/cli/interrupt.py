@@ -1,4 +1,4 @@
-"""Ctrl-C: work that stops stays stopped, and is told as interrupted.
+"""Ctrl-C and SIGTERM: work that stops stays stopped, and is told as interrupted.
 
 During asynchronous work the first asks it to stop, the second ends the process. The work gets ``GRACE_S`` seconds to hand over what it has; after that nobody waits for it.
 """
@@ -25,8 +25,8 @@ async def stoppable(
 ) -> tuple[T | None, bool]:
     """Wait for ``work``; return its result and whether it was interrupted.
 
-    The first SIGINT calls ``ask``; the result is ``None`` when the work does not end within
-    ``GRACE_S`` after it. A second SIGINT calls ``at_once`` and ends the process with code 130.
+    The first SIGINT or SIGTERM calls ``ask``; the result is ``None`` when the work does not end
+    within ``GRACE_S`` after it. A second calls ``at_once`` and ends the process with code 130.
     """
     loop = asyncio.get_running_loop()
     interrupted = asyncio.Event()
@@ -38,7 +38,8 @@ async def stoppable(
         interrupted.set()
         ask()
 
-    loop.add_signal_handler(signal.SIGINT, on_interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_interrupt)
     task = asyncio.ensure_future(work)
     watch = asyncio.create_task(interrupted.wait())
     try:
@@ -51,7 +52,8 @@ async def stoppable(
     finally:
         watch.cancel()
         with contextlib.suppress(NotImplementedError):
-            loop.remove_signal_handler(signal.SIGINT)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
 
 
 @contextlib.contextmanager
