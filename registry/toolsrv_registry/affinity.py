@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from toolsrv_registry.api import Api
-from toolsrv_registry.documents import document_text
+from toolsrv_registry.documents import document_hash, document_text
 from toolsrv_registry.encoder import Encoder, Vectors
 from toolsrv_registry.errors import DataError
+from toolsrv_registry.examples import Examples
 from toolsrv_registry.store import Store
 from toolsrv_registry.words import content_words, stem, words
 
@@ -28,6 +29,9 @@ _NAME, _DESCRIPTION, _PARAMETERS = 1.0, 0.8, 0.6
 # counts beside the words: it has been trained on needs in people's words.
 _SAME = 0.6
 _SENSE = 0.8
+# What the likeness of an API without examples is taken to be: a line through 17,000 pairs of a
+# request and an API that has some.
+_LEAST_LIKE, _LIKE = 0.15, 0.57
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -59,9 +63,10 @@ class _Weighed:
 class Affinity:
     """Measures texts against APIs of one store with one encoder."""
 
-    def __init__(self, store: Store, encoder: Encoder) -> None:
+    def __init__(self, store: Store, encoder: Encoder, examples: Examples | None = None) -> None:
         self._store = store
         self._encoder = encoder
+        self._examples = Examples() if examples is None else examples
         self._fields: _Kept[str, tuple[Api, dict[str, float]]] = _Kept(_KEPT)
         self._vectors: _Kept[str, Vectors] = _Kept(_KEPT)
         self._weights: _Kept[tuple[str, str], tuple[_Weighed, ...]] = _Kept(_KEPT)
@@ -77,6 +82,25 @@ class Affinity:
         close = [min(max(cosine / _SAME, 0.0), 1.0) for cosine in cosines]
         return [
             _SENSE * near + (1 - _SENSE) * share for near, share in zip(close, shares, strict=True)
+        ]
+
+    def likeness(self, text: str, apis: Sequence[Api]) -> list[float]:
+        """Return how near the text is to the nearest request that people make of each API.
+
+        An API that no requests are known for gets what its affinity lets expect.
+        """
+        text = text[:_TEXT_LIMIT]
+        expected = [_LEAST_LIKE + _LIKE * one for one in self.measure(text, apis)]
+        try:
+            (vector,), digest = self._encoded([text]), self._encoder.digest
+            found = [
+                self._examples.nearest(vector, document_hash(document_text(api)), digest)
+                for api in apis
+            ]
+        except DataError:
+            return expected
+        return [
+            other if near is None else near for near, other in zip(found, expected, strict=True)
         ]
 
     def overlap(self, text: str, api: Api) -> Overlap:
@@ -99,13 +123,16 @@ class Affinity:
 
     def cosines(self, text: str, apis: Sequence[Api]) -> list[float]:
         """Return the cosine of the text with each API's document. Raises DataError."""
-        texts = [text, *map(document_text, apis)]
+        rows = self._encoded([text, *map(document_text, apis)])
+        return [float(rows[0] @ row) for row in rows[1:]]
+
+    def _encoded(self, texts: Sequence[str]) -> list[Vectors]:
+        """Return the vectors of texts; those seen before are kept."""
         missing = [t for t in dict.fromkeys(texts) if self._vectors.get(t) is None]
         fresh = dict(zip(missing, self._encoder.encode(missing), strict=True)) if missing else {}
         for key, vector in fresh.items():
             self._vectors.put(key, vector)
-        rows = [fresh[t] if t in fresh else self._vector(t) for t in texts]
-        return [float(rows[0] @ row) for row in rows[1:]]
+        return [fresh[t] if t in fresh else self._vector(t) for t in texts]
 
     def _vector(self, text: str) -> Vectors:
         kept = self._vectors.get(text)

@@ -214,6 +214,13 @@ class Retriever:
         """
         return self._affinity.measure(text, apis)
 
+    def likeness(self, text: str, apis: Sequence[Api]) -> list[float]:
+        """Return for each API how near a clause is to the nearest request made of it (cosine).
+
+        Of an API that no example requests are known for, what its affinity lets expect.
+        """
+        return self._affinity.likeness(text, apis)
+
     def _place(self, category: str | None, tool: str | None, catalog: str | None) -> Place:
         if category is not None:
             category = self._store.resolve_category(category)

@@ -56,6 +56,9 @@ class Finder(Protocol):
     def affinity(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
         """Return how well each API fits ``text``, each in [0, 1]."""
 
+    def likeness(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
+        """Return how near ``text`` is to a request that people make of each API (cosine)."""
+
 
 def query(task: str) -> str:
     """Return a task as a query: a long quotation is data to work on and says nothing of needs."""

@@ -74,7 +74,7 @@ class Solver:
         self._caller = caller
         self._fidelity = fidelity or Fidelity()
         self._format = build_format(
-            engine, profile, prior=retriever.affinity, prompts=prompts, fidelity=fidelity
+            engine, profile, prior=retriever, prompts=prompts, fidelity=fidelity
         )
 
     async def solve(

@@ -51,3 +51,7 @@ class Offered:
     def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
         """Return how well each API fits ``text``, each in [0, 1]."""
         return self._registry.retriever.affinity(text, apis)
+
+    def likeness(self, text: str, apis: Sequence[Api]) -> list[float]:
+        """Return how near ``text`` is to a request that people make of each API (cosine)."""
+        return self._registry.retriever.likeness(text, apis)

@@ -38,9 +38,13 @@ def offered(apis: dict[str, Api], *ids: str) -> View:
     return View("the capital of Peru", tuple(FunctionList([apis[i] for i in ids])))
 
 
-def by_id(text: str, apis: Sequence[Api]) -> list[float]:
+class ById:
     """A retriever that goes by the word "capital"."""
-    return [0.9 if "capital" in text and "capital" in api.id else 0.1 for api in apis]
+
+    def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
+        return [0.9 if "capital" in text and "capital" in api.id else 0.1 for api in apis]
+
+    likeness = affinity
 
 
 CAPITAL = "Data/country_facts/capital_city"
@@ -190,7 +194,7 @@ def test_compact_calls_an_offered_function_with_a_grounded_argument(
 def test_compact_finishes_with_facts_of_the_observations_only(
     engine: Engine, apis: dict[str, Api]
 ) -> None:
-    form = CompactFormat(engine, inspect_model().profile, prior=by_id)
+    form = CompactFormat(engine, inspect_model().profile, prior=ById())
     view = offered(apis, CAPITAL, CURRENCY)
     meter = Meter()
     first = form.propose(view, max_tokens=200, stop=Stop(), meter=meter)

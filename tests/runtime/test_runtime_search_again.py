@@ -72,6 +72,8 @@ class Shelf:
         del text
         return [0.5] * len(apis)
 
+    likeness = affinity
+
 
 def call(name: str) -> str:
     return f'Thought: try\nAction: {name}_for_t\nAction Input: {{"x": "1"}}'

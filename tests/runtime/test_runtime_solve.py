@@ -298,6 +298,8 @@ class Nothing:
         del text
         return [0.0] * len(apis)
 
+    likeness = affinity
+
 
 def test_no_candidates_is_an_honest_give_up() -> None:
     outcome = run("anything", Nothing(), ScriptedEngine([]))

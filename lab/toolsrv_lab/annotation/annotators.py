@@ -131,7 +131,7 @@ class EngineAnnotator:
         profile, options = self._profile, self._options
         listing = _listing(assignment, around)
         scene = _scene(assignment, {}, {}, options.seed)
-        form = build_format(self._engine, profile, prior=around.finder.affinity)
+        form = build_format(self._engine, profile, prior=around.finder)
         run = _run(assignment, options, listing, self._engine, form, around, scene,
                    offered=options.candidates or profile.candidates,
                    anew=profile.anew_after_give_up, draws=profile.draws)  # fmt: skip

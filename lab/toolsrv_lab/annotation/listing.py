@@ -47,6 +47,9 @@ class CatalogSearch(Protocol):
     def affinity(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
         """Return how well each API fits ``text``, each in [0, 1]."""
 
+    def likeness(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
+        """Return how near ``text`` is to a request that people make of each API (cosine)."""
+
 
 class CatalogFinder:
     """A retriever kept to some APIs (``ids``), all of ``catalog`` where that is one."""
@@ -68,6 +71,10 @@ class CatalogFinder:
     def affinity(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
         """Return how well each API fits ``text``, each in [0, 1]."""
         return self._retriever.affinity(text, apis)
+
+    def likeness(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
+        """Return how near ``text`` is to a request that people make of each API (cosine)."""
+        return self._retriever.likeness(text, apis)
 
 
 class Listing:
@@ -111,6 +118,10 @@ class Listing:
     def affinity(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
         """Return how well each API fits ``text``, each in [0, 1]."""
         return self._finder.affinity(text, apis)
+
+    def likeness(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
+        """Return how near ``text`` is to a request that people make of each API (cosine)."""
+        return self._finder.likeness(text, apis)
 
     def _with_wanted(self, hits: Sequence[Found], text: str, most: int) -> list[Found]:
         """Return ``most`` hits: the wanted ones at their places, else in the places of the last."""

@@ -102,7 +102,10 @@ class Teacher:
         weights: Sequence[float],
         errands: Sequence[Errand] = (),
         errand_share: float = 0.0,
+        *,
+        most: int = layout.MAX_FUNCTIONS,
     ) -> None:
+        """Take the APIs with their needs, and ``most``: how many functions are offered."""
         self._errands = errands
         self._errand_share = errand_share if errands else 0.0
         self._needs = needs
@@ -111,6 +114,7 @@ class Teacher:
         self._weights = weights
         self._world = world
         self._near = near
+        self._most = most
 
     def row(self, rng: random.Random) -> Row | None:
         """Return a list of functions with up to four episodes, None where one did not work out."""
@@ -137,24 +141,25 @@ class Teacher:
         chosen: list[Errand] = []
         needed: set[str] = set()
         for errand in rng.choices(self._errands, k=_ERRANDS):
-            if len(needed | {*errand.apis}) <= layout.MAX_FUNCTIONS:
+            if len(needed | {*errand.apis}) <= self._most:
                 chosen.append(errand)
                 needed |= {*errand.apis}
         return chosen
 
     def _offered(self, golds: Sequence[Api], rng: random.Random) -> list[Api]:
-        found = {api.id: api for api in golds[: layout.MAX_FUNCTIONS]}
+        most = self._most
+        found = {api.id: api for api in golds[:most]}
         if len(found) > 2 and rng.random() < _MISSED:
             del found[rng.choice(list(found))]
-        most = layout.MAX_FUNCTIONS
-        wanted = most if rng.random() < _FULL else rng.randrange(max(3, len(found)), most + 1)
+        least = min(most, max(2, len(found)))
+        wanted = most if rng.random() < _FULL else rng.randrange(least, most + 1)
         for _ in range(4 * wanted):
             if len(found) >= wanted:
                 break
             near = self._near.get(rng.choice(golds).id, ())
             other = rng.choice(near) if near and rng.random() < 0.75 else rng.choice(self._apis)
             found.setdefault(other.id, other)
-        if rng.random() < 0.35 and len(found) < layout.MAX_FUNCTIONS:
+        if rng.random() < 0.35 and len(found) < most:
             twin = _twin(rng.choice(golds), rng)
             found.setdefault(twin.id, twin)
         offered = list(found.values())

@@ -36,6 +36,7 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.documents import document_text
 from toolsrv_registry.encoder import Encoder
 from toolsrv_registry.errors import DataError
+from toolsrv_runtime.formats import layout
 
 Progress = Callable[[int, int], None]
 """Called with (rows written, rows in all)."""
@@ -52,7 +53,8 @@ _NEAREST = 12
 class Plan(NamedTuple):
     """What rows are made of.
 
-    ``own_share`` of the needs are of the catalog that ships; ``errand_share`` of the rows have
+    The first shards, ``early_share`` of all, are easy: few functions, most of them of
+    made-up words. ``own_share`` of the needs are of the catalog that ships; ``errand_share`` of the rows have
     whole tasks that were written for it; ``invented_share`` of the rows are about APIs of made-up
     words (``invented``).
     """
@@ -64,7 +66,19 @@ class Plan(NamedTuple):
     own_share: float = 0.5
     errand_share: float = 0.7
     invented_share: float = 0.25
+    early_share: float = 0.15
     seed: int = 0
+
+
+class _Stage(NamedTuple):
+    """How hard rows are: the share of invented ones, and the most functions of a list."""
+
+    invented: float
+    most: int
+
+
+_REAL = _Stage(0.0, layout.MAX_FUNCTIONS)
+_EARLY = _Stage(0.7, 4)
 
 
 class _Source(NamedTuple):
@@ -154,8 +168,7 @@ def _shard(source: _Source, out: Path, path: Path, number: int) -> None:
     rng = random.Random(f"{plan.seed}/{number}")
     wanted = min(_HELD_OUT_ROWS, plan.rows) if number < 0 else min(plan.shard, plan.rows)
     packed: list[Numbers] = []
-    invented = 0.0 if number < 0 else plan.invented_share
-    for row in _rows(source, rng, held_out=number < 0, invented=invented):
+    for row in _rows(source, rng, held_out=number < 0, stage=_stage(plan, number)):
         numbers = pack(row, vocabulary, plan.length, rng)
         if numbers is not None:
             packed.append(numbers)
@@ -164,10 +177,18 @@ def _shard(source: _Source, out: Path, path: Path, number: int) -> None:
     write_shard(path, packed, {"plan": plan._asdict(), "shard": number})
 
 
+def _stage(plan: Plan, number: int) -> _Stage:
+    if number < 0:
+        return _REAL
+    if number < plan.early_share * plan.rows / plan.shard:
+        return _EARLY
+    return _Stage(plan.invented_share, layout.MAX_FUNCTIONS)
+
+
 def _rows(
-    source: _Source, rng: random.Random, *, held_out: bool = False, invented: float = 0.0
+    source: _Source, rng: random.Random, *, held_out: bool = False, stage: _Stage = _REAL
 ) -> Iterator[Row]:
-    """Yield rows about real APIs, the share ``invented`` of them about invented ones."""
+    """Yield rows; about real APIs alone where no stage says otherwise."""
     own = load_offline_catalog().apis
     ours = {api.id for api in own}
     apis = [
@@ -191,18 +212,21 @@ def _rows(
     ]
     with World(own) as world:
         told = [one for one in errands() if not held_out and set(one.apis) <= known.keys()]
-        teacher = Teacher(Needs(apis), world, near, weights, told, source.plan.errand_share)
+        share = source.plan.errand_share
+        teacher = Teacher(Needs(apis), world, near, weights, told, share, most=stage.most)
         spoken = document_words(apis)
         while True:
-            made_up = rng.random() < invented
-            row = _invented_row(spoken, world, rng) if made_up else teacher.row(rng)
+            if rng.random() < stage.invented:
+                row = _invented_row(spoken, world, rng, stage.most)
+            else:
+                row = teacher.row(rng)
             if row is not None:
                 yield row
 
 
-def _invented_row(spoken: Sequence[str], world: World, rng: random.Random) -> Row | None:
+def _invented_row(spoken: Sequence[str], world: World, rng: random.Random, most: int) -> Row | None:
     invented = Invented(spoken, rng)
-    return Teacher(invented, world, {}, [1.0] * len(invented.apis)).row(rng)
+    return Teacher(invented, world, {}, [1.0] * len(invented.apis), most=most).row(rng)
 
 
 def _vocabulary(source: _Source) -> Vocabulary:

@@ -6,7 +6,7 @@ nothing of trees, APIs' hosts or budgets.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -17,8 +17,15 @@ from toolsrv_runtime.stop import Stop
 
 FINISH = "Finish"
 
-Prior = Callable[[str, Sequence[Api]], Sequence[float]]
-"""How well each API fits a piece of text, each in [0, 1]: the retriever's view."""
+
+class Prior(Protocol):
+    """The retriever's view of a piece of text and some APIs."""
+
+    def affinity(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
+        """Return how well each API fits ``text``, each in [0, 1]."""
+
+    def likeness(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
+        """Return how near ``text`` is to a request that people make of each API (cosine)."""
 
 
 @dataclass(frozen=True, slots=True)

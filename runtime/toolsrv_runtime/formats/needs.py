@@ -158,10 +158,10 @@ class Needs:
 
     def _fit(self, part: Part) -> list[float]:
         apis = [offer.function.api for offer in self._scene.offers]
-        own = self._prior(part.text, apis)
+        own = self._prior.affinity(part.text, apis)
         if part.context == part.text:
             return list(own)
-        around = self._prior(part.context, apis)
+        around = self._prior.affinity(part.context, apis)
         return [OWN * o + (1 - OWN) * a for o, a in zip(own, around, strict=True)]
 
 

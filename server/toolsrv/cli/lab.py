@@ -45,6 +45,10 @@ def eval_() -> None:
     table={
         "retriever": (f"{_HERE}:export_retriever", "A trained encoder as int8 ONNX."),
         "model": ("toolsrv.cli.lab_export:export_model", "A trained model as GGUF, with its card."),
+        "examples": (
+            "toolsrv.cli.lab_export:export_examples",
+            "Requests of known APIs as vectors.",
+        ),
     },
     epilog=example("toolsrv lab export retriever DIR --out FOLDER"),
 )

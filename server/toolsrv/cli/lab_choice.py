@@ -82,7 +82,7 @@ def _choices(bench: Workbench, asked: list[Asked]) -> list[Choice]:
     with Bar("choosing", "queries") as bar, interruptible():
         return choose(
             asked,
-            helped=build_format(engine, profile, prior=retriever.affinity),
+            helped=build_format(engine, profile, prior=retriever),
             alone=build_format(engine, profile, prior=None),
             rank=lambda text, pool: retriever.rank(text, among=pool),
             seed=bench.settings.seed,

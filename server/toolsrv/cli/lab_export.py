@@ -10,6 +10,7 @@ import click
 from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import emit_json, note, table
+from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
 
 if TYPE_CHECKING:
@@ -64,6 +65,31 @@ def export_model(
         f"its card: {made.card}"
     )
     note(f"next: toolsrv solve --model {made.path} …")
+
+
+@click.command(epilog=example("toolsrv lab export examples --out examples.npz"))
+@click.option("--out", type=_FILE, required=True, help="The file of vectors.")
+@click.option("--each", type=click.IntRange(1), default=24, show_default=True,
+              help="Most requests of one API.")  # fmt: skip
+@json_option
+@pass_session
+def export_examples(session: Session, out: Path, each: int, as_json: bool) -> None:
+    """Write requests that people make of the APIs that ship, as vectors of the search's encoder.
+
+    By them a solve sees which function a part of a task is for.
+    """
+    from toolsrv.cli.import_view import Bar
+    from toolsrv.workbench import load_catalogs
+    from toolsrv_lab.retrieval.examples import make_examples
+
+    apis = [api for catalog in load_catalogs() for api in catalog.apis]
+    encoder = session.workbench().registry().index.encoder
+    with Bar("encoding", "requests") as bar, interruptible():
+        count = make_examples(apis, encoder, out.expanduser(), each=each, progress=bar.show)
+    if as_json:
+        emit_json({"file": str(out), "requests": count})
+        return
+    click.echo(f"{count:,} requests in {out}")
 
 
 @click.command(epilog=example("toolsrv lab curve run --out curve.png"))

@@ -66,7 +66,7 @@ def eval_unseen(session: Session, /, count: int, as_json: bool, **flags: Any) ->
             hint="import the catalog that the needs were written for",
         )
     found = {}
-    for name, prior in (("with retriever", retriever.affinity), ("model alone", None)):
+    for name, prior in (("with retriever", retriever), ("model alone", None)):
         with Bar(name, "needs") as bar, interruptible():
             form = build_format(engine, profile, prior=prior)
             found[name] = call(asked, form, progress=bar.show)
