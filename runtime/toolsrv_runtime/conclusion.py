@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toolsrv_runtime import outcome as out
+from toolsrv_runtime.evidence import trace
 from toolsrv_runtime.formats.base import Move
 from toolsrv_runtime.ledger import final_answer, versions
 from toolsrv_runtime.offer import Offer
@@ -17,13 +18,18 @@ def conclude(state: State, reason: str, *, model: str, form: str) -> out.Outcome
     end = _ending(state, reason)
     ledger, options = state.ledger, state.options
     used = {n.id for n in end.node.calls()} if end.node else set()
+    evidence = tuple(ledger.evidence(used))
+    results = [(one.node, {"response": one.response, "error": one.error}) for one in evidence]
+    traced = trace(end.answer, state.task, results)
     return out.Outcome(
         task=state.task,
         status=end.status,
         answer=end.answer,
         reason=end.reason,
         missing=end.missing,
-        evidence=tuple(ledger.evidence(used)),
+        evidence=evidence,
+        supported=traced.supported,
+        unsupported=traced.unsupported,
         candidates=tuple(f.api.id for f in state.offer.all),
         searches=tuple(state.offer.searches),
         tree=tuple(ledger.nodes()),

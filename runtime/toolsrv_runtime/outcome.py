@@ -12,6 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field
 Status = Literal["answered", "partial", "gave_up", "cancelled"]
 Source = Literal["offline", "live", "recorded", "simulated"]
 NodeKind = Literal["root", "thought", "call", "answer", "give_up", "failed"]
+ClaimKind = Literal["number", "date", "time", "name", "identifier"]
+Support = Literal["said", "rounded", "counted", ""]
+
+TASK_NODE = 0
+"""The node id that stands for the task: the tree's root, where nothing is called."""
 
 
 class _Frozen(BaseModel):
@@ -40,6 +45,22 @@ class Evidence(_Frozen):
     def ok(self) -> bool:
         """Whether the API answered with a 2xx status."""
         return 200 <= self.status < 300
+
+
+class Claim(_Frozen):
+    """A number, date, time, name or identifier of an answer, and what supports it.
+
+    ``start`` is its place in the answer, in characters. ``how``: a source says it (``said``), says
+    a longer number (``rounded``), or is a list of so many items (``counted``); empty when nothing
+    supports it. ``nodes`` are the evidence nodes whose responses do; ``in_task``: the task does.
+    """
+
+    text: str
+    kind: ClaimKind
+    start: int
+    how: Support = ""
+    nodes: tuple[int, ...] = ()
+    in_task: bool = False
 
 
 class Usage(_Frozen):
@@ -192,7 +213,9 @@ class Outcome(_Frozen):
     ``answer`` holds the best that was found. ``gave_up``: nothing solved the task.
     ``cancelled``: stopped from outside; ``answer`` holds the best partial answer.
     ``reason`` says in one line why it ended as it did, ``missing`` what of the task an answer leaves
-    open (a function that gave nothing, where no more is known). ``candidates`` are all APIs that were on
+    open (a function that gave nothing, where no more is known). ``supported`` and ``unsupported``
+    are the claims of the answer that were traced to a response or the task, and those that could
+    not be (``evidence.py``). ``candidates`` are all APIs that were on
     offer, ``searches`` how they were found. ``width`` and ``depth`` are the search's limits, depth
     in ToolBench's nodes (up to three a reply); ``chains`` is the N of CoT@N, else 1.
     """
@@ -203,6 +226,8 @@ class Outcome(_Frozen):
     reason: str
     missing: tuple[str, ...] = ()
     evidence: tuple[Evidence, ...]
+    supported: tuple[Claim, ...] = ()
+    unsupported: tuple[Claim, ...] = ()
     candidates: tuple[str, ...]
     searches: tuple[Searched, ...] = ()
     tree: tuple[TreeNode, ...]

@@ -7,15 +7,17 @@ searches, calls or solves; ``search_view`` tells of searches.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, Field
 
 from toolsrv.plain import compact_json, one_line, plain
+from toolsrv.run_record import RunRecord, record_of
 from toolsrv.runs import Run, RunStatus
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import parameter_keys
-from toolsrv_runtime.outcome import Evidence, Source, Usage
+from toolsrv_runtime.outcome import Claim, Evidence, Source, Usage
 
 if TYPE_CHECKING:
     from toolsrv_runtime.calls.caller import CallResult
@@ -24,6 +26,7 @@ Detail = Literal["names", "summary", "full"]
 SUMMARY_LIMIT = 300
 RESPONSE_LIMIT = 40_000
 EVIDENCE_LIMIT = 4_000
+CLAIMS_SHOWN = 20
 
 
 class ParameterView(BaseModel):
@@ -92,6 +95,12 @@ class RunView(BaseModel):
     reason: str = Field(default="", description="Why it ended as it did.")
     evidence: tuple[Evidence, ...] = Field(
         default=(), description="The calls made; used=true: the answer rests on it."
+    )
+    supported: tuple[Claim, ...] = Field(
+        default=(), description="Of the answer: what a response or the task says, and which."
+    )
+    unsupported: tuple[Claim, ...] = Field(
+        default=(), description="Of the answer: what no response says, nor the task. Check it."
     )
     phase: str = Field(default="", description="What a run that has not ended does now.")
     queue_position: int = Field(default=0, description="Runs that come first.")
@@ -166,18 +175,30 @@ def call_view(result: CallResult) -> CallView:
 
 def run_view(run: Run, position: int) -> RunView:
     """Return the view of a run as it is now."""
-    view = RunView(run_id=run.id, status=run.status, usage=run.usage, queue_position=position)
-    if run.live:
-        view.phase = phase(run, position)
-        view.next_step = f'call get_run with run_id "{run.id}" to wait for the answer'
-    elif outcome := run.outcome:
+    if not run.live:
+        return record_view(record_of(run)).model_copy(update={"usage": run.usage})
+    return RunView(
+        run_id=run.id,
+        status=run.status,
+        usage=run.usage,
+        queue_position=position,
+        phase=phase(run, position),
+        next_step=f'call get_run with run_id "{run.id}" to wait for the answer',
+    )
+
+
+def record_view(record: RunRecord) -> RunView:
+    """Return the view of a run that has ended, of today or kept since long."""
+    view = RunView(run_id=record.id, status=record.status)
+    if outcome := record.outcome:
+        view.usage = outcome.usage
         view.answer, view.reason = plain(outcome.answer), plain(outcome.reason)
         view.evidence = tuple(_short_evidence(one) for one in outcome.evidence)
         if outcome.status != "answered":
             view.next_step = _NEXT_STEPS[outcome.status]
     else:
-        view.reason = plain(run.error) or "stopped before it began"
-        view.next_step = run.hint
+        view.reason = plain(record.error) or "stopped before it began"
+        view.next_step = record.hint
     return view
 
 
@@ -215,6 +236,15 @@ def returned(evidence: Evidence) -> str:
     if response not in (None, "") and not isinstance(response, str):
         response = compact_json(response)
     return ": ".join(part for part in (evidence.error, response) if part)
+
+
+def unsupported_line(claims: Sequence[Claim]) -> str:
+    """Return on one line what of an answer nothing supports; "" when there is nothing."""
+    if not claims:
+        return ""
+    told = [one_line(one.text, 80) for one in claims[:CLAIMS_SHOWN]]
+    told += [f"{len(claims) - CLAIMS_SHOWN} more"] * (len(claims) > CLAIMS_SHOWN)
+    return "No response says: " + ", ".join(dict.fromkeys(told))
 
 
 def shorten(response: Any, limit: int) -> tuple[Any, bool]:

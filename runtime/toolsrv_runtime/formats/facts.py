@@ -6,7 +6,7 @@ Pure. Nested objects are flattened to their leaves, lists of objects to one fact
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from toolsrv_catalogs.text import clean
@@ -19,6 +19,9 @@ LIST_LIMIT = 4
 
 FULL_LIMIT = 2_000
 """Characters of one value, and items of a list, as a person reads it."""
+
+_DEPTH = 64
+"""Levels of a response that ``said_by`` reads."""
 
 Fact = tuple[str, str]
 
@@ -99,3 +102,42 @@ def _spell(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}" if abs(value) < 1e6 else f"{value:.2f}"
     return str(value)
+
+
+def said_by(response: Any, limit: int) -> tuple[str, list[int]]:
+    """Return the texts and numbers of a response, its keys behind them, and its lists' lengths."""
+    values: list[str] = []
+    keys: dict[str, None] = {}
+    counts: list[int] = []
+    room = limit
+    for key, leaf in _every(response):
+        if room <= 0:
+            break
+        if key is not None:
+            keys.setdefault(key)
+        elif isinstance(leaf, list):
+            counts.append(len(leaf))
+        elif leaf is not None and not isinstance(leaf, bool):
+            text = clean(str(leaf), room)
+            values.append(text)
+            room -= len(text) + 1
+    named = (form for key in keys for form in (key, words(key)))
+    return "\n".join((*values, clean("\n".join(named), limit)))[:limit], counts
+
+
+def _every(value: Any) -> Iterator[tuple[str | None, Any]]:
+    """Yield keys, lists and leaves of JSON, in order, without recursion."""
+    stack: list[tuple[Any, int]] = [(value, 0)]
+    while stack:
+        one, depth = stack.pop()
+        if isinstance(one, dict):
+            yield from ((str(key), None) for key in one)
+            below: list[Any] = list(one.values())
+        elif isinstance(one, list):
+            yield None, one
+            below = one
+        else:
+            yield None, one
+            continue
+        if depth < _DEPTH:
+            stack += [(item, depth + 1) for item in reversed(below)]

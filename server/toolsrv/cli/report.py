@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolsrv.cli.output import console, note, table
 from toolsrv.plain import compact_json, one_line, plain
-from toolsrv.views import returned
+from toolsrv.views import returned, unsupported_line
 from toolsrv_runtime.outcome import Evidence, Outcome
 
 RETURNED_LIMIT = 300
@@ -22,6 +22,8 @@ def show_outcome(outcome: Outcome) -> None:
         out.print(plain(outcome.answer), soft_wrap=True)
     if outcome.status != "answered":
         note(f"{WORDS[outcome.status]}: {one_line(outcome.reason) or 'no reason is known'}")
+    if line := unsupported_line(outcome.unsupported):
+        note(line)
     if not outcome.evidence:
         return
     out.print()

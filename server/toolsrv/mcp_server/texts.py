@@ -7,7 +7,15 @@ from typing import Any
 
 from toolsrv.plain import compact_json, one_line, plain
 from toolsrv.search_view import HitView, SearchView
-from toolsrv.views import ApiView, CallView, DescribeView, RunView, returned, shorten
+from toolsrv.views import (
+    ApiView,
+    CallView,
+    DescribeView,
+    RunView,
+    returned,
+    shorten,
+    unsupported_line,
+)
 
 RESPONSE_LIMIT = 20_000
 EVIDENCE_LIMIT = 600
@@ -88,6 +96,8 @@ def run_text(view: RunView) -> str:
         lines.append(f"{title}: {view.answer}")
     if view.status != "answered":
         lines.append(f"Status: {view.status}. {view.reason}")
+    if line := unsupported_line(view.unsupported):
+        lines.append(f"{line}.")
     if view.evidence:
         lines.append("Evidence (* the answer rests on it):")
     for one in view.evidence:

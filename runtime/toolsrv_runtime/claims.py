@@ -1,0 +1,282 @@
+"""What a text states that can be traced: numbers, dates, times, names and identifiers.
+
+Finds where they stand and what they mean (``12,300``, ``12.3 thousand``; ``3 May 2026``,
+``2026-05-03``), in answers and in what they rest on alike; who says what is not known here. Names
+are told by English capitals. Pure; one pass over the text, every pattern bounded or linear.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+
+from toolsrv_runtime.formats import readings
+from toolsrv_runtime.outcome import ClaimKind
+
+_DIGITS_LIMIT = 40
+"""Digits of a number; more are an identifier."""
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
+    r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
+)
+_DAY = r"\d{1,2}(?:st|nd|rd|th)?"
+_UNITS = (
+    r"zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|"
+    r"fifteen|sixteen|seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|"
+    r"ninety|hundred|thousand|million|billion|dozen"
+)
+_SCALES = {
+    "thousand": 3, "k": 3, "million": 6, "mn": 6, "mio": 6, "m": 6, "billion": 9, "bn": 9, "b": 9,
+    "trillion": 12,
+}  # fmt: skip
+_SHORT = frozenset({"k", "m", "b"})
+"""Scales that may as well be units: both readings count."""
+
+_SCAN = re.compile(
+    rf"""
+    (?P<url>(?<!\w)(?:https?://|www\.)[^\s<>"'`]+)
+    |(?P<email>(?<![\w.+-])[\w.+-]{{1,64}}@[\w-]{{1,64}}(?:\.[\w-]{{1,64}}){{1,8}})
+    |(?P<date>(?<![\w.,/-])(?:
+        \d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}(?=t\d|(?!\w|[-/.]\d))
+        |\d{{1,2}}(?P<between>[-/.])\d{{1,2}}(?P=between)\d{{4}}(?!\w)
+        |{_DAY}(?:\ of)?[ -]{_MONTH}(?:,?[ -]\d{{4}})?(?!\w)
+        |{_MONTH}\ {_DAY}(?!\w|[:.]\d)(?:,?\ \d{{4}}(?!\w))?
+        |{_MONTH},?\ \d{{4}}(?!\w)))
+    |(?P<time>(?:(?<![\w:.,])|(?<=\dt))(?:
+        \d{{1,2}}:\d{{2}}(?::\d{{2}}(?:\.\d{{1,9}})?)?(?:\ ?[ap]\.?m\b\.?|z\b|(?![\w:]))
+        |\d{{1,2}}\ ?[ap]\.?m\b\.?))
+    |(?P<phone>(?<!\w)\+\d[\d ()./-]{{5,18}}\d(?!\w))
+    |(?P<groups>(?<![\w.-])(?:\d+(?:-\d+){{2,}}(?:-?x)?|\d{{1,6}}(?:\.\d{{1,6}}){{3,}}(?:/\d+)?
+        |\d{{4}}(?:\ \d{{4}}){{2,4}}|[a-z]{{2}}\d{{2}}(?:\ [a-z\d]{{4}}){{2,7}}(?:\ [a-z\d]{{1,4}})?)(?!\w))
+    |(?P<number>(?<![\w.])(?:(?<![\w)])[-\u2212])?(?P<digits>
+        \d{{1,3}}(?:\.\d{{3}})+,\d+|\d{{1,3}}(?:\.\d{{3}}){{2,}}
+        |\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?
+        |\d{{1,3}}(?:[ \u00a0\u202f'\u2019]\d{{3}})+(?:[.,]\d+)?
+        |\d+,\d{{1,2}}(?![\d,])
+        |\d+(?:\.\d+)?(?:e[+-]?\d{{1,3}})?|\.\d+)(?!\d)
+        (?:\s?(?P<percent>%|percent\b|per\ cent\b)
+        |\s?(?P<scale>thousand|million|mn|mio|billion|bn|trillion|[kmb])(?!\w)
+        |[a-z\u00b0\u00b5]{{1,4}}(?!\w))?(?!\w))
+    |(?P<code>\#?(?<!\w)(?=[\w.:/+\#-]{{0,60}}[\d_]|[\w.-]{{0,60}}\w\.[a-z]{{2,}})\w+(?:[-_./:+\#=]+\w+)*=*)
+    |(?P<words>(?<!\w)(?:{_UNITS})(?:(?:[ -]|\ and\ )(?:{_UNITS})){{0,12}}(?!\w|-\w))
+    """,
+    re.VERBOSE,
+)
+_WORD = re.compile(r"(?<!\w)[^\W\d_]+(?:['\u2019.-][^\W\d_]+)*(?!\w)")
+_BETWEEN = re.compile(
+    r"[ \u00a0](?:(?:of|de|da|do|del|di|du|la|le|van|von|der|den|al|bin)[ \u00a0]){0,3}"
+)
+_NUMBERING = re.compile(r"(?m)^[ \t]*[(#]?\d{1,3}[.)][ \t]")
+_START = re.compile(r"(?:^|[.!?:;\n\u2022\u201c\"(\[|>]|\n[-*]|\d\))[\s*_'\"\u201c(\[#-]*$")
+_SINGLE = frozenset({"i", "ok", "api", "apis"})
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+Number = tuple[Decimal, Decimal]
+"""A value and the half of its last place: how far what it was rounded from may be away."""
+
+Day = tuple[int | None, int, int | None]
+"""Year, month, day; what is not said is None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Something that a text states, with its meaning: ``numbers`` and ``days`` hold every reading.
+
+    ``clock`` is hour, minute, second; ``code`` an identifier without its separators. ``opens`` is
+    True for a name whose first capital may only be that of a sentence.
+    """
+
+    kind: ClaimKind
+    start: int
+    text: str
+    numbers: tuple[Number, ...] = ()
+    days: tuple[Day, ...] = ()
+    clock: tuple[int, int, int | None] | None = None
+    code: str = ""
+    opens: bool = False
+
+
+class _Folds(dict[int, str]):
+    """Characters without accent and in lower case, one for one, so that places stay the same."""
+
+    def __missing__(self, key: int) -> str:
+        character = chr(key)
+        parts = unicodedata.normalize("NFD", character)
+        accented = all(map(unicodedata.combining, parts[1:]))
+        plain = parts[0] if accented else character
+        lower = plain.lower()
+        self[key] = folded = lower if len(lower) == 1 else plain
+        return folded
+
+
+_FOLDS = _Folds()
+
+
+def fold(text: str) -> str:
+    """Return text without accents, in lower case, of the same length."""
+    return text.lower() if text.isascii() else text.translate(_FOLDS)
+
+
+def typed(text: str) -> Iterator[Span]:
+    """Yield the numbers, dates, times and identifiers of a text, in order."""
+    folded = fold(text)
+    for match in _SCAN.finditer(folded):
+        group = match.lastgroup or ""
+        said = match[0].rstrip(".,;:!?)]}'\"*_") if group == "url" else match[0]
+        span = _READERS[group](match, text[match.start() : match.start() + len(said)])
+        if span is not None:
+            yield span
+
+
+def stated(text: str) -> list[Span]:
+    """Return all that an answer states, in order: what is ``typed``, and names.
+
+    List numbering, ordinals in words and a bare "one" state nothing.
+    """
+    numbering = {match.end() for match in _NUMBERING.finditer(text)}
+    spans = [
+        one
+        for one in typed(text)
+        if not (one.kind == "number" and _is_numbering(one, numbering))
+        and one.text.lower() != "one"
+    ]
+    return sorted([*spans, *_names(text, spans)], key=lambda one: one.start)
+
+
+def weekday(day: Day) -> str:
+    """Return the name of a whole date's weekday, "" for a part of a date."""
+    year, month, number = day
+    if year is None or number is None:
+        return ""
+    return _WEEKDAYS[dt.date(year, month, number).weekday()]
+
+
+def _is_numbering(span: Span, ends: set[int]) -> bool:
+    at = span.start + len(span.text)
+    return bool({at + 1, at + 2} & ends)
+
+
+def _names(text: str, taken: list[Span]) -> Iterator[Span]:
+    """Yield runs of capitalised words that stand in no other span."""
+    inside = bytearray(len(text))
+    for one in taken:
+        inside[one.start : one.start + len(one.text)] = b"\1" * len(one.text)
+    words = [
+        match
+        for match in _WORD.finditer(text)
+        if match[0][0].isupper() and not inside[match.start()]
+    ]
+    at = 0
+    while at < len(words):
+        end = at + 1
+        while end < len(words) and _BETWEEN.fullmatch(
+            text, words[end - 1].end(), words[end].start()
+        ):
+            end += 1
+        run = text[words[at].start() : words[end - 1].end()]
+        run = re.sub(r"['\u2019]s?$", "", run)
+        if end - at > 1 or fold(run) not in _SINGLE:
+            opens = _START.search(text, max(0, words[at].start() - 12), words[at].start())
+            yield Span("name", words[at].start(), run, opens=opens is not None)
+        at = end
+
+
+def _number(match: re.Match[str], text: str) -> Span | None:
+    digits = match["digits"]
+    if sum(map(str.isdigit, digits)) > _DIGITS_LIMIT:
+        return _code(match, text)
+    value = Decimal(_point(digits))
+    place = Decimal(1).scaleb(min(0, int(value.as_tuple().exponent))) / 2
+    if match[0][0] in "-\u2212":
+        value = -value
+    found = [(value, place)]
+    if match["percent"]:
+        found.append((value / 100, place / 100))
+    if scale := match["scale"]:
+        power = _SCALES[scale]
+        scaled = (value.scaleb(power), place.scaleb(power))
+        found = [*found, scaled] if scale in _SHORT else [scaled]
+    return Span("number", match.start(), text, tuple(found))
+
+
+def _point(digits: str) -> str:
+    """Return digits as ``Decimal`` reads them: no separators of thousands, a decimal point."""
+    plain = re.sub(r"[ \u00a0\u202f'\u2019]", "", digits)
+    if re.fullmatch(r"\d+,\d{1,2}|\d{1,3}(?:\.\d{3})+,\d+|\d{4,},\d+", plain):
+        return plain.replace(".", "").replace(",", ".")
+    plain = plain.replace(",", "")
+    return plain.replace(".", "") if plain.count(".") > 1 else plain
+
+
+def _words(match: re.Match[str], text: str) -> Span | None:
+    value = _spelled(match[0])
+    if value is None:
+        return None
+    return Span("number", match.start(), text, ((value, Decimal(0)),))
+
+
+@lru_cache(maxsize=4096)
+def _spelled(words: str) -> Decimal | None:
+    read = readings.read("number", words)
+    return Decimal(read) if re.fullmatch(r"\d+(?:\.\d+)?", read) else None
+
+
+def _date(match: re.Match[str], text: str) -> Span | None:
+    said = match[0]
+    parts = [int(one) for one in re.findall(r"\d+", said)]
+    month = re.search(r"[a-z]{3}", said)  # ordinals and "of" are shorter
+    days: list[Day] = []
+    if month is None:
+        year_first = parts[0] > 31
+        one, two, three = parts
+        days = [(one, two, three)] if year_first else [(three, two, one), (three, one, two)]
+    else:
+        number = _MONTHS.index(month[0]) + 1
+        years = [one for one in parts if one > 31]
+        small = [one for one in parts if one <= 31]
+        days = [(years[0] if years else None, number, small[0] if small else None)]
+    days = [day for day in dict.fromkeys(days) if _exists(day)]
+    return Span("date", match.start(), text, days=tuple(days)) if days else _code(match, text)
+
+
+def _exists(day: Day) -> bool:
+    year, month, number = day
+    try:
+        dt.date(2000 if year is None else year, month, 1 if number is None else number)
+    except ValueError:
+        return False
+    return True
+
+
+def _time(match: re.Match[str], text: str) -> Span | None:
+    parts = [int(one) for one in re.findall(r"\d+", match[0])]
+    hour, minute = parts[0], parts[1] if len(parts) > 1 else 0
+    half = re.search(r"([ap])\.?m\.?$", match[0])
+    if half is not None and hour <= 12:
+        hour = hour % 12 + (12 if half[1] == "p" else 0)
+    second = parts[2] if len(parts) > 2 else None
+    return Span("time", match.start(), text, clock=(hour, minute, second))
+
+
+def _code(match: re.Match[str], text: str) -> Span | None:
+    return Span("identifier", match.start(), text, code=re.sub(r"[\W_]", "", fold(text)))
+
+
+_READERS = {
+    "url": _code,
+    "email": _code,
+    "date": _date,
+    "time": _time,
+    "phone": _code,
+    "groups": _code,
+    "number": _number,
+    "code": _code,
+    "words": _words,
+}

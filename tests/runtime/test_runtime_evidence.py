@@ -1,0 +1,179 @@
+"""The evidence check: what of an answer is traced, to what, and what is not."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolsrv_runtime.evidence import SOURCE_LIMIT, Traced, trace
+from toolsrv_runtime.outcome import Claim
+
+RESPONSE: dict[str, Any] = {
+    "capital": "Lima",
+    "population": 12345678,
+    "born": "1987-03-09",
+    "at": "2026-05-03T14:30:00+02:00",
+    "rate": 1.08345,
+    "share": 0.125,
+    "rivers": ["Amazon", "Ucayali", "Marañón"],
+    "iban": "DE89370400440532013000",
+    "mail": "info@example.org",
+    "id": "123e4567-e89b-12d3-a456-426614174000",
+    "author": "José Martínez",
+    "low": -4,
+    "rooms": "twelve rooms and two hundred and five beds",
+    "rates": {"EUR": 3.7},
+}
+
+
+def told(answer: str, task: str = "What about Peru?", response: Any = RESPONSE) -> Traced:
+    return trace(answer, task, [(3, response)])
+
+
+def texts(claims: tuple[Claim, ...]) -> list[str]:
+    return [one.text for one in claims]
+
+
+@pytest.mark.parametrize(
+    ("said", "how"),
+    [
+        ("12345678", "said"),
+        ("12,345,678", "said"),
+        ("12 345 678", "said"),
+        ("12.345.678", "said"),
+        ("12.3 million", "rounded"),
+        ("1.08", "rounded"),
+        ("1.0834", "rounded"),
+        ("1,08", "rounded"),
+        ("12.5%", "said"),
+        ("12.5 percent", "said"),
+        ("0.13", "rounded"),
+        ("-4", "said"),
+        ("12", "said"),
+        ("twelve", "said"),
+        ("205", "said"),
+        ("three", "counted"),
+        ("2026", "said"),
+        ("9 March 1987", "said"),
+        ("March 9th, 1987", "said"),
+        ("9.3.1987", "said"),
+        ("March 1987", "said"),
+        ("3 May", "said"),
+        ("2:30 pm", "said"),
+        ("2.30 p.m.", ""),
+        ("14:30", "said"),
+        ("Jose Martinez", "said"),
+        ("Marañón", "said"),
+        ("EUR", "said"),
+        ("Peru", "said"),
+        ("Sunday", "said"),
+        ("DE89 3704 0044 0532 0130 00", "said"),
+        ("123E4567-E89B-12D3-A456-426614174000", "said"),
+        ("INFO@example.org", "said"),
+        ("12345679", ""),
+        ("1.09", ""),
+        ("1.0836", ""),
+        ("12.4 million", ""),
+        ("4 March 1987", ""),
+        ("3 June", ""),
+        ("2:30 am", ""),
+        ("José Alvarez", ""),
+        ("New York", ""),
+        ("Tuesday", ""),
+        ("DE89370400440532013001", ""),
+        ("info@example.com", ""),
+        ("https://example.org/a?b=1", ""),
+        ("0", ""),
+    ],
+)
+def test_a_statement_is_supported_by_its_value_in_any_spelling(said: str, how: str) -> None:
+    traced = told(f"it says {said} here")
+    if how:
+        assert texts(traced.unsupported) == []
+        assert {one.how for one in traced.supported} == {how}
+    else:
+        assert traced.unsupported
+
+
+def test_a_claim_names_its_nodes_and_whether_the_task_says_it() -> None:
+    traced = trace("it is Lima in Peru", "What about Peru?", [(3, "Lima"), (7, {"a": ["lima"]})])
+    lima, peru = traced.supported
+    assert (lima.text, lima.kind, lima.nodes, lima.in_task) == ("Lima", "name", (3, 7), False)
+    assert (peru.text, peru.start, peru.nodes, peru.in_task) == ("Peru", 14, (), True)
+
+
+def test_numbering_ordinals_and_the_capital_of_a_sentence_state_nothing() -> None:
+    traced = told("1. First of all: one thing.\n2. However the second. Nobody knows.\n3) Yes")
+    assert traced == Traced()
+
+
+def test_a_name_at_the_start_of_a_sentence_is_traced_without_a_word_of_the_sentence() -> None:
+    traced = told("So it is. Perhaps Lima. However New York.")
+    assert texts(traced.supported) == ["Lima"]
+    assert texts(traced.unsupported) == ["However New York"]
+
+
+def test_an_error_is_a_source_too() -> None:
+    assert trace("it failed with 503", "t", [(1, "status 503")]).supported
+
+
+SAYINGS = (
+    "Lima New York is at the May March 3 2026 1,234.5 1.234,5 5 200 2026-05-03 10:30 10 pm am "
+    "twenty three hundred and of 12GB H2O a@b.org http://x.org/1 +49 30 901820 9:5 ½ Ångström "
+    "1.2 million % 5% -4 −4 (7) [8], 9; U.S.A. 1e5 O'Brien José's 978-3-16 #ff00aa"
+)
+WORDS = st.one_of(
+    st.sampled_from(SAYINGS.split()),
+    st.integers().map(str),
+    st.floats(allow_nan=False, allow_infinity=False).map(str),
+    st.dates().map(str),
+    st.datetimes().map(lambda one: one.isoformat()),
+    st.uuids().map(str),
+    st.text(min_size=1, max_size=8),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(WORDS, min_size=1, max_size=12), st.data())
+def test_text_copied_from_a_response_is_always_supported(words: list[str], data: Any) -> None:
+    words = " ".join(words).split()
+    start = data.draw(st.integers(0, len(words)))
+    end = data.draw(st.integers(start, len(words)))
+    answer = " ".join(words[start:end])
+    traced = trace(answer, "", [(1, {"text": [{"x": " ".join(words)}]})])
+    assert texts(traced.unsupported) == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.integers(10_000_000, 99_999_999),
+    st.lists(st.one_of(st.integers(), st.dates().map(str), st.text())),
+)
+def test_a_number_of_eight_digits_that_nobody_said_is_always_unsupported(
+    number: int, values: list[int | str]
+) -> None:
+    if any(str(number) in str(one) or abs(number) == one for one in values):
+        return
+    said = f"The total is {number} in all."
+    assert texts(trace(said, "", [(1, values)]).unsupported) == [str(number)]
+
+
+@pytest.mark.parametrize("base", ["ab-", "1,", "x@", "one-", "12:34:", "1 234 ", "a.b", "#", "_"])
+def test_no_text_is_slow(base: str) -> None:
+    text = base * (SOURCE_LIMIT // 4 // len(base))
+    began = time.process_time()
+    trace("Lima has 5 on 3 May 2026", "", [(1, text)])
+    assert time.process_time() - began < 3
+
+
+def test_what_is_nested_deeply_is_read_without_recursion() -> None:
+    deep: Any = "Lima"
+    for _ in range(5_000):
+        deep = [deep]
+    assert trace("it is Lima", "", [(1, deep), (2, {"a": {"b": "Lima"}})]).supported[0].nodes == (
+        2,
+    )
