@@ -47,3 +47,13 @@ class Profile(BaseModel):
     def draws(self) -> bool:
         """Whether two replies to one prompt may differ; the compact format takes the likeliest."""
         return self.format != "compact" and self.temperature > 0
+
+
+REMOTE = Profile(
+    name="remote",
+    format="remote",
+    context=8192,
+    max_reply_tokens=1024,
+    observation_limit=2048,
+)
+"""How a chat model of others is run. It knows its context itself, and refuses what is longer."""

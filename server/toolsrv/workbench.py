@@ -128,8 +128,8 @@ class Workbench:
             )
         return engine, profile
 
-    def solver(self) -> Solver:
-        """Return a solver on the model of the settings.
+    def solver(self, model: tuple[Engine | ChatModel, Profile] | None = None) -> Solver:
+        """Return a solver on ``model``, without one on the model of the settings.
 
         Raises:
             DataError: The model, the data folder or what is in it cannot be used.
@@ -138,7 +138,7 @@ class Workbench:
         from toolsrv_runtime.solve import Solver
 
         registry = self.searchable()
-        engine, profile = self.model()
+        engine, profile = model or self.model()
         return Solver(
             retriever=Offered(registry, self.caller().can_call),
             engine=engine,

@@ -21,11 +21,16 @@ import toolsrv
 from toolsrv import faults
 from toolsrv.background import in_thread
 from toolsrv.mcp_server import words
+from toolsrv.mcp_server.kept import Kept, keep
+from toolsrv.mcp_server.resources import add_responses
 from toolsrv.mcp_server.rim import ToolsrvServer
+from toolsrv.mcp_server.sampling import Sampling
 from toolsrv.mcp_server.tools import Tools
+from toolsrv.models import SAMPLING
 from toolsrv.runs import Runs
 from toolsrv_registry.errors import ToolsrvError
 from toolsrv_runtime.outcome import Event, Outcome
+from toolsrv_runtime.profile import REMOTE
 from toolsrv_runtime.stop import Stop
 
 if TYPE_CHECKING:
@@ -52,9 +57,11 @@ _DAY_MS = 24 * 3600 * 1000
 
 def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
     """Return the server over a workbench, which stays the caller's to close."""
+    clients = Sampling() if bench.settings.model == SAMPLING else None
     runs = Runs(
-        lambda *given: _solve(bench, *given),
+        lambda *given: _solve(bench, clients, *given),
         report=lambda error: faults.summary(error, bench.settings.data_dir),
+        on_end=lambda run: keep(run, bench.settings.data_dir, bench.settings.keep_runs),
     )
     domains = bench.domains()
     server = ToolsrvServer(
@@ -63,12 +70,13 @@ def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
         description="Finds APIs and solves whole tasks with a local model.",
         instructions=words.instructions(domains),
         version=toolsrv.__version__,
-        tools=_tools(Tools(bench, runs), words.descriptions(domains)),
+        tools=_tools(Tools(bench, runs, clients), words.descriptions(domains)),
         cache_hints={"tools/list": CacheHint(ttl_ms=_DAY_MS, scope="public")},
         lifespan=_lifespan(bench, runs, warm=warm),
         log_level="WARNING",
     )
     server.fault_folder = bench.settings.data_dir
+    add_responses(server, Kept(runs, bench.settings.data_dir))
     return server
 
 
@@ -80,6 +88,7 @@ def _tools(tools: Tools, descriptions: dict[str, str]) -> list[Tool]:
         (tools.solve_task, "Solve a task", _SOLVE),
         (tools.get_run, "Get a run", _READ),
         (tools.cancel_run, "Cancel a run", _STOP),
+        (tools.show_run, "Show a run", _READ),
     ]
     entries = []
     for function, title, hints in functions:
@@ -138,11 +147,13 @@ async def _warm(bench: Workbench, listed: asyncio.Event) -> None:
 
 async def _solve(
     bench: Workbench,
+    clients: Sampling | None,
     task: str,
     options: SolveOptions,
     on_event: Callable[[Event], None],
     stop: Stop,
 ) -> Outcome:
     await in_thread(lambda: bench.check_category(options.category))
-    solver = await in_thread(bench.solver)
+    model = None if clients is None else (clients.model(stop), REMOTE)
+    solver = await in_thread(lambda: bench.solver(model))
     return await solver.solve(task, options, on_event=on_event, stop=stop)

@@ -16,7 +16,7 @@ from toolsrv_runtime.engine.openai.place import places
 from toolsrv_runtime.engine.openai.server import Server
 from toolsrv_runtime.engine.openai.servers import OpenAIChat
 from toolsrv_runtime.errors import ServerError
-from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.profile import REMOTE, Profile
 from toolsrv_runtime.stop import Stop
 
 KEY_VARIABLE = "TOOLSRV_ENGINE_KEY"
@@ -24,15 +24,6 @@ KEYRING = ("toolsrv", "engine")
 """Service and user name of the key in the keyring."""
 
 SILENCE_S = 120.0
-
-REMOTE = Profile(
-    name="remote",
-    format="remote",
-    context=8192,
-    max_reply_tokens=1024,
-    observation_limit=2048,
-)
-"""A server knows its model's context itself, and refuses what is longer."""
 
 
 class ServerInfo(BaseModel):

@@ -1,0 +1,116 @@
+"""The MCP client's own model: a real client on real stdio answers for the model, in both eras."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.anyio
+CAPITAL = "capital_city_for_country_facts"
+TASK = "capital of Peru"
+Asked = list[Any]
+
+
+def said(function: str, **arguments: object) -> str:
+    return json.dumps({"thought": "go on", "name": function, "arguments": arguments})
+
+
+def answered(text: str) -> str:
+    return said("Finish", return_type="give_answer", final_answer=text)
+
+
+def client(ready_dir: Path, era: str, script: list[str] | None, asked: Asked) -> Any:
+    """Return a client whose model says the script; without one it declares no sampling."""
+    from mcp import Client, StdioServerParameters
+    from mcp.types import CreateMessageResult, TextContent
+
+    async def model(context: Any, params: Any) -> CreateMessageResult:
+        del context
+        asked.append(params)
+        text = (script or [""])[min(len(asked), len(script or [""])) - 1]
+        content = TextContent(type="text", text=text)
+        return CreateMessageResult(role="assistant", content=content, model="somebody's")
+
+    parameters = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "toolsrv", "serve", "--no-warm", "--model", "sampling"],
+        env={"TOOLSRV_DATA_DIR": str(ready_dir)},
+    )
+    callback = None if script is None else model
+    return Client(parameters, mode=era, sampling_callback=callback)
+
+
+async def test_the_clients_model_solves_a_task(ready_dir: Path, era: str) -> None:
+    asked: Asked = []
+    script = [said(CAPITAL, country="Peru"), answered("It is Lima.")]
+    async with client(ready_dir, era, script, asked) as one:
+        result = await one.call_tool("solve_task", {"task": TASK, "wait_s": 60})
+    run = result.structured_content
+    assert (run["status"], run["answer"]) == ("answered", "It is Lima.")
+    assert len(asked) == 2
+    assert asked[0].messages[0].content.text == TASK
+    assert CAPITAL in asked[0].system_prompt
+    assert "Lima" in asked[1].messages[-1].content.text
+
+
+async def test_more_questions_than_one_request_may_have_go_on_with_the_run(
+    ready_dir: Path, era: str
+) -> None:
+    asked: Asked = []
+    lands = ["Peru", "Chile", "Bolivia", "Japan", "France", "Spain", "Italy", "Norway"]
+    script = [*(said(CAPITAL, country=land) for land in lands), "no call", answered("Many.")]
+    async with client(ready_dir, era, script, asked) as one:
+        call = {"task": TASK, "wait_s": 60, "depth": 96}
+        run = (await one.call_tool("solve_task", call)).structured_content
+        if era == "auto":
+            assert run["status"] == "working"
+            again = {"run_id": run["run_id"], "wait_s": 60}
+            run = (await one.call_tool("get_run", again)).structured_content
+    assert (run["status"], run["answer"]) == ("answered", "Many.")
+
+
+async def test_a_client_without_a_model_is_told_what_to_do(ready_dir: Path, era: str) -> None:
+    async with client(ready_dir, era, None, []) as one:
+        result = await one.call_tool("solve_task", {"task": TASK})
+        found = await one.call_tool("search_apis", {"query": "sunrise"})
+    assert result.is_error
+    assert "sampling" in result.content[0].text
+    assert not found.is_error
+
+
+async def test_replies_that_are_no_calls_end_as_given_up(ready_dir: Path, era: str) -> None:
+    async with client(ready_dir, era, ["Lima, I think."], []) as one:
+        result = await one.call_tool("solve_task", {"task": TASK, "wait_s": 60, "width": 1})
+    assert result.structured_content["status"] == "gave_up"
+
+
+async def test_a_client_that_refuses_ends_the_run_with_the_reason(ready_dir: Path) -> None:
+    from mcp import Client, StdioServerParameters
+    from mcp.types import ErrorData
+
+    async def refuse(context: Any, params: Any) -> ErrorData:
+        del context, params
+        return ErrorData(code=-1, message="the person said no")
+
+    parameters = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "toolsrv", "serve", "--no-warm", "--model", "sampling"],
+        env={"TOOLSRV_DATA_DIR": str(ready_dir)},
+    )
+    async with Client(parameters, mode="legacy", sampling_callback=refuse) as one:
+        result: Any = await one.call_tool("solve_task", {"task": TASK, "wait_s": 60})
+    assert result.is_error
+    assert "the person said no" in result.content[0].text
+
+
+def test_a_command_without_a_client_refuses_the_clients_model(
+    run: Callable[..., Any], ready_dir: Path
+) -> None:
+    done = run("--data-dir", str(ready_dir), "solve", "--model", "sampling", TASK)
+    assert done.exit_code == 2
+    assert "serve" in done.stderr
