@@ -1,0 +1,109 @@
+"""The setting ``model`` beyond files: servers, scripts; solved and told on the command line."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolsrv import settings
+from toolsrv_registry.errors import UsageError
+
+_FAKE = runpy.run_path(str(Path(__file__).parents[1] / "model_server.py"))
+ModelServer, Call, answer = _FAKE["ModelServer"], _FAKE["Call"], _FAKE["answer"]
+Run = Callable[..., Any]
+PERU = Call("capital_city_for_country_facts", {"country": "Peru"}, "look it up")
+TASK = "capital of Peru"
+KEY = "a-key-of-the-test"
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch, data_dir: Path) -> None:
+    assert data_dir
+    monkeypatch.setenv("TOOLSRV_ENGINE_KEY", KEY)
+
+
+def test_a_task_is_solved_at_two_servers(run: Run, ready_dir: Path) -> None:
+    assert ready_dir
+    with ModelServer([PERU]) as one, ModelServer([answer("It is Lima.")]) as other:
+        done = run("solve", "--model", f"{one.url},{other.url}", "--json", TASK)
+    outcome = json.loads(done.stdout)
+    assert (done.exit_code, outcome["status"], outcome["answer"]) == (0, "answered", "It is Lima.")
+    assert outcome["format"] == "remote (tools)"
+    assert KEY not in done.output
+
+
+def test_the_model_at_the_server_may_be_named(run: Run, ready_dir: Path) -> None:
+    assert ready_dir
+    with ModelServer([PERU, answer("Lima")]) as server:
+        done = run("solve", "--model", server.url, "--engine-model", "mine", "--json", TASK)
+        assert {body["model"] for body in server.requests} == {"mine"}
+    assert json.loads(done.stdout)["model"].startswith("mine at 127.0.0.1")
+
+
+def test_a_server_that_is_gone_is_one_clear_error(run: Run, ready_dir: Path) -> None:
+    assert ready_dir
+    done = run("solve", "--model", "http://127.0.0.1:9/v1", TASK)
+    assert done.exit_code == 1
+    assert "cannot be reached" in done.stderr
+    assert "Traceback" not in done.output
+
+
+@pytest.mark.parametrize("offers", [("tools",), ("grammar",), ()])
+def test_model_info_tells_what_a_server_offers(run: Run, offers: tuple[str, ...]) -> None:
+    with ModelServer([], offers=offers) as server:
+        done = run("model", "info", server.url, "--json")
+        shown = run("model", "info", server.url)
+    (found,) = json.loads(done.stdout)["servers"]
+    assert (found["models"], found["mode"]) == (["tiny"], offers[0] if offers else "none")
+    assert found["mode"] in shown.stdout
+
+
+def test_work_that_needs_tokens_refuses_a_server(data_dir: Path) -> None:
+    from toolsrv.workbench import Workbench
+
+    with ModelServer([]) as server:
+        bench = Workbench(settings.load({"data_dir": data_dir, "model": server.url}).settings)
+        with pytest.raises(UsageError) as caught:
+            bench.engine()
+    assert caught.value.hint
+
+
+def test_a_script_stands_in_for_a_model(run: Run, ready_dir: Path, tmp_path: Path) -> None:
+    assert ready_dir
+    finish = {"return_type": "give_answer", "final_answer": "Lima, as written."}
+    replies = [
+        {"function": PERU.function, "arguments": PERU.arguments},
+        {"function": "Finish", "arguments": finish},
+    ]
+    script = tmp_path / "demo.json"
+    script.write_text(json.dumps({"replies": replies}), encoding="utf-8")
+    done = run("solve", "--model", f"scripted:{script}", "--json", TASK)
+    outcome = json.loads(done.stdout)
+    assert (outcome["status"], outcome["answer"]) == ("answered", "Lima, as written.")
+    assert outcome["model"] == "scripted"
+    assert outcome["evidence"][0]["status"] == 200
+
+
+@pytest.mark.parametrize(
+    "text", ["http://h:1/v1", "http://h:1,https://g/v1", "scripted:demo.toml", "sampling"]
+)
+def test_special_models_stand_in_the_file_as_they_are(text: str, data_dir: Path) -> None:
+    data_dir.mkdir()
+    (data_dir / "config.toml").write_text(f'model = "{text}"\n', encoding="utf-8")
+    assert settings.load().settings.model == text
+    assert settings.parse_value("model", text, "test") == text
+
+
+def test_an_address_with_a_password_is_refused_unsaid() -> None:
+    with pytest.raises(UsageError) as caught:
+        settings.load({"model": "http://me:secret-4711@host/v1"})
+    assert "secret-4711" not in caught.value.message + caught.value.hint
+
+
+def test_the_key_is_no_unknown_variable() -> None:
+    assert settings.unknown_variables() == ()
