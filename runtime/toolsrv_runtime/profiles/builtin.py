@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from toolsrv_runtime.profile import FormatName, Profile
+from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.profiles.facts import ModelFacts
 
 CHAT_CONTEXT = 8192
@@ -74,7 +74,7 @@ def _toolllama(name: str, factor: int, facts: ModelFacts) -> Reasoned:
     said = facts.rope_factor
     profile = Profile(
         name=name,
-        format=TOOLLLAMA_FORMAT,
+        format="toolllama",
         context=TOOLLLAMA_CONTEXT,
         # Any number would stand in for the file's own factor.
         rope_freq_scale=None if said > 1 else 1 / factor,
@@ -84,9 +84,7 @@ def _toolllama(name: str, factor: int, facts: ModelFacts) -> Reasoned:
         chat_template=facts.chat_template,
     )
     return profile, {
-        "format": "ToolLLaMA's own"
-        if TOOLLLAMA_FORMAT == "toolllama"
-        else f"{_why_chat(facts)}; ToolLLaMA's own prompt format is not in this version",
+        "format": "ToolLLaMA's own: what it was fine-tuned on",
         "context": f"ToolLLaMA was fine-tuned for {TOOLLLAMA_CONTEXT} tokens",
         "rope": f"linear interpolation by {said:g}, as the file says"
         if said > 1
