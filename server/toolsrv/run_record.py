@@ -6,19 +6,13 @@ Typed data only; ``run_store`` keeps it, ``shown`` tells of it.
 from __future__ import annotations
 
 import json
-import secrets
 from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from toolsrv.runs import RunStatus
+from toolsrv.runs import Run, RunStatus
 from toolsrv_runtime.outcome import Evidence, Outcome
-
-
-def new_run_id() -> str:
-    """Return a handle that nobody can guess."""
-    return f"run_{secrets.token_urlsafe(16)}"
 
 
 class RunRecord(BaseModel):
@@ -53,6 +47,18 @@ class RunRecord(BaseModel):
             if one.api_id == made.api_id and one.arguments == made.arguments
         )
         return next(same, None)
+
+
+def record_of(run: Run) -> RunRecord:
+    """Return the record of a run that has ended."""
+    return RunRecord(
+        id=run.id,
+        task=run.task,
+        status=run.status,
+        error=run.error,
+        hint=run.hint,
+        outcome=run.outcome,
+    )
 
 
 def response_text(response: Any) -> str:

@@ -112,16 +112,18 @@ class RunStore:
             )  # fmt: skip
         return [RunRow.model_validate(dict(row)) for row in rows]
 
-    def get(self, run_id: str) -> RunRecord:
+    def get(self, run_id: str, *, whole: bool = False) -> RunRecord:
         """Return a run by its id, by an unambiguous beginning of it, or the latest by "last".
 
-        Long responses are cut in it (``SHORT_RESPONSE``).
+        Only by its id where ``whole``. Long responses are cut in it (``SHORT_RESPONSE``).
 
         Raises:
             NotFoundError: There is no such run, or several begin so.
         """
         with _told():
             row = self._find(run_id)
+        if whole and row["id"] != run_id:
+            raise NotFoundError(_unknown(run_id), hint=_LIST)
         try:
             return RunRecord.model_validate_json(row["document"])
         except ValidationError as error:
@@ -163,7 +165,10 @@ class RunStore:
         if len(exact or rows) == 1:
             return (exact or rows)[0]
         problem = f"several runs begin with {run_id[:80]!r}" if rows else _unknown(run_id)
-        raise NotFoundError(problem, hint="see the finished runs with `toolsrv run list`")
+        raise NotFoundError(problem, hint=_LIST)
+
+
+_LIST = "see the finished runs with `toolsrv run list`"
 
 
 def keep_run(folder: Path, record: RunRecord, most: int) -> str:

@@ -1,7 +1,8 @@
 """Runs: one solve each, with a handle, its events, its end, and a place in the queue.
 
 A few runs work at once, decoded together by one model; the others wait in line. Every state is
-visible. Runs live in memory: finished ones are forgotten after a while, live ones are stopped when the server ends.
+visible. Runs live in memory: finished ones are forgotten after a while (``on_end`` may keep them),
+live ones are stopped when the server ends.
 All methods belong to one event loop. Nothing here knows about MCP, terminals or models: the
 solve itself is a callable.
 """
@@ -26,12 +27,18 @@ if TYPE_CHECKING:  # it brings httpx along
 RunStatus = Literal["queued", "working", "answered", "partial", "gave_up", "cancelled", "failed"]
 Solve = Callable[[str, "SolveOptions", Callable[[Event], None], Stop], Awaitable[Outcome]]
 Report = Callable[[Exception], str]
+Ended = Callable[["Run"], Awaitable[None]]
 
 PARALLEL = 4
 MAX_LIVE = 16
 MAX_KEPT = 64
 MAX_EVENTS = 500
 KEEP_S = 3600.0
+
+
+def new_run_id() -> str:
+    """Return a handle that nobody can guess."""
+    return f"run_{secrets.token_urlsafe(16)}"
 
 
 class Run:
@@ -42,7 +49,7 @@ class Run:
     """
 
     def __init__(self, task: str, options: SolveOptions) -> None:
-        self.id = f"run_{secrets.token_urlsafe(16)}"
+        self.id = new_run_id()
         self.task = task
         self.options = options
         self.stop = Stop()
@@ -107,14 +114,19 @@ class Runs:
         solve: Solve,
         *,
         report: Report = str,
+        on_end: Ended | None = None,
         parallel: int = PARALLEL,
         max_live: int = MAX_LIVE,
         keep_s: float = KEEP_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the solve, and ``report``: what to tell about an exception nobody expected."""
+        """Take the solve, and ``report``: what to tell about an exception nobody expected.
+
+        ``on_end`` is awaited for every run that began and has ended; it must not raise.
+        """
         self._solve = solve
         self._report = report
+        self._on_end = on_end
         self._max_live = max_live
         self._keep_s = keep_s
         self._clock = clock
@@ -139,7 +151,7 @@ class Runs:
         run = Run(task, options)
         self._runs[run.id] = run
         self._line.append(run)
-        worker = asyncio.create_task(self._work(run), name=run.id)
+        worker = asyncio.create_task(self._whole(run), name=run.id)
         self._tasks.add(worker)
         worker.add_done_callback(self._tasks.discard)
         return run
@@ -180,6 +192,11 @@ class Runs:
         for worker in list(self._tasks):
             worker.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _whole(self, run: Run) -> None:
+        await self._work(run)
+        if self._on_end is not None and (run.outcome or run.error):
+            await self._on_end(run)
 
     async def _work(self, run: Run) -> None:
         try:

@@ -194,6 +194,7 @@ def record_view(record: RunRecord) -> RunView:
         view.usage = outcome.usage
         view.answer, view.reason = plain(outcome.answer), plain(outcome.reason)
         view.evidence = tuple(_short_evidence(one) for one in outcome.evidence)
+        view.supported, view.unsupported = outcome.supported, outcome.unsupported
         if outcome.status != "answered":
             view.next_step = _NEXT_STEPS[outcome.status]
     else:

@@ -142,8 +142,9 @@ class _Solve:
 
     def _keep(self, outcome: Outcome) -> None:
         """Keep the run on disk; what prevents it is told, and the answer is shown anyway."""
-        from toolsrv.run_record import RunRecord, new_run_id
+        from toolsrv.run_record import RunRecord
         from toolsrv.run_store import keep_run
+        from toolsrv.runs import new_run_id
 
         settings = self._bench.settings
         record = RunRecord(

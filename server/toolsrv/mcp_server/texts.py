@@ -7,6 +7,8 @@ from typing import Any
 
 from toolsrv.plain import compact_json, one_line, plain
 from toolsrv.search_view import HitView, SearchView
+from toolsrv.trees.drawing import badge
+from toolsrv.trees.shown import ShownRun
 from toolsrv.views import (
     ApiView,
     CallView,
@@ -20,6 +22,7 @@ from toolsrv.views import (
 RESPONSE_LIMIT = 20_000
 EVIDENCE_LIMIT = 600
 SIMILAR_LIMIT = 5
+TREE_LIMIT = 200
 
 
 def search_text(view: SearchView) -> str:
@@ -111,6 +114,23 @@ def run_text(view: RunView) -> str:
     lines.append(f"Cost: {usage.seconds:.1f} s, {usage.calls} calls. Run: {view.run_id}")
     if view.next_step:
         lines.append(f"Next: {view.next_step}.")
+    return "\n".join(lines)
+
+
+def tree_text(run: ShownRun) -> str:
+    """Return the tree of an ended run: a line per node, with the node that it follows."""
+    lines = [f"Task: {run.task}", f"Status: {run.status}. {run.answer or run.reason}".rstrip()]
+    lines.append("Nodes (* on the path of the answer, - pruned):")
+    for node in run.nodes[1:]:
+        mark = "*" if node.winning else "-" if node.pruned else " "
+        lines.append(f"{mark} #{node.id} after #{node.parent}: {node.title} [{badge(node)}]")
+        for name, text in (("thinks", node.thought), ("with", node.arguments)):
+            lines += [f"    {name}: {one_line(text, TREE_LIMIT)}"] * bool(text)
+        if node.kind == "call":
+            lines.append(f"    returned: {one_line(node.observation, TREE_LIMIT)}")
+    lines.append("; ".join(f"{name}: {value}" for name, value in run.facts.items()))
+    if any(node.has_response for node in run.nodes):
+        lines.append(f"Whole responses: resource toolsrv://runs/{run.name}/responses/NODE")
     return "\n".join(lines)
 
 

@@ -36,6 +36,7 @@ _SOLVE = (
     "answer with evidence, or a run_id when it takes longer than wait_s."
 )
 _GET = "Wait up to wait_s seconds for a run that solve_task handed back; return how far it is."
+_SHOW = "Show the tree of an ended run, of today or earlier: thoughts, calls, responses, codes."
 _CANCEL = "Stop a run and return what it has so far. Harmless for a run that has ended."
 
 
@@ -55,6 +56,7 @@ def descriptions(domains: Sequence[str]) -> dict[str, str]:
         "solve_task": _SOLVE.format(domains=line),
         "get_run": _GET,
         "cancel_run": _CANCEL,
+        "show_run": _SHOW,
     }
 
 

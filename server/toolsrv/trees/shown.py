@@ -32,6 +32,9 @@ CODES: dict[int, str] = {
 """ToolBench's codes in words; it has further ones between 7 and 12, all of them errors."""
 
 
+BRIEF_NODES, BRIEF_LIMIT = 60, 400
+
+
 class ShownNode(BaseModel):
     """One reply of the model and what came of it.
 
@@ -138,6 +141,28 @@ def shown_answer(answer: Answer, name: str) -> ShownRun:
         facts=facts,
         nodes=_nodes(tree, _path(tree, end), None),
     )
+
+
+def brief(run: ShownRun) -> ShownRun:
+    """Return the run as a model reads it: texts cut, the path of the answer before other nodes.
+
+    At most ``BRIEF_NODES`` nodes and those of the path; the facts say how many were left out.
+    """
+    first = {node.id for node in run.nodes[:BRIEF_NODES]}
+    nodes = tuple(_short(node) for node in run.nodes if node.id in first or node.winning)
+    facts = dict(run.facts)
+    if left := len(run.nodes) - len(nodes):
+        facts["nodes left out"] = f"{left:,}"
+    return run.model_copy(update={"nodes": nodes, "facts": facts})
+
+
+def _short(node: ShownNode) -> ShownNode:
+    texts = ("thought", "arguments", "observation")
+    return node.model_copy(update={name: _cut(getattr(node, name)) for name in texts})
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= BRIEF_LIMIT else f"{text[:BRIEF_LIMIT]}…"
 
 
 def _facts(record: RunRecord, outcome: Outcome) -> dict[str, str]:

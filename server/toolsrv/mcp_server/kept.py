@@ -1,0 +1,80 @@
+"""Ended runs as the MCP server finds them again: in memory while it remembers, else on disk.
+
+A handle is asked for whole: unlike on a person's own terminal, no beginning of it and no "last".
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from toolsrv.background import in_thread
+from toolsrv.run_record import RunRecord, record_of, response_text
+from toolsrv.run_store import ResponsePage, RunStore, keep_run, no_response, response_page
+from toolsrv.runs import Run, Runs
+from toolsrv_registry.errors import NotFoundError, UsageError
+
+log = logging.getLogger(__name__)
+RESPONSE_URI = "toolsrv://runs/{run_id}/responses/{node}{?offset,limit}"
+
+
+class Kept:
+    """The ended runs of one server, and of all before it in the same data folder."""
+
+    def __init__(self, runs: Runs, folder: Path) -> None:
+        self._runs = runs
+        self._folder = folder
+
+    def remembered(self, run_id: str) -> Run | None:
+        """Return a run that this server has in memory, ended or not."""
+        try:
+            return self._runs.get(run_id)
+        except NotFoundError:
+            return None
+
+    async def record(self, run_id: str) -> RunRecord:
+        """Return an ended run.
+
+        Raises:
+            NotFoundError: No such run is kept.
+            UsageError: The run has not ended.
+            DataError: The store cannot be used.
+        """
+        run = self.remembered(run_id)
+        if run is None:
+            return await in_thread(lambda: self._stored(run_id))
+        if run.live:
+            raise UsageError(f"{run.id} has not ended yet", hint="wait for it with get_run")
+        return record_of(run)
+
+    async def response(self, run_id: str, node: int, offset: int, limit: int) -> ResponsePage:
+        """Return the response of a node's call, ``limit`` characters from ``offset`` on.
+
+        Raises:
+            NotFoundError: No such run, or the node made no call.
+            UsageError: The run has not ended.
+        """
+        record = await self.record(run_id)
+        if self.remembered(run_id) is None:
+            return await in_thread(lambda: self._page(run_id, node, offset, limit))
+        found = record.evidence(node)
+        if found is None:
+            raise no_response(record, node)
+        text = "" if found.response is None else response_text(found.response)
+        part = text[offset : offset + limit]
+        return response_page(run_id, node, found, part, offset, len(text), len(text))
+
+    def _stored(self, run_id: str) -> RunRecord:
+        with RunStore.open(self._folder) as store:
+            return store.get(run_id, whole=True)
+
+    def _page(self, run_id: str, node: int, offset: int, limit: int) -> ResponsePage:
+        with RunStore.open(self._folder) as store:
+            return store.response(run_id, node, offset=offset, limit=limit)
+
+
+async def keep(run: Run, folder: Path, most: int) -> None:
+    """Keep an ended run on disk; what prevents it goes to the log."""
+    record = record_of(run)
+    if warning := await in_thread(lambda: keep_run(folder, record, most)):
+        log.warning(warning)
