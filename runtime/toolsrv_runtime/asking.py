@@ -1,0 +1,154 @@
+"""Asking the model at a node: what it may know there, and other APIs where those on offer fail it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from toolsrv_runtime import outcome as out
+from toolsrv_runtime.errors import ContextError
+from toolsrv_runtime.formats.base import Format, Interrupted, Move, Step, View
+from toolsrv_runtime.search.tree import Node
+from toolsrv_runtime.state import State
+from toolsrv_runtime.waiting import off_loop
+
+_T = TypeVar("_T")
+
+
+class Asking:
+    """The model's part of one solve.
+
+    ``anew_after_give_up``: other APIs are searched for when the model gave up, which ``gave_up``
+    notes, besides when all failed. ``draws``: two replies to one prompt may differ.
+    """
+
+    def __init__(
+        self, state: State, form: Format, *, anew_after_give_up: bool, draws: bool
+    ) -> None:
+        self._state = state
+        self._format = form
+        self._anew_after_give_up = anew_after_give_up
+        self._draws = draws
+        self._sought: set[str] = set()
+        self.gave_up = False
+
+    async def begin(self) -> bool:
+        """Search for APIs for the whole task; False when there are none.
+
+        Raises:
+            NotFoundError: the category is unknown.
+        """
+        offer = self._state.offer
+        self._tell_candidates(await self._off_loop(offer.begin))
+        return bool(offer.shown)
+
+    async def think(self, node: Node) -> Move | str:
+        """Return the next move at ``node``, or why there is none."""
+        await self._renew()
+        move = await self._propose(node)
+        while isinstance(move, Move) and not self._state.ended():
+            if not await self._look_for(move.missing):
+                break
+            move = await self._propose(node)
+        self._state.tell_budget()
+        return move
+
+    async def prefers(self, node: Node, first: Node, second: Node) -> bool:
+        """Whether the model finds the reply that ends at ``first`` the better one below ``node``."""
+        view, state = replace(self.view(node), tried=()), self._state
+        one, other = state.ledger.step(first), state.ledger.step(second)
+        with state.step():
+            better = await self._off_loop(
+                lambda: self._format.prefers(view, one, other, stop=state.stop, meter=state.meter)
+            )
+        state.tell_budget()
+        return better
+
+    def view(self, node: Node) -> View:
+        """Return what the model may know at a node.
+
+        Chains know nothing of each other's calls where each is drawn anew; a model that always
+        says the same must be told what was tried, or every chain would be the first one.
+        """
+        state = self._state
+        steps, offer = state.ledger.steps, state.offer
+        path = tuple(steps[n.id] for n in node.calls() if n.id in steps)
+        tried = tuple(steps[n.id] for n in node.tried() if n.id in steps)
+        past: Iterable[Step] = steps.values()
+        if state.options.strategy == "cot" and self._draws:
+            tried, past = (), path
+        return View(
+            state.task,
+            offer.shown,
+            path,
+            tried,
+            tuple(step for step in past if not step.ok),
+            fits=offer.fits,
+            seed=state.options.seed,
+        )
+
+    async def _propose(self, node: Node) -> Move | str:
+        view, state = self.view(node), self._state
+        limit = state.budget.tokens_left
+
+        def propose() -> Move | str:
+            try:
+                return self._format.propose(
+                    view, max_tokens=limit, stop=state.stop, meter=state.meter
+                )
+            except ContextError as error:
+                return f"{error.message} ({error.hint})"
+            except Interrupted:
+                if state.stop.is_set():
+                    raise
+                return "the reply broke off: it is longer than a reply may be"
+
+        with state.step():
+            return await self._off_loop(propose)
+
+    async def _renew(self) -> None:
+        """Search for other candidates when all failed, or after a path gave up, if it may."""
+        results = self._state.ledger.results.values()
+        worked = {result.api_id for result in results if result.ok}
+        failed = {result.api_id for result in results} - worked
+        offer = self._state.offer
+        if self.gave_up and self._anew_after_give_up:
+            reason = "the model gave up with what it had"
+        elif offer.spent(failed):
+            reason = "all that was on offer failed"
+        else:
+            return
+        self.gave_up = False
+        if offer.may_search() and await self._off_loop(lambda: offer.again(worked, failed, reason)):
+            self._tell_candidates(offer.searches[-1])
+
+    async def _look_for(self, missing: Sequence[str]) -> bool:
+        """Search for the parts that nothing on offer serves; say whether there is more now."""
+        offer, found = self._state.offer, False
+        for part in missing:
+            if part in self._sought:
+                continue
+            self._sought.add(part)
+            results = self._state.ledger.results.values()
+            worked = {one.api_id for one in results if one.ok}
+            if await self._off_loop(partial(offer.look_for, part, worked)):
+                found = True
+                self._tell_candidates(offer.searches[-1])
+        return found
+
+    def _tell_candidates(self, searched: out.Searched) -> None:
+        state = self._state
+        state.tell(
+            out.CandidatesEvent(
+                seconds=state.seconds(),
+                api_ids=searched.api_ids,
+                scores=searched.scores,
+                reason=searched.reason,
+                dead_left_out=state.offer.dead_left_out,
+            )
+        )
+
+    async def _off_loop(self, work: Callable[[], _T]) -> _T:
+        return await off_loop(work, self._state.stop)
