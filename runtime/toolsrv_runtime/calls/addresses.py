@@ -23,8 +23,8 @@ Resolve = Callable[[str, int], Awaitable[list[str]]]
 
 _IP = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-METADATA = frozenset({"168.63.129.16"})
-"""Metadata services at public addresses (Azure's); the others are link-local or private."""
+METADATA = frozenset({"168.63.129.16", "192.0.0.192"})
+"""Metadata services that look public (Azure's, Oracle's); the others are link-local or private."""
 
 _NAT64 = tuple(ipaddress.IPv6Network(net) for net in ("64:ff9b::/96", "64:ff9b:1::/48"))
 _NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+", re.IGNORECASE)

@@ -6,6 +6,7 @@ Knows nothing of who sent it.
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import re
@@ -13,7 +14,7 @@ import zlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import httpx
 
@@ -141,7 +142,15 @@ def without(text: str, secrets: Collection[str]) -> str:
     for secret in sorted(secrets, key=len, reverse=True):
         if len(secret) < _SHORT_SECRET:
             continue
-        for spelt in {secret, json.dumps(secret)[1:-1], quote(secret, safe="")}:
+        quoted = json.dumps(secret)[1:-1]
+        for spelt in {
+            secret,
+            quoted,
+            quoted.replace("/", "\\/"),
+            quote(secret, safe=""),
+            quote_plus(secret),
+            html.escape(secret),
+        }:
             text = text.replace(spelt, "[key]")
     return text
 

@@ -1,0 +1,372 @@
+"""Live calls against real servers on loopback that are honest, slow, broken or hostile."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import logging
+import ssl
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+
+from toolsrv_registry.api import Api, Parameter, SecurityScheme
+from toolsrv_runtime.calls.addresses import Addresses
+from toolsrv_runtime.calls.caller import Caller, CallResult, Home, Network
+from toolsrv_runtime.calls.connection import Connections
+from toolsrv_runtime.calls.exchange import Limits
+from toolsrv_runtime.calls.hosts import HostLimits, Hosts
+from toolsrv_runtime.calls.policy import Policy, parse_rules
+
+_SPEC = importlib.util.spec_from_file_location(
+    "hostile", Path(__file__).parent / "hosts" / "hostile.py"
+)
+assert _SPEC is not None
+assert _SPEC.loader is not None
+_MODULE = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(_MODULE)
+HostileHost: Any = _MODULE.HostileHost
+
+QUICK = Limits(seconds=0.6, connect_s=0.3, read_s=0.4, size=300_000, backoff_s=0.01)
+PATIENT = Limits(seconds=8, connect_s=4, read_s=4, size=300_000, retries=2, backoff_s=0.01)
+
+
+async def loopback(name: str, port: int) -> list[str]:
+    del name, port
+    return ["127.0.0.1"]
+
+
+def api(url: str, **more: Any) -> Api:
+    return Api(id="C/t/a", category="C", tool="t t", name="a", url=url, **more)
+
+
+def caller(host: Any, limits: Limits = PATIENT, **more: Any) -> Caller:
+    """Return a caller for which ``api.test`` is a host of the person's own, on loopback."""
+    trust = more.pop("trust", None)
+    keys: Callable[[str], str] = more.pop("keys", lambda _: "")
+    failures = more.pop("failures", 50)
+    addresses = Addresses(own={f"api.test:{host.port}"}, resolve=loopback)
+    network = Network(
+        transport=Connections(addresses, trust=trust),
+        keys=keys,
+        hosts=Hosts(HostLimits(rate=0, failures=failures)),
+        own=addresses.allows_any,
+    )
+    return Caller(transports={}, limits=limits, network=network, **more)
+
+
+def ask(path: str, limits: Limits = PATIENT, **more: Any) -> tuple[CallResult, Any]:
+    method = more.pop("method", "GET")
+
+    async def run() -> tuple[CallResult, Any]:
+        async with HostileHost() as host, caller(host, limits, **more) as one:
+            return await one.call(api(host.url(path), method=method), {}), host
+
+    return asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("fine", "ok"),
+        ("endless", "too_large"),
+        ("bomb", "too_large"),
+        ("big", "too_large"),
+        ("stunted", "network_error"),
+        ("broken_gzip", "network_error"),
+        ("brotli", "network_error"),
+        ("zipped", "ok"),
+        ("short", "network_error"),
+        ("long", "ok"),
+        ("charset", "ok"),
+        ("latin", "ok"),
+        ("utf8_lie", "ok"),
+        ("deep", "not_json"),
+        ("rather_deep", "not_json"),
+        ("page", "not_json"),
+        ("nan", "ok"),
+        ("private", "blocked_by_policy"),
+        ("other_port", "blocked_by_policy"),
+        ("user", "blocked_by_policy"),
+        ("circle", "server_error"),
+        ("moved", "ok"),
+        ("busy", "ok"),
+        ("shut", "rate_limited"),
+        ("flaky", "ok"),
+        ("headers", "network_error"),
+        ("no_http", "network_error"),
+        ("reset", "network_error"),
+        ("reset_head", "network_error"),
+        ("reset_body", "network_error"),
+        ("400", "bad_arguments"),
+        ("401", "unauthorized"),
+        ("402", "not_subscribed"),
+        ("403", "unauthorized"),
+        ("subscribe", "not_subscribed"),
+        ("404", "not_found"),
+        ("gone_api", "gone"),
+        ("410", "gone"),
+        ("500", "server_error"),
+        ("503", "server_error"),
+    ],
+)
+def test_whatever_a_host_does_is_a_typed_result(path: str, kind: str) -> None:
+    got, _ = ask(path)
+    assert got.kind == kind
+    assert got.source == "live"
+    assert bool(got.error) == bool(got.hint) == (kind != "ok")
+    got.model_dump_json()
+
+
+def test_what_comes_of_odd_answers() -> None:
+    assert ask("nan")[0].response == {"a": None, "b": None}
+    assert ask("charset")[0].response == "å!"
+    assert ask("latin")[0].response == "å!"
+    assert ask("zipped")[0].response == {"a": 1}
+    assert len(ask("big")[0].response) == 20_000
+    assert ask("shut")[0].retry_after == 86_400
+    assert ask("subscribe")[0].page.startswith("https://")
+
+
+@pytest.mark.parametrize("path", ["slow", "silent"])
+def test_one_byte_a_moment_and_silence_end_in_time(path: str) -> None:
+    got, _ = ask(path, QUICK)
+    assert got.kind == "timed_out"
+    assert 0.3 < got.seconds < 3
+
+
+def test_a_bomb_never_grows_large_in_memory() -> None:
+    _MODULE.bomb()
+    tracemalloc.start()
+    try:
+        assert ask("bomb")[0].kind == "too_large"
+        assert ask("endless")[0].kind == "too_large"
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_redirect_to_a_private_address_is_not_followed() -> None:
+    _, host = ask("private")
+    assert dict(host.seen) == {"private": 1}
+
+
+def test_only_calls_that_may_be_repeated_are_tried_again() -> None:
+    assert ask("reset")[1].seen["reset"] == 3
+    rules = parse_rules("allow POST")
+    got, host = ask("reset", method="POST", policy=Policy(rules=rules))
+    assert (got.kind, host.seen["reset"]) == ("network_error", 1)
+
+
+def test_a_host_that_keeps_failing_is_left_alone() -> None:
+    async def run() -> None:
+        limits = Limits(seconds=3, retries=0)
+        async with HostileHost() as host, caller(host, limits, failures=3) as one:
+            for _ in range(5):
+                got = await one.call(api(host.url("500")), {})
+            assert host.seen["500"] == 3
+            assert (got.kind, got.status) == ("network_error", 0)
+            assert "left alone" in got.error
+
+    asyncio.run(run())
+
+
+def test_a_host_that_asks_for_a_pause_gets_it() -> None:
+    async def run() -> None:
+        async with HostileHost() as host, caller(host) as one:
+            assert (await one.call(api(host.url("shut")), {})).kind == "rate_limited"
+            assert (await one.call(api(host.url("fine")), {})).kind == "rate_limited"
+            assert dict(host.seen) == {"shut": 1}
+
+    asyncio.run(run())
+
+
+def test_connections_are_used_again() -> None:
+    async def run() -> None:
+        async with HostileHost() as host, caller(host) as one:
+            for _ in range(5):
+                assert (await one.call(api(host.url("fine")), {})).ok
+            assert host.connections == 1
+
+    asyncio.run(run())
+
+
+def test_a_name_whose_answer_changes_is_called_at_no_other_address() -> None:
+    answers = iter([["127.0.0.1"], ["10.0.0.1"], ["169.254.169.254"]])
+
+    async def changing(name: str, port: int) -> list[str]:
+        del name, port
+        return next(answers)
+
+    async def run() -> None:
+        async with HostileHost() as host:
+            network = Network(transport=Connections(Addresses(resolve=changing)))
+            async with Caller(transports={}, limits=QUICK, network=network) as one:
+                kinds = [(await one.call(api(host.url("fine")), {})).kind for _ in range(3)]
+            assert kinds == ["blocked_by_policy"] * 3
+            assert host.connections == 0
+
+    asyncio.run(run())
+
+
+def test_a_host_that_does_not_exist_is_a_network_error() -> None:
+    async def nowhere(name: str, port: int) -> list[str]:
+        raise OSError(f"{name}:{port} is unknown")
+
+    async def run() -> CallResult:
+        network = Network(transport=Connections(Addresses(resolve=nowhere)))
+        async with Caller(transports={}, limits=QUICK, network=network) as one:
+            return await one.call(api("https://no.test/x"), {})
+
+    assert asyncio.run(run()).kind == "network_error"
+
+
+# --- TLS and HTTP/2 -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    return trustme.CA()
+
+
+def server_side(authority: trustme.CA, name: str, *, http2: bool) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert(name).configure_cert(context)
+    context.set_alpn_protocols(["h2", "http/1.1"] if http2 else ["http/1.1"])
+    return context
+
+
+def client_side(authority: trustme.CA) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    authority.configure_trust(context)
+    return context
+
+
+@pytest.mark.parametrize("http2", [False, True])
+def test_tls_is_verified_for_the_name_and_http2_is_taken_where_offered(
+    authority: trustme.CA, http2: bool
+) -> None:
+    async def run() -> None:
+        tls = server_side(authority, "api.test", http2=http2)
+        async with (
+            HostileHost(tls=tls, http2=http2) as host,
+            caller(host, trust=client_side(authority)) as one,
+        ):
+            got = await one.call(api(host.url("fine")), {})
+            assert got.response == {"a": 2 if http2 else 1}, got.error
+
+    asyncio.run(run())
+
+
+def test_broken_tls_is_a_network_error(authority: trustme.CA) -> None:
+    async def run(name: str, trust: ssl.SSLContext | None) -> str:
+        tls = server_side(authority, name, http2=False)
+        async with HostileHost(tls=tls) as host, caller(host, QUICK, trust=trust) as one:
+            got = await one.call(api(host.url("fine")), {})
+            assert not host.heads
+            return got.kind
+
+    assert asyncio.run(run("api.test", None)) == "network_error"
+    assert asyncio.run(run("other.test", client_side(authority))) == "network_error"
+
+    async def no_tls() -> CallResult:
+        async with HostileHost() as host, caller(host, QUICK) as one:
+            return await one.call(api(f"https://api.test:{host.port}/fine"), {})
+
+    assert asyncio.run(no_tls()).kind in {"network_error", "timed_out"}
+
+
+# --- keys -----------------------------------------------------------------------------------------
+
+CANARY = "canary-7f3e/+=9 key"
+
+
+@pytest.mark.parametrize(
+    ("scheme", "sent"),
+    [
+        (SecurityScheme(name="k", kind="apiKey", place="header", key="X-Key"), "X-Key: canary"),
+        (SecurityScheme(name="k", kind="apiKey", place="query", key="key"), "key=canary"),
+        (SecurityScheme(name="k", kind="apiKey", place="cookie", key="sid"), "Cookie: sid=canary"),
+        (SecurityScheme(name="k", kind="http", scheme="bearer"), "Authorization: Bearer canary"),
+        (SecurityScheme(name="k", kind="http", scheme="basic"), "Authorization: Basic Y2FuYXJ5"),
+    ],
+)
+def test_a_key_goes_where_the_scheme_says_and_comes_back_from_nowhere(
+    scheme: SecurityScheme, sent: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+
+    async def run() -> tuple[CallResult, str]:
+        async with HostileHost() as host, caller(host, keys={"api.test": CANARY}.get) as one:
+            got = await one.call(api(host.url("echo"), security=((scheme,),)), {})
+            return got, host.heads[-1].decode()
+
+    got, head = asyncio.run(run())
+    assert sent in head
+    assert got.ok
+    for text in (got.model_dump_json(), repr(got), caplog.text):
+        assert "canary" not in text
+        assert "Y2FuYXJ5" not in text
+
+
+def test_a_key_goes_to_its_own_host_only() -> None:
+    scheme = SecurityScheme(name="k", kind="http", scheme="bearer")
+
+    async def run() -> list[bytes]:
+        async with HostileHost() as host, caller(host, keys={"other.test": CANARY}.get) as one:
+            await one.call(api(host.url("echo"), security=((scheme,),)), {})
+            await one.call(api(host.url("private"), security=((scheme,),)), {})
+            heads: list[bytes] = host.heads
+            return heads
+
+    assert all(b"canary" not in head for head in asyncio.run(run()))
+
+
+# --- the catalog and the person -------------------------------------------------------------------
+
+
+def test_consent_is_for_one_call_only_and_rules_do_not_replace_it_in_a_tainted_run() -> None:
+    async def run() -> None:
+        policy = Policy(rules=parse_rules("allow PUT"))
+        async with HostileHost() as host, caller(host, policy=policy) as one:
+            target = api(
+                host.url("fine"),
+                method="POST",
+                required=(Parameter(name="text", place="body"),),
+            )
+            refused = await one.call(target, {"text": "a"})
+            assert refused.kind == "needs_consent"
+            assert refused.consent is not None
+            assert refused.consent.model_dump(exclude={"reason", "api_id"}) == {
+                "method": "POST",
+                "host": f"api.test:{host.port}",
+                "path": "/fine",
+                "arguments": {"text": "a"},
+            }
+            assert not host.heads
+            assert (await one.call(target, {"text": "a"}, consent=refused.consent)).ok
+            other = await one.call(target, {"text": "b"}, consent=refused.consent)
+            assert other.kind == "needs_consent"
+            put = target.model_copy(update={"method": "PUT"})
+            assert (await one.call(put, {"text": "a"})).ok
+            assert (await one.call(put, {"text": "a"}, tainted=True)).kind == "needs_consent"
+            assert b'{"text":"a"}' in host.heads[0]
+
+    asyncio.run(run())
+
+
+def test_rules_hold_for_a_catalog_and_the_subscription_page_is_the_providers() -> None:
+    async def run() -> None:
+        policy = Policy(rules=parse_rules("deny * catalog:theirs"))
+        home = Home("theirs", "https://example.com/subscribe")
+        async with HostileHost() as host, caller(host, policy=policy, home=lambda _: home) as one:
+            assert (await one.call(api(host.url("fine")), {})).kind == "blocked_by_policy"
+        async with HostileHost() as host, caller(host, home=lambda _: home) as one:
+            got = await one.call(api(host.url("subscribe")), {})
+            assert got.page == "https://example.com/subscribe"
+
+    asyncio.run(run())

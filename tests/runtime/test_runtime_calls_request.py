@@ -1,0 +1,333 @@
+"""From an API and arguments to a request, to an address, and to ToolBench's codes: pure parts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolsrv_registry.api import Api, Parameter, SecurityScheme
+from toolsrv_registry.errors import UsageError
+from toolsrv_runtime.calls import arguments as args
+from toolsrv_runtime.calls.addresses import Addresses, address_fault, spelling_fault
+from toolsrv_runtime.calls.auth import authorize, has_what_it_needs, key_names
+from toolsrv_runtime.calls.policy import Policy, Rule, parse_rules
+from toolsrv_runtime.calls.request import build
+from toolsrv_runtime.errors import ArgumentError, PolicyError
+
+
+def api(url: str = "https://api.test/x", *, method: str = "GET", **more: Any) -> Api:
+    return Api(id="C/t/a", category="C", tool="t", name="a", method=method, url=url, **more)
+
+
+def request(target: Api, arguments: dict[str, Any]) -> Any:
+    return build(target, args.bind(target, arguments))
+
+
+# --- arguments ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "given_value", "wanted"),
+    [
+        ("NUMBER", "3", 3),
+        ("NUMBER", "2.50", 2.5),
+        ("BOOLEAN", "Yes", True),
+        ("BOOLEAN", 0, False),
+        ("STRING", 7, "7"),
+        ("STRING", True, "true"),
+        ("DATE (YYYY-MM-DD)", "2026-3-5", "2026-03-05"),
+        ("DATE (YYYY-MM-DD)", "March 5, 2026", "2026-03-05"),
+        ("DATE (YYYY-MM-DD)", "2026-03-05T12:00:00Z", "2026-03-05"),
+        ("TIME (24-hour HH:MM)", "2:30 pm", "14:30"),
+        ("ARRAY", "a, b", ["a", "b"]),
+        ("ARRAY", "[1, 2]", [1, 2]),
+        ("ARRAY", 5, [5]),
+        ("OBJECT", '{"a": 1}', {"a": 1}),
+    ],
+)
+def test_a_value_takes_the_declared_type(kind: str, given_value: Any, wanted: Any) -> None:
+    target = api(required=(Parameter(name="v", type=kind),))
+    bound = args.bind(target, {"v": given_value})
+    assert bound == {"v": wanted}
+    assert type(bound["v"]) is type(wanted)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("DATE (YYYY-MM-DD)", "05/03/2026"),
+        ("DATE (YYYY-MM-DD)", "2026-02-30"),
+        ("TIME (24-hour HH:MM)", "25:00"),
+        ("OBJECT", "[1]"),
+        ("OBJECT", "no"),
+        ("ARRAY", {"a": 1}),
+        ("ARRAY", "[1,"),
+        ("NUMBER", "three"),
+    ],
+)
+def test_a_value_that_is_none_of_its_type_is_refused(kind: str, value: Any) -> None:
+    with pytest.raises(ArgumentError, match="'v'"):
+        args.bind(api(required=(Parameter(name="v", type=kind),)), {"v": value})
+
+
+def test_every_wrong_argument_is_named_at_once() -> None:
+    target = api(
+        required=(Parameter(name="a", type="NUMBER"), Parameter(name="b"), Parameter(name="c"))
+    )
+    with pytest.raises(ArgumentError) as caught:
+        args.bind(target, {"a": "x", "d": 1, "c": "ok"})
+    for part in ("'a' must be a number", "'b' is missing", "unknown argument 'd'"):
+        assert part in caught.value.message
+
+
+def test_a_default_is_sent_only_where_it_is_required_and_no_example() -> None:
+    target = api(
+        required=(Parameter(name="v", default="2", place="query"),),
+        optional=(Parameter(name="w", default="9", place="query"),),
+    )
+    assert args.bind(target, {}) == {"v": "2"}
+    with pytest.raises(ArgumentError, match="missing"):
+        args.bind(api(required=(Parameter(name="v", default="Oslo"),)), {})
+
+
+# --- requests -------------------------------------------------------------------------------------
+
+
+def test_every_parameter_goes_to_its_place_under_its_own_name() -> None:
+    target = api(
+        "https://api.test/v1/{user id}/items?lang=en&city=Rome",
+        method="POST",
+        required=(
+            Parameter(name="user id", place="path"),
+            Parameter(name="X-Trace", place="header"),
+            Parameter(name="sid", place="cookie"),
+            Parameter(name="city", place="query"),
+            Parameter(name="tags", type="ARRAY", place="query"),
+            Parameter(name="text", place="body"),
+            Parameter(name="n", type="NUMBER", place="body"),
+        ),
+    )
+    arguments = {
+        "user_id": "a/b ü",
+        "x_trace": "t1",
+        "sid": "a;b",
+        "city": "São Paulo&x=1",
+        "tags": ["a", "b"],
+        "text": "hé\n",
+        "n": "3",
+    }
+    got = request(target, arguments)
+    assert str(got.url) == (
+        "https://api.test/v1/a%2Fb%20%C3%BC/items"
+        "?lang=en&city=S%C3%A3o%20Paulo%26x%3D1&tags=a&tags=b"
+    )
+    assert got.headers["X-Trace"] == "t1"
+    assert got.headers["Cookie"] == "sid=a%3Bb"
+    assert json.loads(got.content) == {"text": "hé\n", "n": 3}
+
+
+@pytest.mark.parametrize(
+    ("body_type", "wanted"),
+    [
+        ("application/x-www-form-urlencoded", b"a=1%202&b=true"),
+        ("multipart/form-data", b'name="a"\r\n\r\n1 2\r\n'),
+        ("", b'{"a":"1 2","b":true}'),
+    ],
+)
+def test_bodies_are_written_in_their_media_type(body_type: str, wanted: bytes) -> None:
+    target = api(
+        method="POST",
+        body_type=body_type,
+        required=(
+            Parameter(name="a", place="body"),
+            Parameter(name="b", type="BOOLEAN", place="body"),
+        ),
+    )
+    got = request(target, {"a": "1 2", "b": True})
+    assert wanted in got.content
+    assert got.headers["Content-Type"].startswith(body_type or "application/json")
+
+
+def test_a_whole_body_is_sent_as_it_is() -> None:
+    payload = (Parameter(name="body", type="ARRAY", place="payload"),)
+    assert request(api(method="POST", required=payload), {"body": [1, 2]}).content == b"[1,2]"
+    text = api(
+        method="POST", body_type="text/plain", required=(Parameter(name="body", place="payload"),)
+    )
+    assert request(text, {"body": "hello"}).content == b"hello"
+
+
+@pytest.mark.parametrize("hole", ["{City Name}", "{cityName}", "{{City Name}}"])
+def test_toolbench_placeholders_are_filled_by_name_or_by_what_a_model_sees(hole: str) -> None:
+    name = "cityName" if "N" in hole and " " not in hole else "City Name"
+    target = api(f"https://api.test/{hole}/now", required=(Parameter(name=name),))
+    key = target.required[0].key
+    assert str(request(target, {key: "Oslo"}).url) == "https://api.test/Oslo/now"
+
+
+def test_a_placeholder_that_nothing_fills_is_an_error_before_anything_is_sent() -> None:
+    with pytest.raises(ArgumentError, match="'id'"):
+        request(api("https://api.test/{id}"), {})
+
+
+@pytest.mark.parametrize("place", ["path", "header", "cookie"])
+@pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\nb", "a\x00b", "\x7f"])
+def test_line_ends_never_reach_a_path_a_header_or_a_cookie(place: Any, value: str) -> None:
+    target = api("https://api.test/{v}", required=(Parameter(name="v", place=place),))
+    with pytest.raises(ArgumentError):
+        request(target, {"v": value})
+
+
+@pytest.mark.parametrize("name", ["Host", "Content-Length", "Transfer-Encoding", "a b", "X:y"])
+def test_headers_that_are_ours_cannot_be_set(name: str) -> None:
+    target = api(required=(Parameter(name=name, place="header"),))
+    with pytest.raises(ArgumentError):
+        build(target, {name: "x"})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://{host}/x",
+        "https://api.test:{port}/x",
+        "https://api.test\r\nX: y/",
+        "https://a\\@b/x",
+        "https://me:you@api.test/x",
+        "/x",
+        "",
+    ],
+)
+def test_an_address_that_an_argument_or_a_trick_could_move_is_refused(url: str) -> None:
+    names = ("host", "port")
+    target = api(url, optional=tuple(Parameter(name=name) for name in names))
+    with pytest.raises(PolicyError):
+        build(target, {"host": "evil.test", "port": "80"})
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_no_value_moves_a_request_to_another_host_or_path(one: str, other: str) -> None:
+    target = api("https://api.test/v1/{a}/end", required=(Parameter(name="a"), Parameter(name="b")))
+    try:
+        url = request(target, {"a": one, "b": other}).url
+    except ArgumentError:
+        return
+    assert url.host == "api.test"
+    assert url.raw_path.startswith(b"/v1/")
+    assert url.raw_path.split(b"?")[0].count(b"/") == 3
+    assert url.raw_path.split(b"?")[0].endswith(b"/end")
+    assert dict(url.params) == {"b": other}
+
+
+# --- keys -----------------------------------------------------------------------------------------
+
+HEADER = SecurityScheme(name="main", kind="apiKey", place="header", key="X-Key")
+BEARER = SecurityScheme(name="login", kind="http", scheme="bearer")
+
+
+def test_rapidapi_hosts_get_their_two_headers_over_tls_only() -> None:
+    keys = {"rapidapi": "SECRET"}
+    one = api("https://x.p.rapidapi.com/y")
+    got = authorize(one, build(one, {}), lambda name: keys.get(name, ""))
+    assert got.headers == {"X-RapidAPI-Host": "x.p.rapidapi.com", "X-RapidAPI-Key": "SECRET"}
+    assert "SECRET" not in repr(got)
+    plain = api("http://x.p.rapidapi.com/y")
+    assert "X-RapidAPI-Key" not in authorize(plain, build(plain, {}), lambda _: "S").headers
+    fake = api("https://x.p.rapidapi.com.evil.test/y")
+    assert authorize(fake, build(fake, {}), lambda name: keys.get(name, "")).headers == {}
+
+
+def test_the_first_alternative_that_all_keys_are_there_for_is_taken() -> None:
+    target = api(security=((HEADER, BEARER), (BEARER,), ()))
+    keys = {"api.test/login": "token"}
+    got = authorize(target, build(target, {}), lambda name: keys.get(name, ""))
+    assert got.headers == {"Authorization": "Bearer token"}
+    assert authorize(target, build(target, {}), lambda _: "").headers == {}
+    assert has_what_it_needs(target, "api.test", lambda _: "")
+    needs = api(security=((HEADER,),))
+    assert not has_what_it_needs(needs, "api.test", lambda _: "")
+    assert key_names(needs, "api.test") == ("api.test/main", "api.test")
+
+
+# --- addresses ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1", "127.9.9.9", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254",
+        "100.64.0.1", "100.100.100.200", "0.0.0.0", "224.0.0.1", "239.1.1.1", "240.0.0.1",
+        "255.255.255.255", "192.0.0.192", "198.18.0.1", "192.0.2.1", "168.63.129.16", "::", "::1",
+        "fe80::1", "fc00::1", "fd00:ec2::254", "ff02::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1",
+        "::ffff:169.254.169.254", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::",
+        "2001:0:7f00:1::", "::127.0.0.1", "2001:db8::1",
+    ],
+)  # fmt: skip
+def test_an_address_that_is_not_public_is_refused(address: str) -> None:
+    assert address_fault(address)
+
+    async def answer(name: str, port: int) -> list[str]:
+        del name, port
+        return ["93.184.215.14", address]
+
+    with pytest.raises(PolicyError, match="resolves to"):
+        asyncio.run(Addresses(resolve=answer).of("api.test", 443))
+    own = Addresses(own={"api.test:443"}, resolve=answer)
+    assert address in asyncio.run(own.of("API.test.", 443))
+    with pytest.raises(PolicyError):
+        asyncio.run(own.of("api.test", 80))
+
+
+@pytest.mark.parametrize("address", ["93.184.215.14", "2606:2800:220:1:248:1893:25c8:1946"])
+def test_a_public_address_may_be_called(address: str) -> None:
+    assert not address_fault(address)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["2130706433", "0x7f000001", "0x7f.1", "127.1", "0177.0.0.1", "017700000001", "1.2.3.0x4",
+     "[::1%25eth0]", "", "."],
+)  # fmt: skip
+def test_a_number_that_stands_for_an_address_is_refused_unresolved(host: str) -> None:
+    assert spelling_fault(host)
+
+    async def never(name: str, port: int) -> list[str]:
+        raise AssertionError(f"{name}:{port} was looked up")
+
+    with pytest.raises(PolicyError):
+        asyncio.run(Addresses(resolve=never).of(host, 443))
+
+
+# --- policy ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["allow", "permit GET", "allow FETCH", "allow GET a b c", "x"])
+def test_what_is_no_rule_is_refused(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_rules(text)
+    assert caught.value.hint
+
+
+def test_the_last_rule_that_fits_decides() -> None:
+    rules = parse_rules("deny * catalog:c; allow POST api.test, ask GET other.test")
+    assert rules[0] == Rule("deny", "*", catalog="c")
+    policy = Policy(rules=rules)
+
+    def verdict(target: Api, catalog: str = "") -> str:
+        try:
+            wanted = policy.check(target, build(target, {}), {}, catalog=catalog)
+        except PolicyError:
+            return "deny"
+        return "ask" if wanted else "allow"
+
+    assert verdict(api()) == "allow"
+    assert verdict(api(method="POST")) == "allow"
+    assert verdict(api(method="DELETE")) == "ask"
+    assert verdict(api("https://other.test/x")) == "ask"
+    assert verdict(api("https://third.test/x"), "c") == "deny"
+    assert verdict(api(method="POST"), "c") == "allow"
