@@ -11,7 +11,6 @@ CHAT_CONTEXT = 8192
 """Context given to a chat model that could carry more: enough for five functions and a path."""
 
 TOOLLLAMA_CONTEXT = 8192
-TOOLLLAMA_FORMAT: FormatName = "chat"
 
 Reasoned = tuple[Profile, dict[str, str]]
 """A profile, and the reason for each field whose name begins with the key."""
