@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import platformdirs
-from pydantic import Field, TypeAdapter, ValidationError, field_validator
+from pydantic import Field, TypeAdapter, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -26,7 +26,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from toolsrv import config_file, models
+from toolsrv import config_file, model_list, models
 from toolsrv_registry.errors import UsageError
 
 PREFIX = "TOOLSRV_"
@@ -51,8 +51,13 @@ class Settings(BaseSettings):
     )
     model: Path | str | None = Field(
         default=None,
-        description="GGUF file of the model; empty: the one that ships. Or addresses of "
+        description="GGUF file of the model, or its name on the list (toolsrv model list); "
+        "empty: the one that ships. Or addresses of "
         "OpenAI-compatible servers, scripted:FILE, or sampling (the MCP client's own model).",
+    )
+    profile: str = Field(
+        default="",
+        description="How the model is run: a profile by name or TOML file; empty: by the model.",
     )
     engine_model: str = Field(
         default="", max_length=200, description="Model at the servers; empty: their first."
@@ -131,10 +136,22 @@ class Settings(BaseSettings):
 
     @field_validator("model", mode="before")
     @classmethod
-    def _empty_is_shipped(cls, value: Any) -> Any:
-        if isinstance(value, str) and value:
-            return value if models.is_special(value) else Path(value)
-        return None if value == "" else value
+    def _empty_is_shipped(cls, value: Any, info: ValidationInfo) -> Any:
+        if not isinstance(value, str):
+            return value
+        if value in ("", model_list.SHIPPED):
+            return None
+        if models.is_special(value):
+            return value
+        named = None
+        if model_list.is_name(value) and "data_dir" in info.data:
+            named = model_list.resolve(value, info.data["data_dir"])
+        return named or Path(value)
+
+    @field_validator("profile")
+    @classmethod
+    def _file_is_absolute(cls, value: str) -> str:
+        return str(Path(value).expanduser().absolute()) if value.endswith(".toml") else value
 
     @field_validator("data_dir", "model")
     @classmethod
@@ -192,6 +209,12 @@ def config_path(flags: Mapping[str, Any] | None = None) -> Path:
     return Path(folder).expanduser().absolute() / "config.toml"
 
 
+def profiles_folder(data_dir: Path) -> Path:
+    """Return the folder of the user's model profiles, beside the settings file."""
+    moved = data_dir != Path(platformdirs.user_data_dir("toolsrv", appauthor=False)).absolute()
+    return config_path({"data_dir": data_dir} if moved else None).parent / "profiles"
+
+
 def load(flags: Mapping[str, Any] | None = None) -> Loaded:
     """Merge flags (``None`` means not given), environment, file and defaults.
 
@@ -228,6 +251,8 @@ def parse_value(key: str, text: str, origin: str) -> Any:
         value = getattr(Settings.model_validate({key: text}), key)
     except ValidationError as error:
         raise _unacceptable(error, {key: origin}) from error
+    if key == "model" and model_list.is_name(text):
+        return "" if value is None else text
     return ("" if value is None else str(value)) if key in ("data_dir", "model") else value
 
 
@@ -267,9 +292,13 @@ def _from_file(path: Path) -> dict[str, Any]:
         check_key(key, str(path))
     for key in ("data_dir", "model"):  # relative to the file, not to wherever one stands
         text = values.get(key)
-        if isinstance(text, str) and text and not (key == "model" and models.is_special(text)):
+        if isinstance(text, str) and text and not (key == "model" and _is_no_path(text)):
             values[key] = path.parent / Path(text).expanduser()
     return values
+
+
+def _is_no_path(model: str) -> bool:
+    return model_list.is_name(model) or models.is_special(model)
 
 
 def _unacceptable(error: ValidationError, origins: Mapping[str, str]) -> UsageError:

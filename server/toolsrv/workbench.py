@@ -301,15 +301,21 @@ class Workbench:
         return self._load_engine(self.settings.model)
 
     def _load_engine(self, path: Path | None) -> tuple[Engine, Profile]:
+        from toolsrv.settings import profiles_folder
         from toolsrv_runtime.models import load_engine
 
         if path is not None and not path.exists():
             raise NotFoundError(
                 f"model file {path} does not exist",
-                hint="name a GGUF file with --model, or leave it out for the one that ships",
+                hint="name a GGUF file with --model, one of: toolsrv model list, or leave it out "
+                "for the one that ships",
             )
         return load_engine(
-            path, threads=self.settings.threads or None, grounded=self.settings.grounded
+            path,
+            threads=self.settings.threads or None,
+            grounded=self.settings.grounded,
+            profile=self.settings.profile,
+            profiles=profiles_folder(self.settings.data_dir),
         )
 
 

@@ -26,7 +26,7 @@ COMMANDS = {
     "catalog": ("toolsrv.cli.catalog:catalog", "Look at the catalogs."),
     "index": ("toolsrv.cli.index:index", "Build or inspect the search index."),
     "run": ("toolsrv.cli.run:run", "Look at finished runs, their trees and responses."),
-    "model": ("toolsrv.cli.model:model", "Inspect models, convert and quantise them."),
+    "model": ("toolsrv.cli.model:model", "Inspect models, bring, convert and quantise them."),
     "keys": ("toolsrv.cli.keys:keys", "Keep the keys that live calls need."),
     "config": ("toolsrv.cli.config:config", "Show and change settings."),
     "lab": ("toolsrv.cli.lab:lab", "Make and judge the parts that ship."),

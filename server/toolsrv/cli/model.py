@@ -2,42 +2,49 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
+from toolsrv.cli.model_files import list_, pull, remove, use
 from toolsrv.cli.model_make import convert, quantize
 from toolsrv.cli.model_prompts import prompts
 from toolsrv.cli.model_server import tell_special
-from toolsrv.cli.options import example, json_option
-from toolsrv.cli.output import emit_json, table
+from toolsrv.cli.options import example, json_option, profile_option
+from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv.plain import compact_json
 from toolsrv_registry.errors import NotFoundError
 
+if TYPE_CHECKING:
+    from toolsrv_runtime.footprint import Footprint
+
 
 @click.group(epilog=example("toolsrv model info"))
 def model() -> None:
-    """Inspect models, and make GGUF files of checkpoints."""
+    """Inspect models, bring them here, and make GGUF files of checkpoints."""
 
 
-model.add_command(convert)
-model.add_command(prompts)
-model.add_command(quantize)
+for command in (list_, pull, convert, quantize, use, prompts, remove):
+    model.add_command(command)
 
 
 @model.command(epilog=example("toolsrv model info", "toolsrv model info http://127.0.0.1:8000/v1"))
 @click.argument("path", metavar="[MODEL]", required=False)
+@profile_option
 @json_option
 @pass_session
-def info(session: Session, path: str | None, as_json: bool) -> None:
-    """Say what the GGUF file MODEL is, which settings it gets, and why.
+def info(session: Session, path: str | None, profile: str | None, as_json: bool) -> None:
+    """Say what the GGUF file (or name) MODEL is, which settings it gets, and why.
 
     Of addresses of OpenAI-compatible servers: their models, and how each holds a call in shape.
     Without MODEL: the model that is in use.
     """
+    from toolsrv.settings import profiles_folder
     from toolsrv_runtime.answers.prompts import prompts_told
     from toolsrv_runtime.models import inspect_model
 
-    settings = session.load(model=path).settings
+    settings = session.load(model=path, profile=profile).settings
     place = settings.model
     if isinstance(place, str):
         tell_special(place, settings.engine_model, as_json=as_json)
@@ -45,24 +52,40 @@ def info(session: Session, path: str | None, as_json: bool) -> None:
     if place is not None and not place.exists():
         raise NotFoundError(
             f"model file {place} does not exist",
-            hint="name a GGUF file, or none for the one in use",
+            hint="name a GGUF file, one of: toolsrv model list, or none for the one in use",
         )
-    document = inspect_model(place).model_dump(mode="json")
+    found = inspect_model(
+        place, profile=settings.profile, profiles=profiles_folder(settings.data_dir)
+    )
+    document: dict[str, Any] = found.model_dump(mode="json")
     if document["profile"]["format"] == "toolllama":
         document["prompts"] = prompts_told(settings.data_dir)
     if as_json:
         emit_json(document)
         return
     reasons = document.pop("reasons")
-    profile = document.pop("profile")
+    fields = document.pop("profile")
+    document["memory"] = _memory(found.memory, found.profile.context)
+    problem, remedy = document.pop("problem"), document.pop("remedy")
     table(("model", "value"), [(key.replace("_", " "), one) for key, one in document.items()])
     table(
         ("profile", "value", "why"),
         [
             (key, one if isinstance(one, str) else compact_json(one), _reason(key, reasons))
-            for key, one in profile.items()
+            for key, one in fields.items()
         ],
     )
+    if problem:
+        note(f"problem: {problem}")
+        note(f"hint: {remedy}")
+
+
+def _memory(needs: Footprint, context: int) -> str:
+    """Say what a path of ``context`` tokens takes, and with all of a tree kept."""
+    from toolsrv_runtime.footprint import resident_cells, told
+
+    most = needs.total(resident_cells(context))
+    return f"{told(needs.total(context))} for one path, {told(most)} with a whole tree"
 
 
 def _reason(key: str, reasons: dict[str, str]) -> str:

@@ -11,6 +11,7 @@ from toolsrv.cli.import_view import Bar
 from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import emit_json, note
+from toolsrv.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
     from toolsrv_runtime.convert.quantize import QuantType
@@ -29,14 +30,21 @@ _OUT = click.Path(path_type=Path, dir_okay=False)
 @click.option("--profile", type=click.Choice(["toolllama-2", "toolllama-1"]),
               help="Positions and context of a ToolLLaMA. [default: as config.json says]")  # fmt: skip
 @json_option
+@pass_session
 def convert(
-    folder: Path, out: Path | None, kind: OutputType, profile: str | None, as_json: bool
+    session: Session,
+    folder: Path,
+    out: Path | None,
+    kind: OutputType,
+    profile: str | None,
+    as_json: bool,
 ) -> None:
     """Write the Hugging Face LLaMA checkpoint in FOLDER as a GGUF file."""
     from toolsrv_runtime.convert.checkpoint import convert as work
 
     with Bar("converting", "tensors") as bar, interruptible():
         made = work(folder.expanduser(), out, type=kind, profile=profile, progress=bar.show)
+    _put_on_list(session, made.path, f"converted from {folder.absolute()}")
     for text in made.notes:
         note(f"note: {text}")
     if as_json:
@@ -56,14 +64,25 @@ def convert(
               help="From the largest and most exact to the smallest.")  # fmt: skip
 @click.option("--out", type=_OUT, help="The smaller file. [default: beside FILE]")
 @json_option
-def quantize(file: Path, kind: QuantType, out: Path | None, as_json: bool) -> None:
+@pass_session
+def quantize(
+    session: Session, file: Path, kind: QuantType, out: Path | None, as_json: bool
+) -> None:
     """Write the GGUF file FILE with smaller weights, by llama.cpp."""
     from toolsrv_runtime.convert.quantize import quantize as work
 
     with Bar("quantising", "tensors") as bar, interruptible():
         made = work(file.expanduser(), out, kind, progress=bar.show)
+    _put_on_list(session, made.path, f"{kind} of {file.absolute()}")
     if as_json:
         emit_json(made.model_dump(mode="json"))
         return
     share = 100 * made.size_bytes / made.source_bytes
     click.echo(f"{kind} in {made.path}: {made.size_bytes:,} bytes, {share:.0f} % of {file.name}")
+
+
+def _put_on_list(session: Session, path: str, source: str) -> None:
+    from toolsrv.model_list import ModelList
+
+    entry = ModelList(session.load().settings.data_dir).add(Path(path), source=source)
+    note(f"on the list as {entry.name}: toolsrv model use {entry.name}")

@@ -16,11 +16,19 @@ category_option = click.option("--category", metavar="NAME", help="Only APIs of 
 model_option = click.option(
     "--model",
     metavar="MODEL",
-    help="GGUF file of the model, addresses of OpenAI-compatible servers (http://host:8000/v1,…) "
+    help="GGUF file of the model or its name on the list, addresses of OpenAI-compatible servers (http://host:8000/v1,…) "
     "or scripted:FILE. [default: the one that ships]",
 )
 engine_model_option = click.option(
     "--engine-model", metavar="NAME", help="Model at the servers. [default: their first]"
+)
+
+
+profile_option = click.option(
+    "--profile",
+    metavar="NAME|FILE",
+    help="How the model is run: compact, chat, toolllama-1, toolllama-2, one of yours, or a TOML "
+    "file. [default: by the model]",
 )
 
 
@@ -33,6 +41,7 @@ def solve_options(command: F) -> F:
     """Add the options of a solve; each overrides the setting of the same name."""
     options = [
         model_option,
+        profile_option,
         engine_model_option,
         click.option(
             "--strategy",

@@ -1,0 +1,160 @@
+"""``toolsrv model list``, ``pull``, ``use`` and ``remove``: the user's models by name."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from toolsrv.cli.import_view import Bar
+from toolsrv.cli.interrupt import interruptible
+from toolsrv.cli.options import example, json_option
+from toolsrv.cli.output import emit_json, note, table
+from toolsrv.cli.session import Session, pass_session
+from toolsrv_registry.errors import UsageError
+
+if TYPE_CHECKING:
+    from toolsrv.model_list import ModelList
+
+
+@click.command("list", epilog=example("toolsrv model list"))
+@json_option
+@pass_session
+def list_(session: Session, as_json: bool) -> None:
+    """List the models that have a name: pulled, made, and the one that ships."""
+    from toolsrv.model_list import SHIPPED
+    from toolsrv_runtime.footprint import told
+    from toolsrv_runtime.models import SHIPPED_MODEL
+
+    used = str(session.load().settings.model or SHIPPED_MODEL)
+    rows: list[dict[str, Any]] = [
+        {"name": SHIPPED, "path": str(SHIPPED_MODEL), "source": "ships with toolsrv",
+         "size_bytes": SHIPPED_MODEL.stat().st_size, "sha256": None, "added": ""}
+    ]  # fmt: skip
+    rows += [one.model_dump() for one in _list(session).entries()]
+    for row in rows:
+        row["in_use"] = row["path"] == used
+        row["missing"] = not Path(row["path"]).is_file()
+    if as_json:
+        emit_json({"models": rows})
+        return
+    table(
+        ("", "name", "size#", "source", "file"),
+        [
+            (
+                "*" if row["in_use"] else "",
+                row["name"],
+                "missing" if row["missing"] else told(row["size_bytes"]),
+                row["source"],
+                row["path"],
+            )
+            for row in rows
+        ],
+        title="Models (* in use)",
+    )
+
+
+@click.command(epilog=example("toolsrv model pull Qwen/Qwen3-4B-GGUF:Qwen3-4B-Q4_K_M.gguf"))
+@click.argument("repo", metavar="REPO[:FILE]")
+@click.option("--name", help="Name on the list. [default: the file's]")
+@json_option
+@pass_session
+def pull(session: Session, repo: str, name: str | None, as_json: bool) -> None:
+    """Bring a GGUF file from a Hugging Face hub, and put it on the list.
+
+    A pull that breaks off is taken up by the next one. HF_ENDPOINT names another hub, HF_TOKEN
+    opens private repositories.
+    """
+    from toolsrv_runtime.hub.listing import gguf_files, pick
+    from toolsrv_runtime.hub.pull import pull as work
+
+    models = _list(session)
+    endpoint = os.environ.get("HF_ENDPOINT") or None
+    owner, _, file = repo.partition(":")
+    chosen = pick(owner, gguf_files(owner, endpoint=endpoint), file or None)
+    paths = []
+    for one in chosen:
+        with Bar(f"pulling {Path(one.name).name}", "bytes") as bar, interruptible():
+            paths.append(work(one, models.folder / owner, endpoint=endpoint, progress=bar.show))
+    first = chosen[0]
+    if first.sha256 is None:
+        note("note: the hub lists no SHA-256 of this file; only its size was checked")
+    entry = models.add(
+        paths[0], source=f"{owner}:{first.name}@{first.commit[:12]}", sha256=first.sha256, name=name
+    )
+    if as_json:
+        emit_json(entry.model_dump())
+        return
+    click.echo(f"{entry.name} is here: {entry.path}")
+    note(f"use it with: toolsrv model use {entry.name}")
+
+
+@click.command(epilog=example("toolsrv model use nano"))
+@click.argument("model", metavar="NAME|FILE")
+@json_option
+@pass_session
+def use(session: Session, model: str, as_json: bool) -> None:
+    """Make a model the one that solves use, if it can be used: the setting "model"."""
+    from toolsrv import config_file, settings
+    from toolsrv.model_list import SHIPPED, is_name
+    from toolsrv_runtime.models import inspect_model
+
+    own = session.load(model=model).settings
+    if (
+        is_name(model)
+        and model != SHIPPED
+        and not (isinstance(own.model, Path) and own.model.is_file())
+    ):
+        _list(session).get(model)  # tells which names there are
+    if not isinstance(own.model, str):
+        info = inspect_model(
+            own.model, profile=own.profile, profiles=settings.profiles_folder(own.data_dir)
+        )
+        if info.problem:
+            raise UsageError(info.problem, hint=info.remedy)
+    place = settings.config_path(session.flags)
+    value = "" if model == SHIPPED else settings.parse_value("model", model, "model use")
+    config_file.write_key(place, "model", value)
+    origin = session.load().origins["model"]
+    if origin not in (str(place), "default"):
+        note(f"note: {origin} is set and wins over the file")
+    if as_json:
+        emit_json({"model": model, "path": str(place)})
+    else:
+        note(f"{place}: model = {value or SHIPPED}")
+
+
+@click.command(epilog=example("toolsrv model remove Qwen3-4B-Q4_K_M --yes"))
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+@pass_session
+def remove(session: Session, name: str, yes: bool, as_json: bool) -> None:
+    """Take a model off the list; a file that was pulled is deleted, any other stays."""
+    from toolsrv.model_list import SHIPPED
+
+    models = _list(session)
+    if name == SHIPPED:
+        raise UsageError(f"{SHIPPED!r} ships with toolsrv and cannot be removed")
+    entry = models.get(name)
+    if str(session.load().settings.model) == entry.path:
+        raise UsageError(f"{name!r} is in use", hint=f"first: toolsrv model use {SHIPPED}")
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError("removing a model asks first", hint="say --yes")
+        click.confirm(f"Remove {name} ({entry.path})?", abort=True, err=True)
+    _, deleted = models.remove(name)
+    if as_json:
+        emit_json({"name": name, "path": entry.path, "deleted": deleted})
+        return
+    kept = "its file is deleted" if deleted else f"its file stays: {entry.path}"
+    click.echo(f"{name} is off the list; {kept}")
+
+
+def _list(session: Session) -> ModelList:
+    from toolsrv.model_list import ModelList
+
+    return ModelList(session.load().settings.data_dir)

@@ -1,0 +1,204 @@
+"""``toolsrv model pull``, ``list``, ``use``, ``remove`` and ``info``, as a person meets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from toolsrv.model_list import ModelList
+from toolsrv_runtime.convert.checkpoint import convert
+from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
+from toolsrv_runtime.models import SHIPPED_MODEL
+
+HubHost = runpy.run_path(str(Path(__file__).parents[1] / "hub_host.py"))["HubHost"]
+REPO = "maker/tiny-GGUF"
+Run = Callable[..., Result]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    folder = write_tiny_checkpoint(tmp_path_factory.mktemp("made") / "tiny")
+    return Path(convert(folder).path).read_bytes()
+
+
+@pytest.fixture
+def hub(tiny: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    with HubHost() as host:
+        host.files[REPO] = {"tiny.f16.gguf": tiny}
+        monkeypatch.setenv("HF_ENDPOINT", host.url)
+        yield host
+
+
+def listed(run: Run) -> dict[str, Any]:
+    rows = json.loads(run("model", "list", "--json").stdout)["models"]
+    return {row["name"]: row for row in rows}
+
+
+def test_a_pulled_model_is_on_the_list_used_by_name_and_removed(
+    run: Run, hub: Any, data_dir: Path
+) -> None:
+    pulled = run("model", "pull", REPO, "--json")
+    assert pulled.exit_code == 0, pulled.stderr
+    said = json.loads(pulled.stdout)
+    assert said["name"] == "tiny.f16"
+    assert said["source"].startswith(f"{REPO}:tiny.f16.gguf@")
+    assert Path(said["path"]).is_relative_to(data_dir / "models" / REPO)
+    assert listed(run)["nano"]["in_use"]
+
+    assert run("model", "use", "tiny.f16").exit_code == 0
+    assert listed(run)["tiny.f16"]["in_use"]
+    assert json.loads(run("model", "info", "--json").stdout)["path"] == said["path"]
+    assert (
+        json.loads(run("config", "show", "--json").stdout)["settings"]["model"]["value"]
+        == (said["path"])
+    )
+
+    kept = run("model", "remove", "tiny.f16", "--yes")
+    assert (kept.exit_code, "is in use" in kept.stderr) == (2, True)
+    assert run("model", "use", "nano").exit_code == 0
+    asked = run("model", "remove", "tiny.f16")
+    assert (asked.exit_code, "say --yes" in asked.stderr) == (2, True)
+    gone = run("model", "remove", "tiny.f16", "--yes")
+    assert "its file is deleted" in gone.stdout
+    assert not Path(said["path"]).exists()
+    assert set(listed(run)) == {"nano"}
+    assert len(hub.ranges) == 1
+
+
+def test_a_name_is_taken_wherever_a_model_is(run: Run, hub: Any) -> None:
+    assert run("model", "pull", REPO, "--name", "small").exit_code == 0
+    info = json.loads(run("model", "info", "small", "--json").stdout)
+    assert info["architecture"] == "llama"
+    unknown = run("solve", "x", "--model", "smell")
+    assert unknown.exit_code == 2
+    assert "toolsrv model list" in unknown.stderr
+    missing = run("model", "use", "smell")
+    assert missing.exit_code == 2
+    assert "there are: nano, small" in missing.stderr
+    hub.files["maker/other"] = {"x.gguf": hub.files[REPO]["tiny.f16.gguf"]}
+    taken = run("model", "pull", "maker/other", "--name", "small")
+    assert (taken.exit_code, "another model" in taken.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("pull", "maker/none"), 2, "has no maker/none"),
+        (("pull", f"{REPO}:x.gguf"), 2, "holds no file 'x.gguf'"),
+        (("pull", "not a repo"), 2, "not the name of a repository"),
+        (("remove", "nano", "--yes"), 2, "ships with toolsrv"),
+        (("remove", "none", "--yes"), 2, "there are: nano"),
+        (("use", "/no/such.gguf"), 1, "there is no model file"),
+    ],
+)
+def test_a_wrong_request_is_told_in_one_line(
+    run: Run, hub: Any, words: tuple[str, ...], code: int, said: str
+) -> None:
+    del hub
+    done = run("model", *words)
+    assert done.exit_code == code
+    assert done.stderr.count("error: ") == 1
+    assert said in done.stderr
+
+
+def test_several_files_are_listed_with_their_sizes(run: Run, hub: Any) -> None:
+    hub.files[REPO]["tiny.q8_0.gguf"] = b"GGUF" * 1000
+    done = run("model", "pull", REPO)
+    assert done.exit_code == 2
+    assert "tiny.q8_0.gguf (4 kB)" in done.stderr
+    assert f"toolsrv model pull {REPO}:tiny.f16.gguf" in done.stderr
+
+
+def test_a_wrong_checksum_leaves_no_file_and_no_entry(run: Run, hub: Any, data_dir: Path) -> None:
+    hub.wrong = {"tiny.f16.gguf"}
+    done = run("model", "pull", REPO)
+    assert done.exit_code == 1
+    assert "is not what the hub lists" in done.stderr
+    assert set(listed(run)) == {"nano"}
+    assert not list(data_dir.rglob("*.gguf*"))
+
+
+def test_offline_mode_says_what_to_do_instead(hub: Any, data_dir: Path) -> None:
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TOOLSRV_DATA_DIR": str(data_dir)}
+    done = subprocess.run(
+        [sys.executable, "-m", "toolsrv", "model", "pull", REPO],
+        env=environment, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "HF_HUB_OFFLINE is set" in done.stderr
+    assert "--model" in done.stderr
+    assert not hub.ranges
+
+
+def test_made_models_are_put_on_the_list_and_their_files_stay(run: Run, tmp_path: Path) -> None:
+    folder = write_tiny_checkpoint(tmp_path / "mine")
+    made = run("model", "convert", str(folder))
+    assert "on the list as mine.f16" in made.stderr
+    assert (
+        run("model", "quantize", "--type", "q8_0", str(tmp_path / "mine.f16.gguf")).exit_code == 0
+    )
+    assert set(listed(run)) == {"nano", "mine.f16", "mine.q8_0"}
+    gone = run("model", "remove", "mine.f16", "--yes")
+    assert "its file stays" in gone.stdout
+    assert (tmp_path / "mine.f16.gguf").is_file()
+
+
+def test_a_damaged_list_says_which_file(run: Run, data_dir: Path) -> None:
+    file = data_dir / "models" / "models.json"
+    file.parent.mkdir(parents=True)
+    file.write_text("[{")
+    done = run("model", "list")
+    assert done.exit_code == 1
+    assert str(file) in done.stderr
+
+
+def test_a_second_file_of_one_name_gets_a_number(tmp_path: Path) -> None:
+    models = ModelList(tmp_path)
+    names = []
+    for folder in ("a", "b", "a"):
+        path = tmp_path / folder / "m.gguf"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"GGUF")
+        names.append(models.add(path, source="test").name)
+    assert names == ["m", "m-2", "m"]
+    assert [one.name for one in models.entries()] == ["m", "m-2"]
+
+
+def test_profiles_beside_the_settings_file_are_used_and_shown(run: Run, data_dir: Path) -> None:
+    own = data_dir / "profiles" / "mine.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text('base = "compact"\nmatch = ["toolsrv-nano"]\ncontext = 2048\n')
+    shown = run("model", "info")
+    assert str(own) in shown.stdout.replace("\n", "")
+    assert json.loads(run("model", "info", "--json").stdout)["profile"]["context"] == 2048
+    asked = json.loads(run("model", "info", "--profile", "compact", "--json").stdout)
+    assert (asked["profile"]["name"], asked["reasons"]["name"]) == ("compact", "asked for")
+    unknown = run("model", "info", "--profile", "none")
+    assert unknown.exit_code == 2
+    assert "mine, compact, chat" in unknown.stderr
+
+
+def test_a_context_too_long_for_the_positions_is_refused_with_the_fix(
+    run: Run, tmp_path: Path
+) -> None:
+    profile = tmp_path / "long.toml"
+    profile.write_text('base = "compact"\ncontext = 16384\n')
+    info = run("model", "info", "--profile", str(profile))
+    assert info.exit_code == 0
+    assert "problem: " in info.stderr
+    for words in (
+        ("solve", "x", "--profile", str(profile)),
+        ("solve", "x", "--model", str(SHIPPED_MODEL), "--profile", str(profile)),
+    ):
+        done = run(*words)
+        assert done.exit_code == 2
+        assert "rope_freq_scale = 0.25 or context = 4096" in done.stderr
