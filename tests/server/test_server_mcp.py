@@ -26,7 +26,7 @@ async def first_api(client: Any) -> str:
     return api_id
 
 
-async def test_the_six_tools_are_listed_with_schemas_and_honest_hints(
+async def test_the_seven_tools_are_listed_with_schemas_and_honest_hints(
     connect: Connect, era: str
 ) -> None:
     async with connect() as client:
@@ -38,6 +38,7 @@ async def test_the_six_tools_are_listed_with_schemas_and_honest_hints(
             "solve_task",
             "get_run",
             "cancel_run",
+            "show_run",
         ]
         for tool in tools.values():
             assert tool.title

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from toolsrv import run_store
-from toolsrv.run_record import RunRecord, new_run_id
+from toolsrv.run_record import RunRecord
 from toolsrv.run_store import RUNS_FILE, RunStore, keep_run
+from toolsrv.runs import new_run_id
 from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_runtime.outcome import Evidence, Limits, Outcome, TreeNode, Usage
 
