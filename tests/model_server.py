@@ -263,8 +263,8 @@ def _call(call: Call, body: dict[str, Any]) -> dict[str, Any]:
         function = {"name": call.function, "arguments": json.dumps(call.arguments)}
         one = {"index": 0, "id": "x", "type": "function", "function": function}
         return {"content": call.thought, "tool_calls": [one]}
-    value = {"thought": call.thought, "name": call.function, "arguments": call.arguments}
-    return {"content": json.dumps(value)}
+    said = {"name": call.function, "arguments": call.arguments}
+    return {"content": json.dumps({"thought": call.thought, "call": said})}
 
 
 def _deltas(message: dict[str, Any]) -> list[dict[str, Any]]:

@@ -14,12 +14,13 @@ from toolsrv_runtime.engine.chat import Answer, Past, Request
 
 Message = dict[str, Any]
 
-THOUGHT_LIMIT = 400
+THOUGHT_LIMIT = 200
 """Characters of a thought, where the shape of a reply is enforced."""
 
 _HOW = (
     "\nReply with one JSON object and nothing else: "
-    '{"thought": "what you do next and why", "name": "a function\'s name", "arguments": {…}}\n'
+    '{"thought": "what you do next and why", "call": {"name": "a function\'s name", '
+    '"arguments": {…}}}\n'
     "Functions:\n"
 )
 
@@ -57,16 +58,21 @@ def reply_schema(functions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         {
             "type": "object",
             "properties": {
-                "thought": {"type": "string", "maxLength": THOUGHT_LIMIT},
                 "name": {"type": "string", "enum": [one["name"]]},
                 "arguments": _bare(one["parameters"]),
             },
-            "required": ["thought", "name", "arguments"],
+            "required": ["name", "arguments"],
             "additionalProperties": False,
         }
         for one in functions
     ]
-    return {"anyOf": calls}
+    thought = {"type": "string", "maxLength": THOUGHT_LIMIT}
+    return {
+        "type": "object",
+        "properties": {"thought": thought, "call": {"anyOf": calls}},
+        "required": ["thought", "call"],
+        "additionalProperties": False,
+    }
 
 
 def read(text: str) -> Answer:
@@ -78,7 +84,10 @@ def read(text: str) -> Answer:
     value = _object(said)
     if value is None:
         return Answer("", "", "", said, problem="it is not one JSON object")
-    name, arguments = value.get("name"), value.get("arguments", {})
+    call = value.get("call")
+    if not isinstance(call, dict):  # some leave the inner object out
+        call = value
+    name, arguments = call.get("name"), call.get("arguments", {})
     if not isinstance(name, str) or not name:
         return Answer("", "", "", said, problem='its "name" is not a function\'s name')
     if not isinstance(arguments, str):
@@ -101,7 +110,8 @@ def _object(text: str) -> dict[str, Any] | None:
 
 def _reply(step: Past) -> str:
     arguments = json.loads(step.arguments)
-    value = {"thought": step.thought, "name": step.function, "arguments": arguments}
+    call = {"name": step.function, "arguments": arguments}
+    value = {"thought": step.thought, "call": call}
     return json.dumps(value, ensure_ascii=False)
 
 
