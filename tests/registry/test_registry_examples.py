@@ -18,7 +18,8 @@ from toolsrv_registry.store import Store
 
 def unit(*rows: list[float]) -> Vectors:
     found = np.asarray(rows, np.float32)
-    return found / np.linalg.norm(found, axis=1, keepdims=True)
+    normed: Vectors = found / np.linalg.norm(found, axis=1, keepdims=True)
+    return normed
 
 
 def test_the_nearest_request_counts(tmp_path: Path) -> None:
