@@ -14,7 +14,7 @@ from toolsrv_registry.api import Api
 from toolsrv_runtime import outcome as out
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.caller import Caller, CallResult
-from toolsrv_runtime.errors import ArgumentError, PolicyError
+from toolsrv_runtime.errors import ArgumentError
 from toolsrv_runtime.formats.base import FINISH, Format, Move, Step
 from toolsrv_runtime.ledger import code, settled
 from toolsrv_runtime.search.dfsdt import Observed
@@ -129,12 +129,19 @@ class Calling:
         if key in self._known:
             return self._known[key]
         self._state.budget.calls += 1
+        call = self._caller.call(api, arguments, tainted=self._tainted())
         try:
-            result = await until_stopped(self._caller.call(api, arguments), self._state.stop)
-        except (ArgumentError, PolicyError) as error:
+            result = await until_stopped(call, self._state.stop)
+        except ArgumentError as error:  # a caller of another world may raise it
             result = _refused(api, arguments, f"{error.message} ({error.hint})")
+        if result.refused:
+            result = result.model_copy(update={"error": f"{result.error} ({result.hint})"})
         self._known[key] = result
         return result
+
+    def _tainted(self) -> bool:
+        """Whether text of a response has entered the run: consent is then asked for more."""
+        return any(one.response is not None for one in self._state.ledger.results.values())
 
 
 def _key(name: str, arguments: str | dict[str, Any]) -> str:
@@ -157,4 +164,5 @@ def _refused(api: Api, arguments: dict[str, Any], problem: str) -> CallResult:
         error=problem,
         source="offline",
         seconds=0.0,
+        kind="bad_arguments",
     )

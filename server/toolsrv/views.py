@@ -17,6 +17,7 @@ from toolsrv.run_record import RunRecord, record_of
 from toolsrv.runs import Run, RunStatus
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import parameter_keys
+from toolsrv_runtime.calls.result import Consent, Kind
 from toolsrv_runtime.outcome import Claim, Evidence, Source, Usage
 
 if TYPE_CHECKING:
@@ -80,6 +81,13 @@ class CallView(BaseModel):
     error: str = ""
     source: Source = Field(description="Where the response comes from.")
     seconds: float
+    kind: Kind = Field(default="ok", description="What came of the call, from a closed list.")
+    hint: str = Field(default="", description="What to do next, when it did not go well.")
+    page: str = Field(default="", description="Where a person subscribes to the API.")
+    retry_after: float | None = Field(default=None, description="Seconds to leave the host alone.")
+    consent: Consent | None = Field(
+        default=None, description="The call that a person would have to allow; no model can."
+    )
     truncated: bool = Field(default=False, description="The response was cut.")
 
 
@@ -169,6 +177,11 @@ def call_view(result: CallResult) -> CallView:
         error=plain(result.error),
         source=result.source,
         seconds=round(result.seconds, 4),
+        kind=result.kind,
+        hint=plain(result.hint),
+        page=plain(result.page),
+        retry_after=result.retry_after,
+        consent=result.consent,
         truncated=cut,
     )
 

@@ -265,7 +265,7 @@ def test_tls_is_verified_for_the_name_and_http2_is_taken_where_offered(
 def test_broken_tls_is_a_network_error(authority: trustme.CA) -> None:
     async def run(name: str, trust: ssl.SSLContext | None) -> str:
         tls = server_side(authority, name, http2=False)
-        async with HostileHost(tls=tls) as host, caller(host, QUICK, trust=trust) as one:
+        async with HostileHost(tls=tls) as host, caller(host, PATIENT, trust=trust) as one:
             got = await one.call(api(host.url("fine")), {})
             assert not host.heads
             return got.kind

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
     from toolsrv_registry.api import Api
     from toolsrv_runtime.calls.caller import CallResult
+    from toolsrv_runtime.calls.result import Consent
 
 
 @click.command(
@@ -39,14 +41,16 @@ def call(
     """Call the API with this ID.
 
     ARGUMENTS is one JSON object; "-" reads it from stdin. Exit code 1 when the API does not
-    answer with success.
+    answer with success, 2 when the call is refused before it is made. A call that may change
+    something is shown and asked about on a terminal; elsewhere it is refused, unless the setting
+    "calls" allows it.
     """
     from toolsrv.views import call_view
 
     given = parse(read_stdin() if arguments == "-" else arguments)
     bench = session.workbench()
     result = asyncio.run(_call(bench, bench.api(api_id), given))
-    if result.refused:
+    if result.refused and not (as_json and result.consent):
         raise UsageError(result.error, hint=result.hint)
     if as_json:
         emit_json(call_view(result).model_dump(mode="json") | {"response": result.response})
@@ -60,11 +64,23 @@ def call(
         if result.error:
             note(f"error: {result.error}")
     if not result.ok:
-        context.exit(rim.FAULT)
+        context.exit(rim.USAGE if result.refused else rim.FAULT)
 
 
 async def _call(bench: Workbench, api: Api, arguments: dict[str, Any]) -> CallResult:
     try:
-        return await bench.caller().call(api, arguments)
+        result = await bench.caller().call(api, arguments)
+        if result.consent is not None and _allowed(result.consent):
+            result = await bench.caller().call(api, arguments, consent=result.consent)
+        return result
     finally:
         await bench.aclose()
+
+
+def _allowed(consent: Consent) -> bool:
+    """Show a person the call and ask; False where nobody can be asked."""
+    if sys.stdin is None or not sys.stdin.isatty() or not sys.stderr.isatty():
+        return False
+    note(f"{consent.method} {consent.host}{consent.path}")
+    note(json.dumps(consent.arguments, ensure_ascii=False, indent=2))
+    return click.confirm(f"{consent.reason}. Make this call?", default=False, err=True)

@@ -82,6 +82,10 @@ def call_text(view: CallView) -> str:
     lines = [head]
     if view.error:
         lines.append(f"Error: {view.error}")
+    if view.hint:
+        lines.append(f"Hint: {view.hint}")
+    if view.page:
+        lines.append(f"Page: {view.page}")
     if view.response not in (None, ""):
         lines.append(_data(view.response))
     if view.truncated:

@@ -1,0 +1,70 @@
+"""ToolBench's error labels and status codes as a view on typed results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolsrv_runtime.calls.result import KINDS, CallResult, Kind, kind_of_status
+from toolsrv_runtime.calls.toolbench_codes import code, code_of_label, label, label_of_words
+from toolsrv_runtime.search.tree import Code
+
+VECTORS = Path(__file__).parent / "data" / "call_vectors.json"
+
+
+def cases(group: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(VECTORS.read_text("utf-8"))["groups"][group]["cases"]
+    return found
+
+
+def result(kind: Kind, response: Any = None, status: int = 0) -> CallResult:
+    return CallResult(
+        api_id="C/t/a", arguments={}, url="https://x.test/", status=status, response=response,
+        error="" if kind == "ok" else "no", source="live", seconds=0.0, kind=kind,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("case", cases("process_error"), ids=lambda case: str(case)[:60])
+def test_words_in_a_response_get_the_references_label(case: dict[str, Any]) -> None:
+    assert label_of_words(case["api_returned"]) == case["error"]
+
+
+@pytest.mark.parametrize(
+    "case", [c for c in cases("env_step") if "service_reply" in c], ids=lambda case: str(case)[-60:]
+)
+def test_a_label_gets_the_references_code(case: dict[str, Any]) -> None:
+    assert code_of_label(case["service_reply"]["error"]) == case["code"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted"),
+    [
+        ("ok", Code.OK),
+        ("unauthorized", Code.UNAUTHORIZED),
+        ("not_subscribed", Code.NOT_SUBSCRIBED),
+        ("rate_limited", Code.TOO_MANY),
+        ("not_found", Code.NOT_FOUND),
+        ("gone", Code.NOT_FOUND),
+        ("timed_out", Code.TIMEOUT),
+        ("server_error", Code.ERROR),
+        ("network_error", Code.ERROR),
+    ],
+)
+def test_a_kind_gets_a_code(kind: Kind, wanted: Code) -> None:
+    assert code(result(kind)) == wanted
+
+
+def test_every_kind_has_a_label_and_a_code() -> None:
+    assert len(KINDS) == 15
+    for kind in KINDS:
+        assert (label(result(kind)) == "") == (kind == "ok")
+        assert isinstance(code(result(kind)), Code)
+    assert code(result("ok", {"error": "x"}, 200)) == Code.MESSAGE
+
+
+@pytest.mark.parametrize("status", [0, *range(200, 600)])
+def test_every_status_has_a_kind(status: int) -> None:
+    assert (kind_of_status(status) == "ok") == (200 <= status < 300)
