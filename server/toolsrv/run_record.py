@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -61,8 +60,12 @@ def record_of(run: Run) -> RunRecord:
     )
 
 
-def response_text(response: Any) -> str:
-    """Return a whole response as text: JSON on many lines, or the text that it is."""
-    if isinstance(response, str):
-        return response
+def response_text(evidence: Evidence) -> str:
+    """Return a whole response as text: JSON on many lines, or the text that it is.
+
+    Where no response came it is the error.
+    """
+    response = evidence.response
+    if response is None or isinstance(response, str):
+        return response or evidence.error
     return json.dumps(response, ensure_ascii=False, indent=1, default=str)

@@ -217,7 +217,7 @@ def no_response(record: RunRecord, node: int) -> NotFoundError:
 def _responses(record: RunRecord) -> Iterator[tuple[int, str, int]]:
     """Yield node, text (capped) and number of characters of every response."""
     for one in record.outcome.evidence if record.outcome else ():
-        text = _sound("" if one.response is None else response_text(one.response))
+        text = _sound(response_text(one))
         yield one.node, text[:MOST_RESPONSE], len(text)
 
 
@@ -231,7 +231,7 @@ def _light(record: RunRecord) -> RunRecord:
 
 
 def _cut(evidence: Evidence) -> Evidence:
-    text = response_text(evidence.response)
+    text = response_text(evidence)
     if len(text) <= SHORT_RESPONSE:
         return evidence
     return evidence.model_copy(update={"response": f"{text[:SHORT_RESPONSE]}…"})

@@ -23,6 +23,8 @@ COMMANDS = {
     "describe": ("toolsrv.cli.find:describe", "Show one API with its parameters."),
     "call": ("toolsrv.cli.call:call", "Call one API."),
     "serve": ("toolsrv.cli.serve:serve", "Run the MCP server, on stdio or HTTP."),
+    "connect": ("toolsrv.cli.connect:connect", "Register toolsrv in a desktop client."),
+    "disconnect": ("toolsrv.cli.connect:disconnect", "Take toolsrv out of a client."),
     "catalog": ("toolsrv.cli.catalog:catalog", "Look at the catalogs."),
     "index": ("toolsrv.cli.index:index", "Build or inspect the search index."),
     "run": ("toolsrv.cli.run:run", "Look at finished runs, their trees and responses."),

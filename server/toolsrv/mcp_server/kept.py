@@ -60,7 +60,7 @@ class Kept:
         found = record.evidence(node)
         if found is None:
             raise no_response(record, node)
-        text = "" if found.response is None else response_text(found.response)
+        text = response_text(found)
         part = text[offset : offset + limit]
         return response_page(run_id, node, found, part, offset, len(text), len(text))
 

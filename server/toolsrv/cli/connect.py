@@ -1,0 +1,122 @@
+"""``toolsrv connect`` and ``disconnect``: toolsrv in the configuration of MCP clients."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from toolsrv.cli.options import example, json_option
+from toolsrv.cli.output import emit_json, note, table
+from toolsrv_registry.errors import ToolsrvError, UsageError
+
+if TYPE_CHECKING:
+    from toolsrv.clients.known import Client, Machine, System
+    from toolsrv.clients.register import Change
+
+dry_option = click.option("--dry-run", is_flag=True, help="Show the change, write nothing.")
+
+
+@click.command(epilog=example("toolsrv connect --list", "toolsrv connect cursor --dry-run"))
+@click.argument("client", required=False)
+@click.option("--list", "listed", is_flag=True, help="Show the clients and which are found here.")
+@dry_option
+@json_option
+def connect(client: str | None, listed: bool, dry_run: bool, as_json: bool) -> None:
+    """Register `toolsrv serve` in CLIENT's own configuration file.
+
+    Other entries and comments stay, and the old file is kept beside it as *.toolsrv-backup.
+    """
+    if listed:
+        _list(as_json)
+        return
+    from toolsrv.clients.register import connecting
+
+    chosen = _chosen(client)
+    _carry_out(connecting(chosen, _machine()), dry_run=dry_run, as_json=as_json, then=chosen.then)
+
+
+@click.command(epilog=example("toolsrv disconnect cursor"))
+@click.argument("client", required=False)
+@dry_option
+@json_option
+def disconnect(client: str | None, dry_run: bool, as_json: bool) -> None:
+    """Take toolsrv out of CLIENT's configuration file, and nothing else."""
+    from toolsrv.clients.register import disconnecting
+
+    change = disconnecting(_chosen(client), _machine())
+    _carry_out(change, dry_run=dry_run, as_json=as_json, then="restart it to let go of toolsrv")
+
+
+def _carry_out(change: Change, *, dry_run: bool, as_json: bool, then: str) -> None:
+    backup = change.write() if change.needed and not dry_run else None
+    if as_json:
+        emit_json(
+            {
+                "client": change.client.id,
+                "path": str(change.path),
+                "changed": change.needed and not dry_run,
+                "diff": change.diff(),
+                "backup": None if backup is None else str(backup),
+            }
+        )
+    elif not change.needed:
+        click.echo(f"{change.path}: nothing to change")
+    elif dry_run:
+        click.echo(change.diff())
+    else:
+        click.echo(f"{change.path}: written")
+        if backup is not None:
+            note(f"the old file: {backup}")
+        note(f"{change.client.title}: {then}")
+
+
+def _list(as_json: bool) -> None:
+    from toolsrv.clients.known import CLIENTS
+
+    machine = _machine()
+    rows = [_row(client, machine) for client in CLIENTS.values()]
+    if as_json:
+        emit_json(rows)
+        return
+    words = {True: "yes", False: "no", None: "?"}
+    table(
+        ("client", "name", "found", "connected", "file"),
+        [(r["client"], r["name"], words[r["found"]], words[r["connected"]], r["path"]) for r in rows],
+    )  # fmt: skip
+
+
+def _row(client: Client, machine: Machine) -> dict[str, Any]:
+    from toolsrv.clients.register import registered
+
+    try:
+        connected: bool | None = registered(client, machine)
+    except ToolsrvError as error:
+        note(f"note: {error.message}")
+        connected = None
+    return {
+        "client": client.id,
+        "name": client.title,
+        "found": client.found(machine),
+        "connected": connected,
+        "path": str(client.path(machine)),
+    }
+
+
+def _chosen(name: str | None) -> Client:
+    from toolsrv.clients.known import CLIENTS
+
+    if name in CLIENTS:
+        return CLIENTS[name]
+    problem = "no client is named" if name is None else f"unknown client {name[:80]!r}"
+    raise UsageError(problem, hint=f"one of: {', '.join(CLIENTS)}")
+
+
+def _machine() -> Machine:
+    from toolsrv.clients.known import Machine
+
+    system = sys.platform if sys.platform in ("darwin", "win32") else "linux"
+    return Machine(cast("System", system), Path.home(), os.environ)

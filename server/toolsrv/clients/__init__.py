@@ -1,0 +1,1 @@
+"""MCP clients on this machine, and toolsrv's entry in their own configuration files."""

@@ -1,0 +1,112 @@
+"""The MCP clients that toolsrv can register itself in: where each keeps its servers, and how.
+
+Places are those of each client's documentation of November 2026. Pure: environment, home and
+platform come in; nothing is read or written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any, Literal
+
+Form = Literal["json", "toml", "yaml"]
+System = Literal["linux", "darwin", "win32"]
+NAME = "toolsrv"
+"""The key of our entry."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What decides where a client's file is: platform, home and environment."""
+
+    system: System
+    home: Path
+    environment: Mapping[str, str]
+
+    def config(self) -> Path:
+        """Return the folder in which applications keep their configuration."""
+        if self.system == "win32":
+            return Path(self.environment.get("APPDATA") or self.home / "AppData" / "Roaming")
+        if self.system == "darwin":
+            return self.home / "Library" / "Application Support"
+        return self.xdg()
+
+    def xdg(self) -> Path:
+        """Return the XDG configuration folder, which some tools use on macOS too."""
+        return Path(self.environment.get("XDG_CONFIG_HOME") or self.home / ".config")
+
+
+@dataclass(frozen=True)
+class Client:
+    """One client. ``keys`` lead to the table of its servers; ``then`` is what its user does."""
+
+    id: str
+    title: str
+    form: Form
+    keys: tuple[str, ...]
+    then: str
+
+    def path(self, machine: Machine) -> Path:
+        """Return the place of the client's user-wide configuration file."""
+        return _PLACES[self.id](machine)
+
+    def found(self, machine: Machine) -> bool:
+        """Whether the client has been used on this machine: its file or its folder is there."""
+        path = self.path(machine)
+        return path.exists() or (path.parent != machine.home and path.parent.is_dir())
+
+    def entry(self, command: PurePath, arguments: tuple[str, ...]) -> dict[str, Any]:
+        """Return the entry that starts ``command`` in this client's words."""
+        if self.id == "goose":
+            return {
+                "name": NAME,
+                "type": "stdio",
+                "enabled": True,
+                "cmd": str(command),
+                "args": list(arguments),
+                "envs": {},
+                "timeout": 300,
+            }
+        entry: dict[str, Any] = {"command": str(command), "args": list(arguments)}
+        if self.id in ("vs-code", "claude-code"):
+            return {"type": "stdio", **entry}
+        if self.id == "codex":
+            return entry | {"tool_timeout_sec": 300}
+        return entry
+
+
+def _goose(machine: Machine) -> Path:
+    if machine.system == "win32":
+        return machine.config() / "Block" / "goose" / "config" / "config.yaml"
+    return machine.xdg() / "goose" / "config.yaml"
+
+
+_PLACES: dict[str, Callable[[Machine], Path]] = {
+    "claude-desktop": lambda at: at.config() / "Claude" / "claude_desktop_config.json",
+    "claude-code": lambda at: at.home / ".claude.json",
+    "cursor": lambda at: at.home / ".cursor" / "mcp.json",
+    "vs-code": lambda at: at.config() / "Code" / "User" / "mcp.json",
+    "lm-studio": lambda at: at.home / ".lmstudio" / "mcp.json",
+    "goose": _goose,
+    "codex": lambda at: (
+        Path(at.environment.get("CODEX_HOME") or at.home / ".codex") / "config.toml"
+    ),
+}
+
+_SERVERS = ("mcpServers",)
+CLIENTS = {
+    one.id: one
+    for one in (
+        Client(
+            "claude-desktop", "Claude Desktop", "json", _SERVERS, "quit it fully, start it again"
+        ),
+        Client("claude-code", "Claude Code", "json", _SERVERS, "start a new session"),
+        Client("cursor", "Cursor", "json", _SERVERS, "restart it, or reload its MCP servers"),
+        Client("vs-code", "VS Code", "json", ("servers",), "start toolsrv in its list of servers"),
+        Client("lm-studio", "LM Studio", "json", _SERVERS, "switch toolsrv on in its Program tab"),
+        Client("goose", "Goose", "yaml", ("extensions",), "start a new session"),
+        Client("codex", "Codex", "toml", ("mcp_servers",), "start a new session"),
+    )
+}

@@ -1,0 +1,266 @@
+"""``toolsrv connect``: our entry in clients' files, everything else untouched."""
+
+from __future__ import annotations
+
+import json
+import random
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import Result
+
+from toolsrv.clients import jsonc
+from toolsrv.clients.known import CLIENTS, Machine, System
+from toolsrv.clients.register import BACKUP, command, connecting, disconnecting
+from toolsrv_registry.errors import DataError, UsageError
+
+Run = Callable[..., Result]
+PLACES = {
+    ("claude-desktop", "linux"): ".config/Claude/claude_desktop_config.json",
+    ("claude-desktop", "darwin"): "Library/Application Support/Claude/claude_desktop_config.json",
+    ("claude-desktop", "win32"): "AppData/Roaming/Claude/claude_desktop_config.json",
+    ("claude-code", "linux"): ".claude.json",
+    ("claude-code", "darwin"): ".claude.json",
+    ("claude-code", "win32"): ".claude.json",
+    ("cursor", "linux"): ".cursor/mcp.json",
+    ("cursor", "darwin"): ".cursor/mcp.json",
+    ("cursor", "win32"): ".cursor/mcp.json",
+    ("vs-code", "linux"): ".config/Code/User/mcp.json",
+    ("vs-code", "darwin"): "Library/Application Support/Code/User/mcp.json",
+    ("vs-code", "win32"): "AppData/Roaming/Code/User/mcp.json",
+    ("lm-studio", "linux"): ".lmstudio/mcp.json",
+    ("lm-studio", "darwin"): ".lmstudio/mcp.json",
+    ("lm-studio", "win32"): ".lmstudio/mcp.json",
+    ("goose", "linux"): ".config/goose/config.yaml",
+    ("goose", "darwin"): ".config/goose/config.yaml",
+    ("goose", "win32"): "AppData/Roaming/Block/goose/config/config.yaml",
+    ("codex", "linux"): ".codex/config.toml",
+    ("codex", "darwin"): ".codex/config.toml",
+    ("codex", "win32"): ".codex/config.toml",
+}
+JSON = """{
+  // my servers
+  "%s": {
+    "other": { "command": "x", "args": ["a,b", "}"], }, /* stays */
+  },
+  "theme": "dark", // last
+}
+"""
+TOML = """# mine
+model = "m"
+
+[mcp_servers.other]  # stays
+command = "x"
+
+[mcp_servers.toolsrv_two]
+command = "y"
+"""
+YAML = """# mine
+GOOSE_MODEL: m
+extensions:
+    # stays
+    other:
+        type: stdio  # this too
+        cmd: x
+keep: [1, 2]
+"""
+
+
+def machine(home: Path, system: System = "linux", **environment: str) -> Machine:
+    return Machine(system, home, environment)
+
+
+def before(client: str) -> str:
+    if client == "codex":
+        return TOML
+    return YAML if client == "goose" else JSON % CLIENTS[client].keys[0]
+
+
+def parsed(client: str, text: str) -> dict[str, dict[str, object]]:
+    value: dict[str, dict[str, object]]
+    if client == "codex":
+        value = tomllib.loads(text)
+    elif client == "goose":
+        value = yaml.safe_load(text)
+    else:
+        value = jsonc.parse(text).plain
+    return value
+
+
+@pytest.mark.parametrize(("client", "system"), PLACES)
+def test_each_client_keeps_its_servers_where_it_says(
+    client: str, system: System, tmp_path: Path
+) -> None:
+    path = CLIENTS[client].path(machine(tmp_path, system))
+    assert path.relative_to(tmp_path).as_posix() == PLACES[client, system]
+
+
+def test_the_environment_moves_places(tmp_path: Path) -> None:
+    at = machine(tmp_path, XDG_CONFIG_HOME=str(tmp_path / "x"), CODEX_HOME=str(tmp_path / "c"))
+    assert CLIENTS["goose"].path(at) == tmp_path / "x" / "goose" / "config.yaml"
+    assert CLIENTS["codex"].path(at) == tmp_path / "c" / "config.toml"
+    windows = machine(tmp_path, "win32", APPDATA=str(tmp_path / "a"))
+    assert CLIENTS["vs-code"].path(windows) == tmp_path / "a" / "Code" / "User" / "mcp.json"
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_an_entry_comes_and_goes_and_nothing_else_changes(client: str, tmp_path: Path) -> None:
+    one, at = CLIENTS[client], machine(tmp_path)
+    path = one.path(at)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(before(client), "utf-8")
+    path.chmod(0o640)
+    change = connecting(one, at)
+    assert "toolsrv" in change.diff()
+    assert change.write() == path.with_name(path.name + BACKUP)
+    text = path.read_text("utf-8")
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert set(before(client).splitlines()) <= set(text.splitlines())
+    servers = parsed(client, text)[one.keys[0]]
+    assert next(iter(servers)) == "other" or client == "goose"
+    assert servers["toolsrv"] == one.entry(command(), ("serve",))
+    assert not connecting(one, at).needed
+    disconnecting(one, at).write()
+    assert path.read_text("utf-8") == before(client)
+    assert not disconnecting(one, at).needed
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_client_without_a_file_gets_one(client: str, tmp_path: Path) -> None:
+    one, at = CLIENTS[client], machine(tmp_path)
+    assert connecting(one, at).write() is None
+    text = one.path(at).read_text("utf-8")
+    assert parsed(client, text)[one.keys[0]]["toolsrv"] == one.entry(command(), ("serve",))
+    assert one.path(at).stat().st_mode & 0o777 == 0o600
+    disconnecting(one, at).write()
+    assert "toolsrv" not in one.path(at).read_text("utf-8")
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_an_old_entry_of_ours_is_renewed(client: str, tmp_path: Path) -> None:
+    one, at = CLIENTS[client], machine(tmp_path)
+    connecting(one, at, ["--model", "old.gguf"]).write()
+    connecting(one, at).write()
+    text = one.path(at).read_text("utf-8")
+    assert parsed(client, text)[one.keys[0]]["toolsrv"] == one.entry(command(), ("serve",))
+    assert "old.gguf" not in text
+
+
+@pytest.mark.parametrize(
+    ("client", "text", "place"),
+    [
+        ("cursor", '{"mcpServers": {\n  "a": }', "line 2, column 8"),
+        ("cursor", '{"mcpServers": {', "line 1"),
+        ("cursor", "[]", "not a table"),
+        ("cursor", '{"mcpServers": []}', "mcpServers"),
+        ("vs-code", '{"a": 1} {"b": 2}', "line 1, column 10"),
+        ("codex", "[mcp_servers\n", "line 1"),
+        ("goose", "extensions:\n  - a\n b: c\n", "line 3"),
+    ],
+)
+def test_a_damaged_file_is_refused_and_says_where(
+    client: str, text: str, place: str, tmp_path: Path
+) -> None:
+    one, at = CLIENTS[client], machine(tmp_path)
+    one.path(at).parent.mkdir(parents=True, exist_ok=True)
+    one.path(at).write_text(text)
+    with pytest.raises(UsageError, match=place):
+        connecting(one, at)
+    assert one.path(at).read_text() == text
+
+
+def test_a_form_beyond_a_safe_change_is_refused(tmp_path: Path) -> None:
+    one, at = CLIENTS["codex"], machine(tmp_path)
+    one.path(at).parent.mkdir(parents=True)
+    one.path(at).write_text('mcp_servers = { other = { command = "x" } }\n')
+    with pytest.raises(DataError, match="safely"):
+        connecting(one, at)
+
+
+def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    one, at = CLIENTS["claude-code"], machine(tmp_path)
+    one.path(at).write_bytes('{"a": "é"}'.encode("latin-1"))
+    with pytest.raises(UsageError, match="UTF-8"):
+        connecting(one, at)
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    one, at = CLIENTS["claude-code"], machine(tmp_path)
+    (tmp_path / "real.json").write_text("{}")
+    one.path(at).symlink_to(tmp_path / "real.json")
+    connecting(one, at).write()
+    assert one.path(at).is_symlink()
+    assert "toolsrv" in (tmp_path / "real.json").read_text()
+
+
+def test_line_ends_of_windows_stay(tmp_path: Path) -> None:
+    one, at = CLIENTS["cursor"], machine(tmp_path)
+    one.path(at).parent.mkdir(parents=True)
+    text = (JSON % "mcpServers").replace("\n", "\r\n").encode()
+    one.path(at).write_bytes(text)
+    connecting(one, at).write()
+    disconnecting(one, at).write()
+    assert one.path(at).read_bytes() == text
+
+
+def test_any_json_with_comments_keeps_all_but_our_entry() -> None:
+    draw = random.Random(5)
+
+    def value(depth: int) -> str:
+        if depth > 2 or draw.random() < 0.4:
+            return draw.choice(['"a // b"', '"}\\""', "1.5e3", "true", "null", '"é"'])
+        gap = draw.choice(["", " ", "\n  ", " /* , } */ ", " // c\n"])
+        tail = draw.choice(["", ","])
+        if draw.random() < 0.3:
+            items = [value(depth + 1) for _ in range(draw.randrange(3))]
+            return f"[{gap}{f',{gap}'.join(items)}{tail if items else ''}{gap}]"
+        return table({f"k{n}": value(depth + 1) for n in range(draw.randrange(3))}, gap, tail)
+
+    def table(members: dict[str, str], gap: str, tail: str) -> str:
+        inner = f",{gap}".join(f'"{key}":{gap}{text}' for key, text in members.items())
+        return f"{{{gap}{inner}{tail if members else ''}{gap}}}"
+
+    for _ in range(1_500):
+        servers = {"other": value(1)} if draw.random() < 0.7 else {}
+        members = {"x": value(0), "s": table(servers, draw.choice(["", "\n "]), ""), "y": value(0)}
+        text = table(members, draw.choice(["", "\n", " // c\n"]), draw.choice(["", ","]))
+        old = jsonc.parse(text).plain
+        added = jsonc.with_entry(text, ("s", "toolsrv"), {"command": "c", "args": ["a"]})
+        new = jsonc.parse(added).plain
+        assert new["s"].pop("toolsrv") == {"command": "c", "args": ["a"]}
+        assert new == old
+        assert jsonc.parse(jsonc.without_entry(added, ("s", "toolsrv"))).plain == old
+
+
+def test_the_command_line_connects_and_disconnects(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("sys.platform", "linux")
+    path = tmp_path / ".cursor" / "mcp.json"
+    dry = run("connect", "cursor", "--dry-run")
+    assert dry.exit_code == 0
+    assert '+    "toolsrv": {' in dry.stdout
+    assert not path.exists()
+    done = run("connect", "cursor", "--json")
+    assert json.loads(done.stdout)["changed"] is True
+    entry = json.loads(path.read_text())["mcpServers"]["toolsrv"]
+    assert entry["args"] == ["serve"]
+    assert Path(entry["command"]).is_absolute()
+    assert "nothing to change" in run("connect", "cursor").stdout
+    rows = {row["client"]: row for row in json.loads(run("connect", "--list", "--json").stdout)}
+    assert (rows["cursor"]["found"], rows["cursor"]["connected"]) == (True, True)
+    assert (rows["codex"]["found"], rows["codex"]["connected"]) == (False, False)
+    assert run("disconnect", "cursor").exit_code == 0
+    assert json.loads(path.read_text()) == {"mcpServers": {}}
+    assert "Cursor" in run("connect", "--list").stdout
+
+
+def test_an_unknown_client_is_told_which_there_are(run: Run) -> None:
+    for words in (("connect", "emacs"), ("connect",), ("disconnect", "emacs")):
+        done = run(*words)
+        assert done.exit_code == 2
+        assert "vs-code" in done.stderr
