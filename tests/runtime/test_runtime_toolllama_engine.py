@@ -1,0 +1,134 @@
+"""ToolLLaMA's format on a real engine: a tiny random LLaMA with a LLaMA tokenizer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_registry.api import Api
+from toolsrv_registry.functions import FunctionList
+from toolsrv_registry.registry import Registry
+from toolsrv_runtime.calls.caller import default_caller
+from toolsrv_runtime.convert.checkpoint import convert
+from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
+from toolsrv_runtime.engine.base import Piece, Prompt
+from toolsrv_runtime.engine.llama import LlamaEngine
+from toolsrv_runtime.fidelity import FAITHFUL, Fidelity
+from toolsrv_runtime.formats.base import Meter, Move, Step, View
+from toolsrv_runtime.formats.toolllama import ToolllamaFormat
+from toolsrv_runtime.outcome import Limits, Outcome
+from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.solve import SolveOptions, Solver
+from toolsrv_runtime.stop import Stop
+
+PROFILE = Profile(
+    name="toolllama-2", format="toolllama", context=8192, temperature=0.5, max_reply_tokens=1500
+)
+CAPITAL = "Data/country_facts/capital_city"
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaEngine]:
+    folder = tmp_path_factory.mktemp("ToolLLaMA-2-tiny")
+    made = convert(write_tiny_checkpoint(folder, max_position_embeddings=8192))
+    engine = LlamaEngine(Path(made.path), context=8192, threads=1)
+    yield engine
+    engine.close()
+
+
+def tokens(engine: LlamaEngine, prompt: Prompt) -> list[int]:
+    return engine.vocabulary.prompt(prompt)
+
+
+def text(prompt: Prompt) -> str:
+    return "".join(piece.text for piece in prompt)
+
+
+def test_pieces_of_a_prompt_are_the_tokens_of_the_whole_text(
+    llama: LlamaEngine, apis: dict[str, Api]
+) -> None:
+    move = Move("a", "f", "{}", (Piece("Assistant: \n"), Piece("Thought: a\nAction: f")))
+    view = View("a task", tuple(FunctionList([apis[CAPITAL]])))
+    path = (Step(move, '{"error": "", "response": "Lima"}', ok=True),)
+    prompt = ToolllamaFormat(llama, PROFILE).prompt(replace(view, path=path, tried=path))
+    assert len(prompt) > 5
+    assert tokens(llama, prompt) == tokens(llama, (Piece(text(prompt)),))
+
+
+def test_every_round_extends_the_prompt_before_and_evaluates_nothing_twice(
+    llama: LlamaEngine, apis: dict[str, Api]
+) -> None:
+    form = ToolllamaFormat(llama, PROFILE)
+    view = View("the capital of Peru", tuple(FunctionList([apis[CAPITAL]])), seed=3)
+    distinct = before = 0
+    spent = Meter()
+    for _ in range(3):
+        asked = tokens(llama, form.prompt(view))
+        move = form.propose(view, max_tokens=1500, stop=Stop(), meter=spent)
+        assert isinstance(move, Move)
+        said = move.pieces[-1].tokens
+        assert said is not None
+        view = replace(view, path=(*view.path, Step(move, '{"error": "", "response": 1}', ok=True)))
+        after = tokens(llama, form.prompt(view))
+        assert after[: len(asked) + len(said)] == [*asked, *said]
+        distinct = len(asked) + len(said)
+        # What a reply ends with is evaluated by the next prompt only.
+        assert spent.evaluated <= distinct
+        assert spent.evaluated > before
+        before = spent.evaluated
+    assert spent.evaluated >= 0.95 * distinct
+
+
+def solve(engine: LlamaEngine, folder: Path, fidelity: Fidelity, strategy: str) -> Outcome:
+    registry = Registry.open(folder, [load_offline_catalog()])
+    options = SolveOptions.model_validate(
+        {
+            "strategy": strategy,
+            "chains": 2,
+            "seed": 1,
+            "limits": Limits(seconds=600, calls=6, tokens=2000),
+        }
+    )
+
+    async def main() -> Outcome:
+        async with default_caller() as caller:
+            solver = Solver(
+                retriever=registry.retriever,
+                engine=engine,
+                profile=PROFILE,
+                caller=caller,
+                fidelity=fidelity,
+            )
+            return await solver.solve("What is the capital of Peru?", options)
+
+    try:
+        return asyncio.run(main())
+    finally:
+        registry.close()
+
+
+@pytest.mark.parametrize("strategy", ["dfsdt", "cot"])
+@pytest.mark.parametrize("fidelity", [Fidelity(), FAITHFUL], ids=["default", "faithful"])
+def test_a_solve_with_a_random_model_comes_to_an_end(
+    llama: LlamaEngine, tmp_path: Path, fidelity: Fidelity, strategy: str
+) -> None:
+    outcome = solve(llama, tmp_path, fidelity, strategy)
+    faithful = fidelity == FAITHFUL
+    assert outcome.format == f"toolllama{', faithful' if faithful else ''}, own wording"
+    assert outcome.depth == (12 if faithful else 24)
+    assert outcome.usage.generated_tokens <= 2000 + 512
+    called = [node for node in outcome.tree if node.function]
+    assert called
+    if not faithful:
+        names = {"Finish", *(f.name for f in FunctionList(_offered(outcome)))}
+        assert {node.function for node in called} <= names
+
+
+def _offered(outcome: Outcome) -> list[Api]:
+    by_id = {api.id: api for api in load_offline_catalog().apis}
+    return [by_id[one] for one in outcome.candidates]
