@@ -65,16 +65,19 @@ def _ending(state: State, reason: str) -> _Ending:
         return _Ending("answered", "the model finished", node, final_answer(node))
     if ledger.closing is not None:
         missing = _left_open(ledger.closing) or tuple(ledger.unserved())
-        why = reason or "the search came to its end without an answer"
-        if missing:
-            why += "; nothing was found for: " + "; ".join(missing)
+        why = _naming(reason or "the search came to its end without an answer", missing)
         return _Ending("partial", why, ledger.closing, final_answer(ledger.closing), missing)
     best = ledger.best()
     facts, missing = ledger.partial(best), tuple(ledger.unserved())
     if reason:
-        status: out.Status = "cancelled" if state.outer.is_set() else "partial"
-        return _Ending(status, reason, best, facts, missing)
+        if state.outer.is_set():
+            return _Ending("cancelled", reason, best, facts, missing)
+        return _Ending("partial", _naming(reason, missing), best, facts, missing)
     return _Ending("gave_up", _why_given_up(state), best, facts, missing)
+
+
+def _naming(reason: str, missing: tuple[str, ...]) -> str:
+    return f"{reason}; nothing was found for: {'; '.join(missing)}" if missing else reason
 
 
 def _left_open(node: Node) -> tuple[str, ...]:
