@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from toolsrv_registry.errors import UsageError
 
 if TYPE_CHECKING:  # numpy, httpx and llama.cpp come along
-    from toolsrv.settings import Settings
     from toolsrv_runtime.engine.base import Engine
     from toolsrv_runtime.engine.chat import ChatModel
     from toolsrv_runtime.profile import Profile
@@ -36,8 +35,12 @@ def is_special(text: str) -> bool:
     return text == SAMPLING or text.startswith(_SCRIPT)
 
 
-def load_special(model: str, settings: Settings) -> tuple[Engine | ChatModel, Profile]:
+def load_special(
+    model: str, *, engine_model: str, silence_s: float
+) -> tuple[Engine | ChatModel, Profile]:
     """Return the model that a special spelling names, ready, and how it is run. Blocks.
+
+    ``engine_model`` and ``silence_s`` are for servers: see ``load_servers``.
 
     Raises:
         NotFoundError: there is no such script.
@@ -55,4 +58,4 @@ def load_special(model: str, settings: Settings) -> tuple[Engine | ChatModel, Pr
         return load_script(Path(model.removeprefix(_SCRIPT)).expanduser())
     from toolsrv_runtime.engine.openai.load import load_servers
 
-    return load_servers(model, model=settings.engine_model, silence_s=settings.engine_timeout)
+    return load_servers(model, model=engine_model, silence_s=silence_s)

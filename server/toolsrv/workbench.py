@@ -297,7 +297,11 @@ class Workbench:
 
     def _load_model(self) -> tuple[Engine | ChatModel, Profile]:
         if isinstance(self.settings.model, str):
-            return load_special(self.settings.model, self.settings)
+            return load_special(
+                self.settings.model,
+                engine_model=self.settings.engine_model,
+                silence_s=self.settings.engine_timeout,
+            )
         return self._load_engine(self.settings.model)
 
     def _load_engine(self, path: Path | None) -> tuple[Engine, Profile]:
