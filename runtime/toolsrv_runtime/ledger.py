@@ -15,6 +15,7 @@ from toolsrv_runtime import outcome as out
 from toolsrv_runtime.calls.caller import CallResult
 from toolsrv_runtime.formats import facts
 from toolsrv_runtime.formats.base import Move, Step
+from toolsrv_runtime.formats.toolbench_env import code_of
 from toolsrv_runtime.search.dfsdt import Findings, Observed
 from toolsrv_runtime.search.tree import Code, Node
 
@@ -190,6 +191,8 @@ def code(result: CallResult) -> Code:
     """Return what a call came to, in ToolBench's numbers."""
     if result.ok:
         return Code.OK
+    if (said := code_of(result.error)) != Code.OK:  # a service's own words
+        return said
     if result.status == 404:
         return Code.NOT_FOUND
     return Code.TIMEOUT if "no answer within" in result.error else Code.ERROR

@@ -9,17 +9,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from toolsrv_runtime.outcome import Evidence, Outcome, TreeNode
+from toolsrv_runtime.formats import toolbench_env
+from toolsrv_runtime.outcome import Outcome, TreeNode
 from toolsrv_runtime.search.tree import Code
 
-RESPONSE_LIMIT = 2048
-OBSERVATION_LIMIT = 1024
-"""Characters of a response and of the whole observation (spec: 4.4 and 6.1)."""
-
-_SAID = {
-    Code.ANSWER: '{"response":"successfully giving the final answer."}',
-    Code.GIVE_UP: '{"response":"chose to give up and restart"}',
-}
+_SAID = {Code.ANSWER: toolbench_env.ANSWERED, Code.GIVE_UP: toolbench_env.GAVE_UP}
 
 
 class Replies:
@@ -80,18 +74,11 @@ class Replies:
         if node.code in _SAID:
             return _SAID[Code(node.code)]
         if node.code == Code.UNKNOWN_FUNCTION:
-            return _reply(f"No such function name: {node.function}", "")
+            return toolbench_env.no_such(node.function).text
         seen = self._evidence.get(node.id) or self._same.get(_key(node.api_id, node.arguments))
-        return node.observation if seen is None else _reply(seen.error, _response(seen))
-
-
-def _reply(error: str, response: str) -> str:
-    text = json.dumps({"error": error, "response": response})
-    return text if len(text) <= OBSERVATION_LIMIT else f"{text[:OBSERVATION_LIMIT]}..."
-
-
-def _response(seen: Evidence) -> str:
-    return "" if seen.response is None else str(seen.response)[:RESPONSE_LIMIT]
+        if seen is None:
+            return node.observation
+        return toolbench_env.observation(seen.error, seen.response)
 
 
 def _key(api_id: str, arguments: dict[str, Any]) -> str:
