@@ -31,6 +31,7 @@ COMMANDS = {
     "model": ("toolsrv.cli.model:model", "Inspect models, bring, convert and quantise them."),
     "keys": ("toolsrv.cli.keys:keys", "Keep the keys that live calls need."),
     "config": ("toolsrv.cli.config:config", "Show and change settings."),
+    "doctor": ("toolsrv.cli.doctor:doctor", "Look whether everything works."),
     "lab": ("toolsrv.cli.lab:lab", "Make and judge the parts that ship."),
     "bench": ("toolsrv.cli.bench:bench", "Measure this installation."),
 }

@@ -1,0 +1,177 @@
+"""What ``toolsrv doctor`` looks at: each check says what it found, and what to do next.
+
+A check never raises for what it is there to find. Prints nothing.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+import toolsrv
+from toolsrv_registry.errors import ToolsrvError
+
+if TYPE_CHECKING:
+    from toolsrv.workbench import Workbench
+
+State = Literal["ok", "warn", "fail"]
+
+LEAST_FREE = 1_000_000_000
+SAMPLE_S = 1.0
+_LIBRARIES = ("llama-cpp-python", "llguidance", "chromadb", "onnxruntime", "mcp")
+
+
+class Finding(BaseModel):
+    """What a check found; ``next`` is what to do, empty where nothing is to be done."""
+
+    model_config = ConfigDict(frozen=True)
+
+    check: str
+    state: State
+    found: str
+    next: str = ""
+
+
+def examine(bench: Workbench) -> list[Finding]:
+    """Return the findings of all checks, in order. Blocks for some seconds."""
+    checks: dict[str, Callable[[Workbench], Finding]] = {
+        "versions": _versions,
+        "data folder": _data_folder,
+        "catalogs": _catalogs,
+        "index": _index,
+        "model": _model,
+        "prompts": _prompts,
+        "cores": _cores,
+        "keys": _keys,
+    }
+    findings = []
+    for name, check in checks.items():
+        try:
+            findings.append(check(bench))
+        except ToolsrvError as error:
+            findings.append(
+                Finding(check=name, state="fail", found=error.message, next=error.hint or "")
+            )
+    return findings
+
+
+def _versions(bench: Workbench) -> Finding:
+    del bench
+    python = ".".join(map(str, sys.version_info[:3]))
+    libraries = ", ".join(f"{name} {version(name)}" for name in _LIBRARIES)
+    found = f"toolsrv {toolsrv.__version__}, Python {python}, {libraries}"
+    return Finding(check="versions", state="ok", found=found)
+
+
+def _data_folder(bench: Workbench) -> Finding:
+    from toolsrv_runtime.footprint import told
+
+    folder = bench.settings.data_dir
+    other = "name another folder with --data-dir or TOOLSRV_DATA_DIR"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            free = shutil.disk_usage(folder).free
+    except OSError as error:
+        found = f"cannot write into {folder}: {error.strerror}"
+        return Finding(check="data folder", state="fail", found=found, next=other)
+    found = f"{folder}, {told(free)} free"
+    if free < LEAST_FREE:
+        return Finding(check="data folder", state="warn", found=found, next="free some space")
+    return Finding(check="data folder", state="ok", found=found)
+
+
+def _catalogs(bench: Workbench) -> Finding:
+    catalogs = bench.registry().store.catalogs()
+    found = ", ".join(
+        f"{one.name} ({one.apis} APIs{'' if one.enabled else ', disabled'})" for one in catalogs
+    )
+    if not any(one.enabled and one.apis for one in catalogs):
+        todo = "toolsrv catalog enable NAME, or toolsrv catalog import"
+        return Finding(check="catalogs", state="fail", found=found or "none", next=todo)
+    return Finding(check="catalogs", state="ok", found=found)
+
+
+def _index(bench: Workbench) -> Finding:
+    state = bench.registry().index.status().state
+    if state == "ready":
+        return Finding(check="index", state="ok", found="up to date")
+    todo = "toolsrv index build (until then searches go by words alone, or build it)"
+    return Finding(check="index", state="warn", found=state, next=todo)
+
+
+def _model(bench: Workbench) -> Finding:
+    """Load the model and let it write for a second."""
+    if isinstance(bench.settings.model, str):
+        found = f"{bench.settings.model}: not of this machine"
+        return Finding(
+            check="model", state="ok", found=found, next="look at it with: toolsrv model info"
+        )
+    from toolsrv_runtime.engine.base import Piece
+
+    started = time.perf_counter()
+    engine, profile = bench.engine()
+    loaded = time.perf_counter()
+    prompt = (Piece("System: a list of words."),)
+    tokens = 0
+    while (spent := time.perf_counter() - loaded) < SAMPLE_S:
+        reply = engine.generate(prompt, grammar="start: /[a-z ]{20,60}/", max_tokens=16)
+        tokens += len(reply.tokens)
+    engine.close()
+    found = (
+        f"{engine.name} as {profile.name}, context {profile.context:,}: loaded in "
+        f"{loaded - started:.1f} s, {tokens / spent:.1f} tokens/s"
+    )
+    if tokens / spent < 1:
+        todo = "choose a smaller or more quantised model: toolsrv model quantize"
+        return Finding(check="model", state="warn", found=found, next=todo)
+    return Finding(check="model", state="ok", found=found)
+
+
+def _prompts(bench: Workbench) -> Finding:
+    from toolsrv_runtime.answers.prompts import prompts_told
+
+    return Finding(
+        check="prompts",
+        state="ok",
+        found=prompts_told(bench.settings.data_dir),
+        next="for a ToolLLaMA with its own sentences: toolsrv model prompts FILE",
+    )
+
+
+def _cores(bench: Workbench) -> Finding:
+    from toolsrv_runtime.machine import physical_cores
+
+    cores, threads = physical_cores(), bench.settings.threads
+    found = f"{cores} physical, {threads or 'automatic'} threads"
+    if threads > cores:
+        todo = f"toolsrv config set threads {cores}: more threads than cores wait for each other"
+        return Finding(check="cores", state="warn", found=found, next=todo)
+    return Finding(check="cores", state="ok", found=found)
+
+
+def _keys(bench: Workbench) -> Finding:
+    from toolsrv.key_store import KeyStore
+
+    file = KeyStore(bench.settings.data_dir).path
+    if importlib.util.find_spec("keyring") is None:
+        return Finding(
+            check="keys", state="ok", found=f"kept in {Path(file)}: keyring is not installed"
+        )
+    import keyring
+    from keyring.errors import KeyringError
+
+    try:
+        found = f"kept by {keyring.get_keyring().name}"
+    except KeyringError as error:
+        return Finding(check="keys", state="warn", found=str(error), next=f"keys go to {file}")
+    return Finding(check="keys", state="ok", found=found)

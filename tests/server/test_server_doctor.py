@@ -1,0 +1,55 @@
+"""``toolsrv doctor``: a line for every part, and what to do about what is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+Run = Callable[..., Result]
+CHECKS = ["versions", "data folder", "catalogs", "index", "model", "prompts", "cores", "keys"]
+
+
+def test_a_sound_installation_has_no_failure(run: Run, ready_dir: Path) -> None:
+    done = run("doctor", "--json")
+    assert done.exit_code == 0, done.stderr
+    said = json.loads(done.stdout)
+    found = {one["check"]: one for one in said["findings"]}
+    assert said["ok"]
+    assert list(found) == CHECKS
+    assert str(ready_dir) in found["data folder"]["found"]
+    assert "offline (" in found["catalogs"]["found"]
+    assert "tokens/s" in found["model"]["found"]
+    assert "model prompts" in found["prompts"]["next"]
+
+
+def test_what_fails_is_told_with_what_to_do_and_the_rest_is_looked_at(
+    run: Run, data_dir: Path, tmp_path: Path
+) -> None:
+    del data_dir
+    bad = tmp_path / "bad.gguf"
+    bad.write_bytes(b"")
+    done = run("doctor", "--model", str(bad), "--json")
+    assert done.exit_code == 1
+    found = {one["check"]: one for one in json.loads(done.stdout)["findings"]}
+    assert found["model"]["state"] == "fail"
+    assert "is empty (0 bytes)" in found["model"]["found"]
+    assert found["model"]["next"]
+    assert found["index"]["state"] == "warn"
+    assert "toolsrv index build" in found["index"]["next"]
+
+
+def test_a_data_folder_that_cannot_be_written_fails(
+    run: Run, data_dir: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    del data_dir
+    file = tmp_path / "file"
+    file.touch()
+    monkeypatch.setenv("TOOLSRV_DATA_DIR", str(file / "below"))
+    monkeypatch.setenv("TOOLSRV_CONFIG", str(tmp_path / "config.toml"))
+    done = run("doctor")
+    assert done.exit_code == 1
+    assert "--data-dir" in done.stdout
