@@ -33,6 +33,7 @@ def conclude(state: State, reason: str, *, model: str, form: str) -> out.Outcome
         candidates=tuple(f.api.id for f in state.offer.all),
         searches=tuple(state.offer.searches),
         tree=tuple(ledger.nodes()),
+        costs=tuple(ledger.costs),
         usage=state.usage(),
         limits=options.limits,
         strategy=options.strategy,

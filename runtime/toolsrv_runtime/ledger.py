@@ -31,6 +31,7 @@ class Ledger:
     findings: Findings = field(default_factory=Findings)
     steps: dict[int, Step] = field(default_factory=dict)
     results: dict[int, CallResult] = field(default_factory=dict)
+    costs: list[out.Cost] = field(default_factory=list)
     closing: Node | None = None
 
     def close(self, below: Node, move: Move) -> bool:

@@ -206,6 +206,17 @@ class TreeNode(_Frozen):
     code: int | None = None
 
 
+class Cost(_Frozen):
+    """What a node of the tree cost: generated tokens of its reply, seconds with its call.
+
+    Beside the tree, not in it, so that two runs of one task can have the same tree.
+    """
+
+    node: int
+    tokens: int
+    seconds: float
+
+
 class Outcome(_Frozen):
     """How a solve ended.
 
@@ -231,6 +242,7 @@ class Outcome(_Frozen):
     candidates: tuple[str, ...]
     searches: tuple[Searched, ...] = ()
     tree: tuple[TreeNode, ...]
+    costs: tuple[Cost, ...] = ()
     usage: Usage
     limits: Limits
     strategy: str

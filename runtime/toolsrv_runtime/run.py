@@ -60,6 +60,7 @@ class Run:
         offer = Offer(retriever, task, offered, options.category, again=options.search_again)
         self._state = State(task, options, offer, stop, on_event)
         self._calling = Calling(self._state, form, caller)
+        self._before = out.Usage()
         self._asking = Asking(self._state, form, anew_after_give_up=anew_after_give_up, draws=draws)
         self._engine = engine
         self._format = form
@@ -132,6 +133,7 @@ class Run:
             case Compare(node, first, second):
                 return await self._asking.prefers(node, first, second)
             case Think(node):
+                self._before = self._state.usage()
                 return await self._asking.think(node)
             case Act(node):
                 return await self._act(node)
@@ -146,4 +148,11 @@ class Run:
     async def _act(self, node: Node) -> Observed:
         seen = await self._calling.act(node)
         self._asking.gave_up |= seen.code == Code.GIVE_UP
+        now, before = self._state.usage(), self._before
+        cost = out.Cost(
+            node=node.id,
+            tokens=now.generated_tokens - before.generated_tokens,
+            seconds=round(now.seconds - before.seconds, 4),
+        )
+        self._state.ledger.costs.append(cost)
         return seen

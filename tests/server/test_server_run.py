@@ -64,6 +64,8 @@ def test_a_kept_run_is_shown_as_a_tree(run: Run) -> None:
     document = json.loads(run("run", "show", "last", "--json").stdout)
     assert [one["kind"] for one in document["nodes"] if one["winning"]][-1] == "answer"
     assert any(one["has_response"] for one in document["nodes"])
+    replies = document["nodes"][1:]
+    assert all(one["tokens"] > 0 and one["seconds"] > 0 for one in replies)
 
 
 def test_an_answer_file_is_shown_as_the_run_that_it_came_from(run: Run, kept: Path) -> None:

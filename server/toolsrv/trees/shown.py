@@ -15,7 +15,7 @@ from toolsrv.plain import compact_json, plain
 from toolsrv.run_record import RunRecord
 from toolsrv_runtime.answers.model import Answer, CotAnswer, DfsAnswer
 from toolsrv_runtime.answers.read import tree_of
-from toolsrv_runtime.outcome import NodeKind, Outcome, TreeNode
+from toolsrv_runtime.outcome import Cost, NodeKind, Outcome, TreeNode
 from toolsrv_runtime.search.tree import Code
 
 CODES: dict[int, str] = {
@@ -115,7 +115,7 @@ def shown_record(record: RunRecord) -> ShownRun:
         answer=plain(outcome.answer),
         reason=plain(outcome.reason),
         facts=_facts(record, outcome),
-        nodes=_nodes(outcome.tree, _winning(outcome), record),
+        nodes=_with_costs(_nodes(outcome.tree, _winning(outcome), record), outcome.costs),
     )
 
 
@@ -219,6 +219,11 @@ def _nodes(
     tree: Iterable[TreeNode], winning: set[int], record: RunRecord | None
 ) -> tuple[ShownNode, ...]:
     return tuple(_node(one, winning=one.id in winning, record=record) for one in tree)
+
+
+def _with_costs(nodes: Iterable[ShownNode], costs: Iterable[Cost]) -> tuple[ShownNode, ...]:
+    found = {one.node: {"tokens": one.tokens, "seconds": one.seconds} for one in costs}
+    return tuple(node.model_copy(update=found.get(node.id, {})) for node in nodes)
 
 
 def _node(node: TreeNode, *, winning: bool, record: RunRecord | None) -> ShownNode:
