@@ -91,7 +91,7 @@ def prepare_example(run: Run, path: tuple[str, ...]) -> None:
     if path == ("lab", "curve"):
         Path("run").mkdir(exist_ok=True)
         Path("run/curve.jsonl").write_text('{"step": 200, "seen": 9000, "loss": 1.5}\n')
-    if path in {("model", "convert"), ("model", "quantize")}:
+    if path in {("model", "convert"), ("model", "quantize"), ("model", "remove")}:
         write_tiny_checkpoint(Path("ToolLLaMA-2-7b-v2"))
         words = ["model", "convert", "ToolLLaMA-2-7b-v2", "--out", "model.f16.gguf"]
         assert run(*words).exit_code == 0
@@ -100,12 +100,13 @@ def prepare_example(run: Run, path: tuple[str, ...]) -> None:
         assert run("catalog", "import", "my_tools.zip", "--no-index").exit_code == 0
 
 
-NEEDS_MORE = ("retriever", "model", "unseen", "curve")
+NEEDS_MORE = ("retriever", "model", "unseen", "curve", "pull")
 
 
 @pytest.mark.parametrize(
     "path",
-    # What needs the extra "lab" (torch) is tried where that is installed.
+    # What needs the extra "lab" (torch) is tried where that is installed, pull at a hub on
+    # loopback.
     [p for p in LEAVES if p not in (("solve",), ("serve",)) and p[-1] not in NEEDS_MORE],
     ids=" ".join,
 )

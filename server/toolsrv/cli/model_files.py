@@ -127,7 +127,7 @@ def use(session: Session, model: str, as_json: bool) -> None:
         note(f"{place}: model = {value or SHIPPED}")
 
 
-@click.command(epilog=example("toolsrv model remove Qwen3-4B-Q4_K_M --yes"))
+@click.command(epilog=example("toolsrv model remove model.f16 --yes"))
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
