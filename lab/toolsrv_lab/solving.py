@@ -195,11 +195,12 @@ async def solve_one(
 
     Raises:
         DataError: one of the task's own calls cannot be made.
+        ModelError: the engine failed.
     """
     responses = [await _gold(task, call, apis[call.api], caller) for call in task.calls]
     caller.down = frozenset(task.fails)
     try:
-        outcome = await solver.solve(task.task, options)
+        outcome = await solver.solve(task.task, options.model_copy(update={"keep_on_fault": False}))
     finally:
         caller.down = frozenset()
     return judge(task, responses, outcome)

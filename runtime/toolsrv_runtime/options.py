@@ -23,6 +23,9 @@ class SolveOptions(BaseModel):
     the root one child, not the whole search; ``close_repeats``, a path that makes one call for the
     third time ends there; ``close_search``, a search that has to end is closed with an answer;
     ``search_again``, other APIs are searched for when all on offer failed.
+
+    ``keep_on_fault``: an engine that fails leaves what is known by then, as a partial answer; False,
+    for evaluations, raises its error.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -39,6 +42,7 @@ class SolveOptions(BaseModel):
     retry_root: bool = True
     close_repeats: bool = True
     close_search: bool = True
+    keep_on_fault: bool = True
 
     @property
     def most_chains(self) -> int:

@@ -94,7 +94,7 @@ class Run:
         """Drive the search; return why it was ended from outside, or "".
 
         Raises:
-            ModelError, GrammarError: the engine failed, and nothing is known yet.
+            ModelError, GrammarError: the engine failed, and nothing is known or to be kept.
         """
         search = self._strategy()
         answer: Answer = None
@@ -112,7 +112,7 @@ class Run:
         except CallsOverError as error:
             return str(error)
         except (ModelError, GrammarError) as error:
-            if self._state.ledger.best() is None:
+            if not self._state.options.keep_on_fault or self._state.ledger.best() is None:
                 raise
             return f"the model failed: {error.message}"
         finally:

@@ -120,6 +120,11 @@ def test_a_fault_of_the_engine_leaves_what_is_known(
     assert outcome.status in {"partial", "gave_up"}
 
 
+def test_an_evaluation_is_told_of_a_fault(solve: Solve) -> None:
+    with pytest.raises(ModelError):
+        solve(ScriptedEngine([call("Peru")]), SolveOptions(keep_on_fault=False))
+
+
 def test_a_fault_before_anything_is_known_is_told_as_a_fault(solve: Solve) -> None:
     with pytest.raises(ModelError):
         solve(ScriptedEngine([]), SolveOptions())
