@@ -12,7 +12,7 @@ from toolsrv.plain import one_line
 from toolsrv.trees.layout import Place, places
 from toolsrv.trees.shown import ShownNode, ShownRun
 
-WIDTH, HEIGHT = 216, 78
+WIDTH, HEIGHT = 216, 94
 ACROSS, DOWN = WIDTH + 22, HEIGHT + 42
 MARGIN = 16
 NAME_LIMIT, LINE_LIMIT = 20, 29
@@ -101,12 +101,7 @@ def _box(node: ShownNode, place: Place, said: str) -> str:
     name = look(node)
     label = f"{NAMES[name]}: {one_line(node.title, 80)}; {badge(node)}"
     label += "; on the way to the answer" * node.winning + "; the search turned back" * node.pruned
-    corner = "</text>"
-    if node.winning or node.pruned:
-        word = "answer path" if node.winning else "pruned"
-        corner = (
-            f'</text><text class="small" text-anchor="end" x="{WIDTH - 10}" y="68">{word}</text>'
-        )
+    word = "on the answer path" * node.winning + "pruned" * (node.pruned and not node.winning)
     return (
         f'<g class="{_state("node " + name, node)}" transform="translate({x} {y})" role="treeitem" '
         f'tabindex="-1" id="n{node.id}" data-parent="{node.parent}" aria-level="{place.level + 1}" '
@@ -114,8 +109,9 @@ def _box(node: ShownNode, place: Place, said: str) -> str:
         f'<rect class="card" width="{WIDTH}" height="{HEIGHT}" rx="{2 if name == "call-bad" else 10}"/>'
         f'<path class="mark" transform="translate(10 9)" d="{MARKS[name]}"/>'
         f'<g clip-path="url(#box)"><text class="name" x="34" y="22">{_cut(node.title, NAME_LIMIT)}</text>'
-        f'<text x="10" y="46">{_cut(said, LINE_LIMIT)}</text>'
-        f'<text class="small" x="10" y="68">{_cut(_short(node), 30)}{corner}</g></g>'
+        f'<text x="10" y="44">{_cut(said, LINE_LIMIT)}</text>'
+        f'<text class="small" x="10" y="64">{_cut(_short(node), 34)}</text>'
+        f'<text class="small" x="10" y="83">{word}</text></g></g>'
     )
 
 

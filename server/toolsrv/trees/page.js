@@ -86,7 +86,7 @@
     const only = tree.classList.toggle("only");
     event.currentTarget.setAttribute("aria-pressed", String(only));
   });
-  zoom(Math.max(0.65, fit()));
+  zoom(Math.max(0.8, fit()));
   select(nodes[0], false);
   nodes[0].scrollIntoView({ block: "nearest", inline: "center" });
 })();
