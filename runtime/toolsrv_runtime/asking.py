@@ -8,7 +8,7 @@ from functools import partial
 from typing import TypeVar
 
 from toolsrv_runtime import outcome as out
-from toolsrv_runtime.errors import ContextError
+from toolsrv_runtime.errors import ContextError, TaskTooLongError
 from toolsrv_runtime.formats.base import Format, Interrupted, Move, Step, View
 from toolsrv_runtime.search.tree import Node
 from toolsrv_runtime.state import State
@@ -45,7 +45,11 @@ class Asking:
         return bool(offer.shown)
 
     async def think(self, node: Node) -> Move | str:
-        """Return the next move at ``node``, or why there is none."""
+        """Return the next move at ``node``, or why there is none.
+
+        Raises:
+            TaskTooLongError: the task does not fit the model's context.
+        """
         await self._renew()
         move = await self._propose(node)
         while isinstance(move, Move) and not self._state.ended():
@@ -98,6 +102,8 @@ class Asking:
                 return self._format.propose(
                     view, max_tokens=limit, stop=state.stop, meter=state.meter
                 )
+            except TaskTooLongError:
+                raise
             except ContextError as error:
                 return f"{error.message} ({error.hint})"
             except Interrupted:

@@ -28,6 +28,7 @@ def conclude(state: State, reason: str, *, model: str, form: str) -> out.Outcome
         reason=end.reason,
         missing=end.missing,
         evidence=evidence,
+        notes=tuple(state.meter.notes),
         supported=traced.supported,
         unsupported=traced.unsupported,
         candidates=tuple(f.api.id for f in state.offer.all),

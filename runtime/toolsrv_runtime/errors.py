@@ -4,6 +4,7 @@
 - ``MemoryShortError``: a model needs more memory than there is.
 - ``ProfileError``: a model profile is not acceptable, or does not fit its model.
 - ``ContextError``: the prompt does not fit the model's context.
+- ``TaskTooLongError``: it would not even without anything but the task.
 - ``GrammarError``: a function list cannot be written as a grammar (a defect of a catalog entry).
 - ``ArgumentError``: the arguments of an API call are wrong; names the parameter.
 - ``PolicyError``: the policy does not allow a call.
@@ -29,6 +30,10 @@ class ProfileError(UsageError):
 
 class ContextError(UsageError):
     """A prompt does not fit the model's context."""
+
+
+class TaskTooLongError(ContextError):
+    """A task does not fit the model's context, whatever else is left out."""
 
 
 class GrammarError(DataError):

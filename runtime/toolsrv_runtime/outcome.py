@@ -226,7 +226,8 @@ class Outcome(_Frozen):
     ``reason`` says in one line why it ended as it did, ``missing`` what of the task an answer leaves
     open (a function that gave nothing, where no more is known). ``supported`` and ``unsupported``
     are the claims of the answer that were traced to a response or the task, and those that could
-    not be (``evidence.py``). ``candidates`` are all APIs that were on
+    not be (``evidence.py``). ``notes`` say what prompts had no room for.
+    ``candidates`` are all APIs that were on
     offer, ``searches`` how they were found. ``width`` and ``depth`` are the search's limits, depth
     in ToolBench's nodes (up to three a reply); ``chains`` is the N of CoT@N, else 1.
     """
@@ -237,6 +238,7 @@ class Outcome(_Frozen):
     reason: str
     missing: tuple[str, ...] = ()
     evidence: tuple[Evidence, ...]
+    notes: tuple[str, ...] = ()
     supported: tuple[Claim, ...] = ()
     unsupported: tuple[Claim, ...] = ()
     candidates: tuple[str, ...]

@@ -104,6 +104,7 @@ class RunView(BaseModel):
     evidence: tuple[Evidence, ...] = Field(
         default=(), description="The calls made; used=true: the answer rests on it."
     )
+    notes: tuple[str, ...] = Field(default=(), description="What prompts had no room for.")
     supported: tuple[Claim, ...] = Field(
         default=(), description="Of the answer: what a response or the task says, and which."
     )
@@ -208,6 +209,7 @@ def record_view(record: RunRecord) -> RunView:
         view.answer, view.reason = plain(outcome.answer), plain(outcome.reason)
         view.evidence = tuple(_short_evidence(one) for one in outcome.evidence)
         view.supported, view.unsupported = outcome.supported, outcome.unsupported
+        view.notes = outcome.notes
         if outcome.status != "answered":
             view.next_step = _NEXT_STEPS[outcome.status]
     else:

@@ -6,8 +6,8 @@ nothing of trees, APIs' hosts or budgets.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from toolsrv_registry.api import Api
@@ -94,13 +94,18 @@ class View:
 
 @dataclass(slots=True)
 class Meter:
-    """Adds up what engine calls cost."""
+    """Adds up what engine calls cost, and collects ``notes`` on what prompts had to leave out."""
 
     replies: int = 0
     prompt_tokens: int = 0
     evaluated: int = 0
     generated: int = 0
     forced: int = 0
+    notes: dict[str, None] = field(default_factory=dict)
+
+    def note(self, notes: Iterable[str]) -> None:
+        """Keep notes, each once, in order."""
+        self.notes.update(dict.fromkeys(notes))
 
     def reply(self, reply: Reply) -> Reply:
         """Count a generation and hand it on."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import jinja2
@@ -23,6 +24,8 @@ from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.formats import asides, grounded, told
 from toolsrv_runtime.formats.base import FINISH, Interrupted, Meter, Move, Step, View
 from toolsrv_runtime.formats.copying import literal
+from toolsrv_runtime.formats.documents import forms
+from toolsrv_runtime.formats.fit import Shape, fit
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
 
@@ -57,11 +60,13 @@ class ChatFormat:
     def propose(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | str:
         """Return the next move; see ``Format.propose``."""
         meter.replies += 1
+        tokens = self._room(max_tokens)
+        view, prompt = self._fitted(view, "", tokens, meter)
         reply = meter.reply(
             self._engine.generate(
-                self.prompt(view),
+                prompt,
                 grammar=grammar(view.functions, self._sources(view)),
-                max_tokens=max(1, min(max_tokens, self._profile.max_reply_tokens)),
+                max_tokens=tokens,
                 sampling=Sampling(
                     self._profile.temperature,
                     self._profile.top_p,
@@ -81,13 +86,15 @@ class ChatFormat:
     def finish(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | None:
         """Return an answer with what the path holds; see ``Format.finish``."""
         grammar = asides.finish_grammar()
-        tokens = max(1, min(max_tokens, self._profile.max_reply_tokens))
-        reply = self._ask(self.prompt(view, asides.FINISH_NOW), grammar, tokens, stop, meter)
+        tokens = self._room(max_tokens)
+        _, prompt = self._fitted(view, asides.FINISH_NOW, tokens, meter)
+        reply = self._ask(prompt, grammar, tokens, stop, meter)
         return asides.read_finish(reply)
 
     def prefers(self, view: View, first: Step, second: Step, *, stop: Stop, meter: Meter) -> bool:
         """Whether ``first`` is the better next step; see ``Format.prefers``."""
-        prompt = self.prompt(view, asides.which(first, second))
+        aside = asides.which(first, second)
+        _, prompt = self._fitted(view, aside, asides.LETTER_TOKENS, meter)
         reply = self._ask(prompt, asides.LETTER, asides.LETTER_TOKENS, stop, meter)
         return asides.is_first(reply)
 
@@ -108,11 +115,43 @@ class ChatFormat:
             return None
         return grounded.sources(view.task, [step.observation for step in view.path])
 
-    def prompt(self, view: View, aside: str = "") -> Prompt:
-        """Return the whole conversation, ready for the model's next reply; ``aside`` ends it."""
-        listing = "\n".join(
-            json.dumps(function.to_json(), ensure_ascii=False) for function in view.functions
+    def _room(self, max_tokens: int) -> int:
+        """Return how many tokens a reply may have: never more than half of the context."""
+        return max(1, min(max_tokens, self._profile.max_reply_tokens, self._engine.context // 2))
+
+    def _fitted(self, view: View, aside: str, room: int, meter: Meter) -> tuple[View, Prompt]:
+        """Return the view that the model has room for, and its prompt; see ``fit``."""
+        steps = (*view.tried, *view.path)
+
+        def write(shape: Shape) -> Prompt:
+            seen = [
+                replace(step, observation=text)
+                for step, text in zip(steps, shape.observations, strict=True)
+            ]
+            tried = len(view.tried)
+            shown = replace(view, tried=tuple(seen[:tried]), path=tuple(seen[tried:]))
+            return self.prompt(shown, aside, [one for one in shape.documents if one is not None])
+
+        fitted = fit(
+            [forms(function) for function in view.functions],
+            [step.observation for step in steps],
+            lambda shape: self._engine.count(write(shape)),
+            self._engine.context - room,
+            task_tokens=self._engine.count((Piece(view.task),)),
         )
+        meter.note(fitted.notes)
+        kept = zip(view.functions, fitted.shape.documents, strict=True)
+        functions = tuple(function for function, document in kept if document is not None)
+        return replace(view, functions=functions), write(fitted.shape)
+
+    def prompt(self, view: View, aside: str = "", documents: Sequence[str] | None = None) -> Prompt:
+        """Return the whole conversation, ready for the model's next reply; ``aside`` ends it.
+
+        ``documents`` are the functions' as they are to stand in it; None: whole.
+        """
+        if documents is None:
+            documents = [forms(function)[0] for function in view.functions]
+        listing = "\n".join(documents)
         turns: list[Turn] = [
             ("system", (Piece(_SYSTEM), Piece(clean(listing, 60_000)))),
             ("user", (Piece(view.task),)),

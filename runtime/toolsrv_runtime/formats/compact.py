@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from toolsrv_catalogs.text import clean
@@ -18,6 +19,7 @@ from toolsrv_runtime.engine.base import Engine, Piece
 from toolsrv_runtime.formats import copying, facts, grounding, layout
 from toolsrv_runtime.formats.base import FINISH, Meter, Move, Prior, Step, View
 from toolsrv_runtime.formats.filling import Filling, has_left
+from toolsrv_runtime.formats.fit import Shape, fit
 from toolsrv_runtime.formats.needs import Needs
 from toolsrv_runtime.formats.scene import Offer, Scene, about, news
 from toolsrv_runtime.formats.turn import Turn
@@ -57,6 +59,9 @@ RETRIES = 2
 SEEN = 60
 """Facts of earlier responses that arguments may be taken from."""
 
+REPLY = 2
+"""Room for one reply in a prompt, in the most tokens that one part of it may have."""
+
 PARTS = 8
 """Needs of one task that nothing serves, after which a reply ends."""
 
@@ -81,7 +86,7 @@ class CompactFormat:
     def propose(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | str:
         """Return the next move; see ``Format.propose``."""
         meter.replies += 1
-        scene = self._scene(view)
+        scene = self._scene(view, meter)
         turn = Turn(
             self._engine, self._profile, scene.head(), max_tokens=max_tokens, stop=stop, meter=meter
         )
@@ -126,7 +131,7 @@ class CompactFormat:
         if not any(step.ok and self._facts(step.response) for step in view.path):
             return None
         meter.replies += 1
-        scene = self._scene(view)
+        scene = self._scene(view, meter)
         turn = Turn(
             self._engine, self._profile, scene.head(), max_tokens=max_tokens, stop=stop, meter=meter
         )
@@ -145,7 +150,7 @@ class CompactFormat:
             return first.ok
         meter.replies += 1
         turn = Turn(
-            self._engine, self._profile, self._scene(view).head(),
+            self._engine, self._profile, self._scene(view, meter).head(),
             max_tokens=1, stop=stop, meter=meter,
         )  # fmt: skip
         said = ["".join(piece.text for piece in step.move.pieces) for step in (first, second)]
@@ -153,7 +158,34 @@ class CompactFormat:
         one, other = (score / max(1, len(text)) for score, text in zip(scores, said, strict=True))
         return one >= other
 
-    def _scene(self, view: View) -> Scene:
+    def _scene(self, view: View, meter: Meter) -> Scene:
+        """Return what a reply is written from, shortened where its prompt would be too long."""
+        scene = self._whole(view)
+
+        def shaped(shape: Shape) -> Scene:
+            offers = tuple(
+                replace(offer, brief=text != offer.line)
+                for offer, text in zip(scene.offers, shape.documents, strict=True)
+                if text is not None
+            )
+            path = tuple(
+                replace(step, observation=text)
+                for step, text in zip(scene.path, shape.observations, strict=True)
+            )
+            return replace(scene, offers=offers, path=path)
+
+        fitted = fit(
+            [(offer.line, replace(offer, brief=True).line) for offer in scene.offers],
+            [step.observation for step in scene.path],
+            lambda shape: self._engine.count(shaped(shape).head()),
+            self._engine.context
+            - min(REPLY * self._profile.max_reply_tokens, self._engine.context // 2),
+            task_tokens=self._engine.count((Piece(layout.shown(scene.task)),)),
+        )
+        meter.note(fitted.notes)
+        return shaped(fitted.shape)
+
+    def _whole(self, view: View) -> Scene:
         offers = (
             Offer(i, f) for i, f in enumerate(view.functions[: layout.MAX_FUNCTIONS], start=1)
         )

@@ -34,14 +34,17 @@ _LONG_QUOTE = re.compile(r"([\"'])([^\"']{60})[^\"']+\1")
 _DESCRIPTION_WORDS = 10
 
 
-def line(number: int, function: Function) -> str:
-    """Return the line of a function: number, name, parameters, the beginning of what it does."""
+def line(number: int, function: Function, *, brief: bool = False) -> str:
+    """Return the line of a function: number, name, parameters, the beginning of what it does.
+
+    A ``brief`` one does not say what it does.
+    """
     required = {parameter.name for parameter in function.api.required}
     signature = ", ".join(
         key if parameter.name in required else f"{key}?"
         for key, parameter in function.parameters.items()
     )
-    text = " ".join(clean(function.api.description, 400).split())
+    text = "" if brief else " ".join(clean(function.api.description, 400).split())
     first = re.split(r"(?<=[a-z)])[.!?](?:\s|$)", text)[0]
     short = " ".join(first.split()[:_DESCRIPTION_WORDS]).rstrip(",:;. -")
     return f"#{number} {function.name}({signature})" + (f": {short}" if short else "") + "\n"

@@ -22,10 +22,16 @@ _ECHO = 12
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A function with its number in the prompt."""
+    """A function with its number in the prompt; ``brief``: nothing says there what it does."""
 
     number: int
     function: Function
+    brief: bool = False
+
+    @property
+    def line(self) -> str:
+        """The function's line in the prompt."""
+        return layout.line(self.number, self.function, brief=self.brief)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +69,7 @@ class Scene:
 
     def head(self) -> Prompt:
         """Return the prompt: functions, task, and the path so far."""
-        listing = "".join(layout.line(offer.number, offer.function) for offer in self.offers)
+        listing = "".join(offer.line for offer in self.offers)
         head = [Piece(layout.SYSTEM, special=True), Piece(listing)]
         head += [
             Piece(layout.USER, special=True),

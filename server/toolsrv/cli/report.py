@@ -22,6 +22,8 @@ def show_outcome(outcome: Outcome) -> None:
         out.print(plain(outcome.answer), soft_wrap=True)
     if outcome.status != "answered":
         note(f"{WORDS[outcome.status]}: {one_line(outcome.reason) or 'no reason is known'}")
+    for one in outcome.notes:
+        note(one_line(one))
     if line := unsupported_line(outcome.unsupported):
         note(line)
     if not outcome.evidence:

@@ -103,6 +103,7 @@ def run_text(view: RunView) -> str:
         lines.append(f"{title}: {view.answer}")
     if view.status != "answered":
         lines.append(f"Status: {view.status}. {view.reason}")
+    lines += [f"Note: {note}" for note in view.notes]
     if line := unsupported_line(view.unsupported):
         lines.append(f"{line}.")
     if view.evidence:
