@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from toolsrv_runtime.solve import SolveOptions
 
 STRATEGIES = ("dfsdt", "dfs", "react", "cot")
+DEFAULT = ("dfsdt", "react", "cot")
 
 
 @click.command(epilog=example("toolsrv lab eval solve --tasks tasks.jsonl --out verdicts.jsonl"))
 @click.option("--tasks", "path", type=click.Path(path_type=Path), required=True, metavar="FILE",
               help="JSON lines: id, kind (single, two, three, none), task, calls.")  # fmt: skip
 @click.option("--strategy", "strategies", type=click.Choice(STRATEGIES), multiple=True,
-              help="May be given several times. [default: all]")  # fmt: skip
+              help="May be given several times. [default: dfsdt, react, cot]")  # fmt: skip
 @model_option
 @click.option("--candidates", type=int, help="APIs offered to the model.")
 @click.option("--width", type=int, help="Branches of dfsdt below one node.")
@@ -65,7 +66,7 @@ def eval_solve(
 
     tasks = _tasks(path.expanduser(), limit)
     bench = session.workbench(**flags)
-    options = {name: bench.options(strategy=name) for name in strategies or STRATEGIES}
+    options = {name: bench.options(strategy=name) for name in strategies or DEFAULT}
     settings = _settings(path.expanduser(), bench)
     with Book(out.expanduser() if out else None, settings) as book:
         try:
