@@ -46,9 +46,9 @@ async def test_the_seven_tools_are_listed_with_schemas_and_honest_hints(
             assert tool.output_schema["type"] == "object"
             assert tool.input_schema["additionalProperties"] is False
             assert "ctx" not in tool.input_schema["properties"]
-            assert tool.annotations.destructive_hint is False
-            assert tool.annotations.open_world_hint is False
-        assert tools["call_api"].annotations.read_only_hint is True
+            assert tool.annotations.destructive_hint is (tool.name == "call_api")
+            assert tool.annotations.open_world_hint is (tool.name in {"call_api", "solve_task"})
+        assert tools["call_api"].annotations.read_only_hint is False
         assert tools["cancel_run"].annotations.read_only_hint is False
         assert client.protocol_version == ("2025-11-25" if era == "legacy" else "2026-07-28")
         assert 0 < len((client.instructions or "").encode()) <= 2048

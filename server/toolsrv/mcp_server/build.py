@@ -49,6 +49,13 @@ _READ = ToolAnnotations(
 _SOLVE = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=False, open_world_hint=False
 )
+_CALL = ToolAnnotations(
+    read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True
+)
+_SOLVE_LIVE = ToolAnnotations(
+    read_only_hint=True, destructive_hint=False, idempotent_hint=False, open_world_hint=True
+)
+"""Where imported catalogs are called over the network; what changes something needs consent."""
 _STOP = ToolAnnotations(
     read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
@@ -70,7 +77,11 @@ def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
         description="Finds APIs and solves whole tasks with a local model.",
         instructions=words.instructions(domains),
         version=toolsrv.__version__,
-        tools=_tools(Tools(bench, runs, clients), words.descriptions(domains)),
+        tools=_tools(
+            Tools(bench, runs, clients),
+            words.descriptions(domains),
+            live=bench.settings.mode != "offline",
+        ),
         cache_hints={"tools/list": CacheHint(ttl_ms=_DAY_MS, scope="public")},
         lifespan=_lifespan(bench, runs, warm=warm),
         log_level="WARNING",
@@ -80,12 +91,12 @@ def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
     return server
 
 
-def _tools(tools: Tools, descriptions: dict[str, str]) -> list[Tool]:
+def _tools(tools: Tools, descriptions: dict[str, str], *, live: bool) -> list[Tool]:
     functions: list[tuple[Callable[..., Any], str, ToolAnnotations]] = [
         (tools.search_apis, "Search APIs", _READ),
         (tools.describe_apis, "Describe APIs", _READ),
-        (tools.call_api, "Call an API", _READ),
-        (tools.solve_task, "Solve a task", _SOLVE),
+        (tools.call_api, "Call an API", _CALL if live else _READ),
+        (tools.solve_task, "Solve a task", _SOLVE_LIVE if live else _SOLVE),
         (tools.get_run, "Get a run", _READ),
         (tools.cancel_run, "Cancel a run", _STOP),
         (tools.show_run, "Show a run", _READ),

@@ -1,7 +1,7 @@
 """The seven tools. Each does its work at the workbench and says the result twice: text and data.
 
-Every annotation is what holds today: the catalog that ships runs on this machine and its policy
-is read-only, so nothing is destroyed and nothing outside is reached.
+The catalog that ships runs on this machine; imported ones are called over the network, and what may
+change something only with a person's consent.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pydantic import Field
 
 from toolsrv.background import in_thread
 from toolsrv.mcp_server import sampling, texts
+from toolsrv.mcp_server.consent import Consents
 from toolsrv.mcp_server.kept import Kept
 from toolsrv.mcp_server.progress import Progress
 from toolsrv.mcp_server.rim import failure, success
@@ -57,6 +58,7 @@ class Tools:
         self._runs = runs
         self._kept = Kept(runs, bench.settings.data_dir)
         self._clients = clients
+        self._consents = Consents()
 
     async def search_apis(
         self,
@@ -120,13 +122,19 @@ class Tools:
         arguments: Annotated[
             dict[str, Any], Field(description="Parameter names and values, as described.")
         ] = {},  # noqa: B006 - published as the default, never changed
-    ) -> Annotated[CallToolResult, CallView]:
+    ) -> Annotated[CallToolResult, CallView] | InputRequiredResult:
         """Call."""
         progress = Progress(ctx)
         api = await progress.during(in_thread(lambda: self._bench.api(id)), "opening the catalog")
-        result = await progress.during(
-            self._bench.caller().call(api, arguments), f"waiting for {api.id}"
-        )
+        caller, waits = self._bench.caller(), f"waiting for {api.id}"
+        result = await progress.during(caller.call(api, arguments), waits)
+        if result.consent is not None:
+            answer = await self._consents.ask(ctx, result.consent)
+            if isinstance(answer, InputRequiredResult):
+                return answer
+            if answer:
+                again = caller.call(api, arguments, consent=result.consent)
+                result = await progress.during(again, waits)
         view = call_view(result)
         text = texts.call_text(view)
         return success(text, view) if view.ok else failure(text, view=view)

@@ -1,0 +1,89 @@
+"""Asking the person behind the client for consent to one call (elicitation, in both eras).
+
+Only a client that declares elicitation is asked; for every other the call stays refused. What a
+model says is never taken for consent: the answer comes from the client, for exactly the call that
+was shown, and counts once.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections import OrderedDict
+from typing import Any
+
+from mcp.server.mcpserver import Context
+from mcp.types import (
+    ClientCapabilities,
+    ElicitationCapability,
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitResult,
+    FormElicitationCapability,
+    InputRequiredResult,
+)
+from pydantic import BaseModel, Field
+
+from toolsrv.mcp_server.sampling import by_returning
+from toolsrv.plain import plain
+from toolsrv_runtime.calls.result import Consent
+
+Ctx = Context[None, Any]
+SHOWN = 4_000
+OPEN_QUESTIONS = 100
+_KEY = "consent"
+
+
+class Confirm(BaseModel):
+    """The form that a person fills in."""
+
+    ok: bool = Field(description="Make this call.")
+
+
+class Consents:
+    """The questions of one server that wait for their answer."""
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[str, Consent] = OrderedDict()
+
+    async def ask(self, ctx: Ctx, wanted: Consent) -> bool | InputRequiredResult:
+        """Return whether the person allows the call, or what makes the client ask and call again."""
+        if not _can_ask(ctx):
+            return False
+        if not by_returning(ctx):
+            answer = await ctx.elicit(question(wanted), Confirm)
+            return answer.action == "accept" and answer.data.ok
+        asked = self._open.pop(ctx.request_state or "", None)
+        if asked is not None and asked.covers(wanted):
+            given = (ctx.input_responses or {}).get(_KEY)
+            return isinstance(given, ElicitResult) and _accepted(given)
+        token = secrets.token_urlsafe(16)
+        self._open[token] = wanted
+        while len(self._open) > OPEN_QUESTIONS:
+            self._open.popitem(last=False)
+        params = ElicitRequestFormParams(
+            message=question(wanted), requested_schema=Confirm.model_json_schema()
+        )
+        return InputRequiredResult(
+            input_requests={_KEY: ElicitRequest(params=params)}, request_state=token
+        )
+
+
+def question(wanted: Consent) -> str:
+    """Return what the person is shown: method, host, path, arguments and why they are asked."""
+    arguments = json.dumps(wanted.arguments, ensure_ascii=False, indent=2)
+    if len(arguments) > SHOWN:
+        arguments = f"{arguments[:SHOWN]}… ({len(arguments):,} characters)"
+    return plain(
+        f"Allow this call? {wanted.reason}.\n"
+        f"{wanted.method} {wanted.host}{wanted.path[:SHOWN]}\n{arguments}"
+    )
+
+
+def _accepted(given: ElicitResult) -> bool:
+    return given.action == "accept" and (given.content or {}).get("ok") is True
+
+
+def _can_ask(ctx: Ctx) -> bool:
+    form = ElicitationCapability(form=FormElicitationCapability())
+    return ctx.session.check_client_capability(ClientCapabilities(elicitation=form))
