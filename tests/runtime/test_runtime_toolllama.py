@@ -22,7 +22,7 @@ from toolsrv_runtime.fidelity import FAITHFUL, AssistantTurns, Fidelity
 from toolsrv_runtime.formats import react_parser, toolbench_env
 from toolsrv_runtime.formats.base import Meter, Move, Step, Verdict, View
 from toolsrv_runtime.formats.toolbench_env import Entry
-from toolsrv_runtime.formats.toolllama import ToolllamaFormat
+from toolsrv_runtime.formats.toolllama import Documents, ToolllamaFormat
 from toolsrv_runtime.options import SolveOptions
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.search.tree import Code
@@ -48,7 +48,11 @@ class Bare(ToolllamaFormat):
     system_text = ""
     diversity_text = ""
 
-    def _system(self, view: View) -> str:  # noqa: ARG002 - the vector says it
+    def _system(
+        self,
+        view: View,  # noqa: ARG002 - the vector says it
+        documents: Documents | None = None,  # noqa: ARG002
+    ) -> str:
         return self.system_text
 
     def _diversity(self, view: View) -> Iterator[Piece]:  # noqa: ARG002 - likewise
@@ -304,8 +308,6 @@ def test_every_difference_is_named_with_its_reason_and_told_in_the_readme() -> N
 class Words(ScriptedEngine):
     """Every character is a token, and there are few."""
 
-    context = 2600
-
     def count(self, prompt: tuple[Piece, ...]) -> int:
         return sum(len(piece.text) for piece in prompt)
 
@@ -313,26 +315,42 @@ class Words(ScriptedEngine):
 def long_path(apis: dict[str, Api]) -> View:
     move = Move("a", "f", "{}", (Piece("Assistant: \nThought: a\nAction: f\nAction Input: {}"),))
     steps = tuple(Step(move, letter * 600, ok=True) for letter in "xyz")
-    return replace(offered({k: apis[k] for k in (CAPITAL, CURRENCY)}), functions=(), path=steps)
+    return replace(offered(apis), path=steps)
+
+
+def asked(view: View, context: int, meter: Meter, fidelity: Fidelity | None = None) -> str:
+    engine = Words([spoken("t")])
+    engine.context = context
+    form = ToolllamaFormat(engine, PROFILE, fidelity=fidelity)
+    form.propose(view, max_tokens=100, stop=Stop(), meter=meter)
+    return engine.prompts[-1]
 
 
 def test_a_long_conversation_loses_old_observations_not_its_head(apis: dict[str, Api]) -> None:
-    view = long_path(apis)
-    engine = Words([])
-    whole = "".join(p.text for p in ToolllamaFormat(ScriptedEngine([]), PROFILE).prompt(view))
-    engine.context = len(whole) - 400
-    text = "".join(p.text for p in ToolllamaFormat(engine, PROFILE).prompt(view))
+    view, meter = long_path(apis), Meter()
+    whole = asked(view, 100_000, meter)
+    assert not meter.notes
+    text = asked(view, len(whole) - 150, meter)
     assert text.startswith("System: ")
-    assert "x" * 120 + "..." in text
-    assert "x" * 121 not in text
+    assert "x" * 400 + "..." in text
     assert "z" * 600 in text
+    assert meter.notes
+
+
+def test_a_longer_one_loses_its_least_relevant_functions(apis: dict[str, Api]) -> None:
+    view, meter = replace(long_path(apis), path=()), Meter()
+    room = len(asked(view, 100_000, meter)) + 108
+    text = ""
+    while not text or view.functions[1].name in text:
+        room -= 100
+        text = asked(view, room, meter)
+    assert view.functions[0].name in text
+    assert view.task in text
+    assert meter.notes
 
 
 def test_in_faithful_mode_a_long_conversation_loses_its_head(apis: dict[str, Api]) -> None:
-    engine = Words([])
-    engine.context = 1000
-    form = ToolllamaFormat(engine, PROFILE, fidelity=FAITHFUL)
-    text = "".join(p.text for p in form.prompt(long_path(apis), room=100))
+    text = asked(long_path(apis), 1000, Meter(), FAITHFUL)
     assert len(text) == 1000 - 100 - 8
     assert text.endswith("Assistant:\n")
     assert "System" not in text

@@ -22,7 +22,8 @@ from toolsrv_runtime.engine.base import Engine, Piece, Prompt, Reply, Sampling
 from toolsrv_runtime.fidelity import Fidelity
 from toolsrv_runtime.formats import asides, grounded, react_parser, toolbench_env
 from toolsrv_runtime.formats.base import Interrupted, Meter, Move, Step, View
-from toolsrv_runtime.formats.fitting import cut_from_left, shorten_oldest
+from toolsrv_runtime.formats.cutting import cut_from_left
+from toolsrv_runtime.formats.fit import Shape, fit
 from toolsrv_runtime.formats.react_grammar import FREE, react_grammar
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
@@ -32,6 +33,9 @@ RESERVE = 8
 
 _STRIDE = 1_000_003  # replies of one solve never reach it, so seeds do not overlap
 _END = "</s>"
+
+Documents = Sequence[dict[str, Any]]
+"""Function objects as they are to stand in a prompt."""
 
 
 class ToolllamaFormat:
@@ -73,10 +77,12 @@ class ToolllamaFormat:
         """Return the next move; see ``Format.propose``."""
         literal = self._fidelity.literal_replies
         seed = view.seed * _STRIDE + meter.replies + 1
+        tokens = self._room(max_tokens)
+        shown, prompt = self._fitted(view, "", tokens, meter)
         reply = self._ask(
-            self.prompt(view, room=self._room(max_tokens)),
-            FREE if literal else react_grammar(view.functions, self._sources(view)),
-            self._room(max_tokens),
+            prompt,
+            FREE if literal else react_grammar(shown.functions, self._sources(view)),
+            tokens,
             Sampling(self._profile.temperature, self._profile.top_p, seed=seed),
             stop,
             meter,
@@ -84,54 +90,66 @@ class ToolllamaFormat:
         move = self._literal(view, reply) if literal else self._move(reply)
         if move is None:
             return f"the reply broke off after {len(reply.tokens)} tokens"
-        return replace(move, pieces=(*self._opening(view), *self._said(move, reply)))
+        return replace(move, pieces=(*self._opening(shown), *self._said(move, reply)))
 
     def finish(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | None:
         """Return an answer with what the path holds; see ``Format.finish``."""
         tokens = self._room(max_tokens)
-        prompt = self.prompt(view, asides.FINISH_NOW, room=tokens)
+        _, prompt = self._fitted(view, asides.FINISH_NOW, tokens, meter)
         reply = self._ask(prompt, asides.finish_grammar(), tokens, Sampling(), stop, meter)
         return asides.read_finish(reply)
 
     def prefers(self, view: View, first: Step, second: Step, *, stop: Stop, meter: Meter) -> bool:
         """Whether ``first`` is the better next step; see ``Format.prefers``."""
         tokens = asides.LETTER_TOKENS
-        prompt = self.prompt(view, asides.which(first, second), room=tokens)
+        _, prompt = self._fitted(view, asides.which(first, second), tokens, meter)
         return asides.is_first(self._ask(prompt, asides.LETTER, tokens, Sampling(), stop, meter))
 
-    def prompt(self, view: View, aside: str = "", *, room: int = 0) -> Prompt:
-        """Return the conversation up to the next reply; ``aside`` is a last turn of the user's.
+    def prompt(self, view: View, aside: str = "", documents: Documents | None = None) -> Prompt:
+        """Return the whole conversation up to the next reply; ``aside`` is a last user's turn.
 
-        ``room`` is how many tokens the reply may have: a prompt that leaves less is cut from the
-        left in the reference, and otherwise loses the oldest observations' text.
+        ``documents`` are the functions' as they are to stand in it; None: whole.
         """
-        limit = self._engine.context - room - RESERVE
-        if self._fidelity.cut_from_left:
-            return cut_from_left(self._engine, self._whole(view, aside), limit)
-        return shorten_oldest(
-            self._engine,
-            lambda path: self._whole(replace(view, path=path), aside),
-            view.path,
-            limit,
-        )
-
-    def _whole(self, view: View, aside: str) -> Prompt:
-        pieces = [Piece(f"System: {self._system(view)}\nUser: {user(view.task)}\n")]
+        pieces = [Piece(f"System: {self._system(view, documents)}\nUser: {user(view.task)}\n")]
         for step in view.path:
             pieces += step.move.pieces
             pieces.append(Piece(f"\nFunction: {self._shown(step)}\n"))
         asked = (Piece(f"User: {aside}\n"),) if aside else self._diversity(view)
         return (*pieces, *asked, Piece(f"Assistant:{self._start}"))
 
+    def _fitted(self, view: View, aside: str, room: int, meter: Meter) -> tuple[View, Prompt]:
+        """Return the view that the model has room for, and its prompt, ``room`` tokens left."""
+        limit = self._engine.context - room - RESERVE
+        if self._fidelity.cut_from_left:
+            return view, cut_from_left(self._engine, self.prompt(view, aside), limit)
+        forms = [_forms(self._listed(function)) for function in view.functions]
+        said = {repr(one): one for both in forms for one in both}
+
+        def write(shape: Shape) -> tuple[View, Prompt]:
+            shown = _shaped(view, shape)
+            return shown, self.prompt(shown, aside, [said[one] for one in shape.documents if one])
+
+        fitted = fit(
+            [[repr(one) for one in both] for both in forms],
+            [step.observation for step in (*view.tried, *view.path)],
+            lambda shape: self._engine.count(write(shape)[1]),
+            limit,
+            task_tokens=self._engine.count((Piece(view.task),)),
+        )
+        meter.note(fitted.notes)
+        return write(fitted.shape)
+
     @property
     def _start(self) -> str:
         """What stands between the assistant's name and a reply that is being asked for."""
         return " \n" if self._fidelity.assistant_turns == "trained" else "\n"
 
-    def _system(self, view: View) -> str:
+    def _system(self, view: View, documents: Documents | None = None) -> str:
         tools = tool_list_block((f.api.tool_key, f.api.tool_description) for f in view.functions)
-        functions = [*map(self._listed, view.functions), self._prompts.finish_entry]
-        return toolllama_system(self._words.system(tools), functions)
+        if documents is None:
+            documents = [self._listed(function) for function in view.functions]
+        listed = [*documents, self._prompts.finish_entry]
+        return toolllama_system(self._words.system(tools), listed)
 
     def _listed(self, function: Function) -> dict[str, Any]:
         api = function.api
@@ -205,3 +223,26 @@ class ToolllamaFormat:
         if reply.finish == "stopped":
             raise Interrupted
         return reply
+
+
+def _forms(document: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a function's document whole, and without what describes it."""
+    parameters = document["parameters"]
+    kept = {key: {"type": one["type"]} for key, one in parameters["properties"].items()}
+    bare = {**document, "description": "", "parameters": {**parameters, "properties": kept}}
+    return document, bare
+
+
+def _shaped(view: View, shape: Shape) -> View:
+    """Return a view with the observations and functions that are left of it."""
+    steps = [
+        replace(step, observation=text)
+        for step, text in zip((*view.tried, *view.path), shape.observations, strict=True)
+    ]
+    pairs = zip(view.functions, shape.documents, strict=True)
+    return replace(
+        view,
+        tried=tuple(steps[: len(view.tried)]),
+        path=tuple(steps[len(view.tried) :]),
+        functions=tuple(function for function, document in pairs if document),
+    )
