@@ -104,7 +104,7 @@ def test_search_is_timed(run: Callable[..., Result]) -> None:
 
 
 def test_engine_is_timed(run: Callable[..., Result]) -> None:
-    found = document(run("engine", "--runs", "1", "--json"))
+    found = document(run("engine", "--runs", "1", "--no-replay", "--json"))
     figures = found["figures"]
     assert figures["load"]["min"] > 0
     assert figures["read"]["min"] > 0
@@ -193,7 +193,7 @@ def test_a_model_that_is_not_there_is_told(tmp_path: Path) -> None:
     [
         (["server", "--runs", "50"], "run 2"),
         (["search", "--runs", "50"], "run 2"),
-        (["engine", "--runs", "1"], "task 2"),
+        (["engine", "--runs", "1", "--no-replay"], "task 2"),
     ],
     ids=["server", "search", "engine"],
 )

@@ -1,6 +1,7 @@
 """``toolsrv bench engine``: how fast a model reads and writes, and how much a solve spares it.
 
 Reading is measured on prompts that share nothing, writing on text that the grammar leaves free.
+A recorded tree is written by this engine and by other ways to run the same model (``replay``).
 What a solve spares comes from real solves: prompts that begin like an earlier one are not
 evaluated again, and tokens that the grammar forces are not sampled.
 """
@@ -46,13 +47,69 @@ _READ_SHARE = 0.6
 @click.option(
     "--runs", type=click.IntRange(1, 1000), default=5, show_default=True, help="Repetitions."
 )
+@click.option(
+    "--replay/--no-replay",
+    default=True,
+    show_default=True,
+    help="Write a recorded tree in four ways: from scratch, by llama-cpp-python, its server, ours.",
+)
+@click.option(
+    "--steps", type=click.IntRange(2, 21), help="Cut the recorded tree short. [default: 21]"
+)
+@click.option(
+    "--solves",
+    type=click.IntRange(2, 10_000),
+    default=100,
+    show_default=True,
+    help="Small solves after which memory is looked at.",
+)
+@click.option("--random", is_flag=True, help="Replay also with 150 million random weights.")
+@click.option(
+    "--vocabulary",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="GGUF file whose vocabulary the random model gets. [default: the model's]",
+)
+@click.option(
+    "--plot", type=click.Path(path_type=Path), metavar="PATH", help="Draw an SVG or PNG file."
+)
 @json_option
-def engine(model: Path | None, threads: int | None, runs: int, as_json: bool) -> None:
-    """Load the model, read and write with it, and solve a handful of tasks."""
+def engine(
+    model: Path | None,
+    threads: int | None,
+    runs: int,
+    replay: bool,
+    steps: int | None,
+    solves: int,
+    random: bool,
+    vocabulary: Path | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    """Load the model, read and write with it, solve a handful of tasks, replay a tree."""
+    from toolsrv_lab.bench.replay import picture, show  # noqa: PLC0415 - heavy
+    from toolsrv_lab.bench.replay.ways import figures  # noqa: PLC0415 - heavy
+
+    if plot is not None:
+        picture.check(plot)
     report = asyncio.run(measure(model, runs=runs, threads=threads))
+    found = []
+    if replay:
+        found = show.compare(
+            model,
+            threads=threads,
+            solves=solves,
+            steps=steps,
+            random_weights=random,
+            vocabulary=vocabulary,
+        )
+        report.details["replay"] = [one.model_dump() | {"ratios": figures(one)} for one in found]
     emit(report, as_json=as_json)
     if not as_json:
+        show.show(found)
         emit_machine(report)
+    if plot is not None and found:
+        picture.draw(found, plot)
 
 
 async def measure(model: Path | None, *, runs: int, threads: int | None = None) -> Report:

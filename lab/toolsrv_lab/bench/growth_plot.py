@@ -81,7 +81,7 @@ def plot(levels: Sequence[Level], builds: Sequence[Build], path: Path) -> None:
         _mark(picture, apis, builds)
         buffer = io.BytesIO()
         picture.savefig(buffer, format="svg", metadata={"Date": None})
-    _write(path, buffer.getvalue())
+    write_picture(path, buffer.getvalue())
 
 
 def _panel(axes: Any, title: str, apis: Sequence[int], lines: dict[str, list[float]]) -> None:
@@ -116,7 +116,8 @@ def _mark(picture: Any, apis: Sequence[int], builds: Sequence[Build]) -> None:
             axes.plot([count], [build.whole], "o", color=_BLUE, markerfacecolor="white")
 
 
-def _write(path: Path, content: bytes) -> None:
+def write_picture(path: Path, content: bytes) -> None:
+    """Write a file that appears when it is complete."""
     handle, fresh = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.absolute().parent)
     try:
         with os.fdopen(handle, "wb") as file:

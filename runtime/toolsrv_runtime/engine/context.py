@@ -10,13 +10,15 @@ import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import llama_cpp
 import numpy as np
 
 from toolsrv_runtime.engine.drawing import Logits
 from toolsrv_runtime.errors import ModelError
+
+KvType = Literal["f16", "q8_0", "q4_0"]
 
 DECODED, NO_ROOM, ABORTED = 0, 1, 2
 """What ``llama_decode`` returns; below zero it failed."""
@@ -48,7 +50,7 @@ def open_model(path: Path, *, repack: bool = True) -> Any:
     llama_cpp.llama_log_set(quiet, ctypes.c_void_p(0))
     llama_cpp.llama_backend_init()
     params = llama_cpp.llama_model_default_params()
-    params.use_extra_bufts = repack and not _has_amx()
+    params.use_extra_bufts = repack and not has_amx()
     model = llama_cpp.llama_model_load_from_file(str(path).encode(), params)
     if not model:
         raise ModelError(
@@ -61,6 +63,9 @@ def open_model(path: Path, *, repack: bool = True) -> Any:
 
 class Context:
     """A KV cache of ``cells`` tokens for up to ``sequences`` sequences, and its batch.
+
+    ``kv_type`` is how keys and values are stored; all but "f16" need flash attention.
+    ``flash_attention`` None leaves it to llama.cpp.
 
     Raises:
         MemoryError: there is no memory for so many cells.
@@ -75,6 +80,8 @@ class Context:
         batch: int,
         threads: int,
         rope_freq_scale: float | None,
+        kv_type: KvType = "f16",
+        flash_attention: bool | None = None,
     ) -> None:
         params = llama_cpp.llama_context_default_params()
         params.n_ctx = cells
@@ -83,6 +90,9 @@ class Context:
         params.n_threads = params.n_threads_batch = threads
         params.kv_unified = True
         params.no_perf = True
+        params.type_k = params.type_v = getattr(llama_cpp, f"GGML_TYPE_{kv_type.upper()}")
+        if flash_attention is not None:
+            params.flash_attn_type = int(flash_attention)
         if rope_freq_scale is not None:
             params.rope_scaling_type = llama_cpp.LLAMA_ROPE_SCALING_TYPE_LINEAR
             params.rope_freq_scale = rope_freq_scale
@@ -153,7 +163,7 @@ class Context:
         return row
 
 
-def _has_amx() -> bool:
+def has_amx() -> bool:
     """Whether llama.cpp would repack weights for AMX tiles.
 
     That path dies of a segmentation fault on some such machines (llama.cpp issue 20824) and the

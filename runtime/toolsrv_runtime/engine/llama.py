@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolsrv_runtime.engine.base import Prompt, Reply, Sampling, Scores
-from toolsrv_runtime.engine.context import Context, open_model
+from toolsrv_runtime.engine.context import Context, KvType, open_model
 from toolsrv_runtime.engine.drawing import log_softmax
 from toolsrv_runtime.engine.scheduler import Scheduler
 from toolsrv_runtime.engine.vocabulary import Vocabulary
@@ -58,6 +58,8 @@ class LlamaEngine:
         cells: int | None = None,
         stop_texts: Sequence[str] = (),
         bos: bool | None = None,
+        kv_type: KvType = "f16",
+        flash_attention: bool | None = None,
         interruptible: bool | None = None,
         batch: int = 256,
     ) -> None:
@@ -72,6 +74,8 @@ class LlamaEngine:
                 batch=min(batch, context),
                 threads=threads,
                 rope_freq_scale=rope_freq_scale,
+                kv_type=kv_type,
+                flash_attention=flash_attention,
             )
         except MemoryError:
             llama_cpp.llama_model_free(self._model)
@@ -141,10 +145,13 @@ class LlamaEngine:
             self._check_open()
             tokens = self._vocabulary.prompt(prompt)
             room = min(max_tokens, self._room(tokens))
-            writing = Writing(
-                self._scheduler, self._vocabulary, matcher, sampling, stop, self._stop_texts
-            )
-            return writing.reply(tokens, room)
+            return self.writing(matcher, sampling, stop).reply(tokens, room)
+
+    def writing(
+        self, matcher: llguidance.LLMatcher, sampling: Sampling, stop: Stop | None
+    ) -> Writing:
+        """Return what writes one reply; measurements replace it by one that repeats a recording."""
+        return Writing(self._scheduler, self._vocabulary, matcher, sampling, stop, self._stop_texts)
 
     def score(self, prompt: Prompt, options: Sequence[str]) -> Scores:
         """Return log P(option | prompt); options that share leading tokens share their work."""

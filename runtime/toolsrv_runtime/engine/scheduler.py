@@ -50,11 +50,16 @@ class Work:
 
 @dataclass(slots=True)
 class Counts:
-    """What was done so far: ``steps`` are calls of ``llama_decode``."""
+    """What was done so far.
+
+    ``steps`` are calls of ``llama_decode``, ``shared_steps`` those for several calls at once,
+    ``tokens`` were evaluated, ``seconds`` were spent inside llama.cpp.
+    """
 
     steps: int = 0
-    tokens: int = 0
     shared_steps: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
 
 
 @dataclass(slots=True)
@@ -188,15 +193,17 @@ class Scheduler:
         """Decode with the lock let go, twice if the cache has to make room first."""
         self._decoding = True
         self._turn.release()
-        began = time.monotonic()
         try:
+            began = time.monotonic()
             abort = works[0].stop.is_set if self._breaks_off(works) and works[0].stop else None
             code, rows = self._context.decode(parts, abort=abort)
+            took = time.monotonic() - began
         finally:
             self._turn.acquire()
             self._decoding = False
-            self._patience = max(_LEAST_PATIENCE_S, time.monotonic() - began)
             self._turn.notify_all()
+        self.counts.seconds += took
+        self._patience = max(_LEAST_PATIENCE_S, took)
         if code == NO_ROOM and self._make_room():  # cells in pieces, or not shared
             return self._decode(parts, works)
         self.counts.steps += 1

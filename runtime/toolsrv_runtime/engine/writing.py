@@ -25,7 +25,7 @@ Finish = Literal["grammar", "length", "stopped"]
 
 
 class Writing:
-    """Writes one reply inside a grammar; used once."""
+    """Writes one reply inside a grammar; used once. ``written`` are its tokens so far."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Writing:
         self._stop = stop
         self._stop_texts = stop_texts
         self._rng = np.random.default_rng(sampling.seed)
-        self._written: list[int] = []
+        self.written: list[int] = []
         self._pending: list[int] = []
         self._seat: Seat | None = None
         self._evaluated = 0
@@ -61,8 +61,8 @@ class Writing:
         if self._cut_at_stop_text():
             finish = "grammar"
         return Reply(
-            self._vocabulary.spelled(self._written).decode("utf-8", errors="replace"),
-            tuple(self._written),
+            self._vocabulary.spelled(self.written).decode("utf-8", errors="replace"),
+            tuple(self.written),
             finish,
             len(tokens),
             self._evaluated,
@@ -70,23 +70,23 @@ class Writing:
         )
 
     def _write(self, tokens: list[int], room: int, stack: contextlib.ExitStack) -> Finish:
-        while len(self._written) < room:
+        while len(self.written) < room:
             if self._stop is not None and self._stop.is_set():
                 return "stopped"
             self._force(room)
             if self._matcher.is_stopped():
                 return "grammar"
-            if len(self._written) >= room:
+            if len(self.written) >= room:
                 return "length"
             row = self._evaluate(tokens, room, stack)
             if row is None:
                 return "stopped"
-            token = self._draw(row)
+            token = self.draw(row)
             if self._vocabulary.ends(token):
                 return "grammar"
             if not self._matcher.consume_token(token):
                 raise GrammarError(f"the grammar broke off: {self._matcher.get_error()}")
-            self._written.append(token)
+            self.written.append(token)
             self._pending = [token]
             if self._stop_text_at() is not None:
                 return "grammar"
@@ -94,9 +94,9 @@ class Writing:
 
     def _force(self, room: int) -> None:
         """Take over what the grammar leaves no choice about."""
-        ahead = self._matcher.compute_ff_tokens()[: room - len(self._written)]
+        ahead = self._matcher.compute_ff_tokens()[: room - len(self.written)]
         if ahead and self._matcher.consume_tokens(ahead):
-            self._written += ahead
+            self.written += ahead
             self._pending += ahead
             self._forced += len(ahead)
 
@@ -114,7 +114,8 @@ class Writing:
         self._evaluated += work.evaluated
         return work.row
 
-    def _draw(self, row: Logits) -> int:
+    def draw(self, row: Logits) -> int:
+        """Return the next token for a row of logits: one that the grammar allows."""
         bias = np.frombuffer(self._matcher.compute_logit_bias(), dtype=np.uint8)
         return draw(row, bias[: self._vocabulary.size] != 0, self._sampling, self._rng)
 
@@ -122,7 +123,7 @@ class Writing:
         """Return where in the reply's bytes a stop text begins, None without one."""
         if not self._stop_texts:
             return None
-        said = self._vocabulary.spelled(self._written)
+        said = self._vocabulary.spelled(self.written)
         return min((at for one in self._stop_texts if (at := said.find(one)) >= 0), default=None)
 
     def _cut_at_stop_text(self) -> bool:
@@ -130,6 +131,6 @@ class Writing:
         end = self._stop_text_at()
         if end is None:
             return False
-        while self._written and len(self._vocabulary.spelled(self._written)) > end:
-            self._written.pop()
+        while self.written and len(self._vocabulary.spelled(self.written)) > end:
+            self.written.pop()
         return True

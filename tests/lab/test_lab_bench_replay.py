@@ -1,0 +1,93 @@
+"""The recorded tree: the same tokens in every way, and the figures that come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import llama_cpp
+import pytest
+
+from toolsrv_lab.bench.replay import picture, random_model
+from toolsrv_lab.bench.replay.ours import ReplayEngine, solve
+from toolsrv_lab.bench.replay.tree import distinct, record
+from toolsrv_lab.bench.replay.ways import figures, measure
+from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_runtime.engine.context import open_model
+from toolsrv_runtime.engine.vocabulary import Vocabulary
+from toolsrv_runtime.models import SHIPPED_MODEL
+
+
+@pytest.fixture(scope="module")
+def vocabulary() -> Iterator[Vocabulary]:
+    model = open_model(SHIPPED_MODEL)
+    yield Vocabulary(model)
+    llama_cpp.llama_model_free(model)
+
+
+def test_the_tree_has_twenty_steps_with_four_branchings(vocabulary: Vocabulary) -> None:
+    recording = record(vocabulary)
+    assert len(recording.steps) >= 20
+    prompts = [tuple(step.prompt) for step in recording.steps]
+    assert len(prompts) - len(set(prompts)) == 4
+    assert recording.context <= 2048
+
+
+def test_distinct_tokens_are_those_of_a_prefix_tree() -> None:
+    assert distinct([[1, 2, 3], [1, 2, 4, 5], [1, 2]]) == 5
+    assert distinct([[1], [2]]) == 2
+
+
+def test_ours_evaluates_little_more_than_the_distinct_tokens_of_the_tree(
+    vocabulary: Vocabulary,
+) -> None:
+    recording = record(vocabulary)
+    engine = ReplayEngine(
+        SHIPPED_MODEL, context=recording.context, threads=1, cells=3 * recording.context
+    )
+    assert solve(engine, recording) == 0
+    assert engine.scheduler.counts.tokens <= 1.05 * recording.distinct
+    engine.close()
+
+
+def test_every_way_is_measured_and_compared(tmp_path: Path) -> None:
+    found = measure(SHIPPED_MODEL, tmp_path, threads=1, solves=2, steps=2)
+    assert {"scratch", "prefix", "ours"} <= found.ways.keys()
+    assert found.ways.keys() | found.skipped.keys() == {"scratch", "prefix", "server", "ours"}
+    assert found.ways["ours"]["wrong"] == 0
+    assert found.ways["ours"]["tokens"] < found.ways["scratch"]["tokens"]
+    assert found.ways["ours"]["steps"] < found.ways["prefix"]["steps"]
+    ratios = figures(found)
+    assert ratios["evaluated / distinct tokens"] <= 1.05
+    assert ratios["decode / floor"] > 0
+    path = tmp_path / "ways.svg"
+    picture.draw([found], path)
+    assert path.read_text(encoding="utf-8").count("tokens evaluated") == 1
+
+
+def test_a_picture_that_could_not_be_written_is_refused_first(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="picture"):
+        picture.check(tmp_path / "ways.txt")
+    with pytest.raises(UsageError, match="missing"):
+        picture.check(tmp_path / "missing" / "ways.png")
+
+
+def test_a_random_model_takes_the_vocabulary_of_another_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(random_model, "PARAMETERS", 14_000_000)
+    path = tmp_path / "random.gguf"
+    assert random_model.build(path, vocabulary_of=SHIPPED_MODEL) > 10_000_000
+    handle = open_model(path)
+    theirs = Vocabulary(handle).text("Grüße aus Peru use #1", special=False)
+    llama_cpp.llama_model_free(handle)
+    handle = open_model(SHIPPED_MODEL)
+    assert Vocabulary(handle).text("Grüße aus Peru use #1", special=False) == theirs
+    llama_cpp.llama_model_free(handle)
+
+
+def test_a_file_without_a_vocabulary_is_named(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF")
+    with pytest.raises(DataError, match="broken"):
+        random_model.build(tmp_path / "random.gguf", vocabulary_of=broken)
