@@ -33,7 +33,7 @@ class Fidelity(BaseModel):
     cut_from_left: bool = Field(
         default=False,
         description="3: the reference cuts a long prompt at its start, so that instructions and "
-        "functions go first; ours shortens the oldest responses.",
+        "functions go first; ours shrinks the oldest responses, and the head last.",
     )
     match_suffix: bool = Field(
         default=False,
