@@ -19,6 +19,7 @@ from typing import Self
 
 from pydantic import BaseModel, ValidationError
 
+from toolsrv.response_page import ResponsePage, no_response, response_page
 from toolsrv.run_record import RunRecord, response_text
 from toolsrv_registry.database import Database
 from toolsrv_registry.errors import DataError, NotFoundError, ToolsrvError
@@ -45,24 +46,6 @@ class RunRow(BaseModel):
     calls: int
     nodes: int
     bytes: int
-
-
-class ResponsePage(BaseModel):
-    """A page of one call's response, in characters. ``next_offset`` is None on the last page.
-
-    ``kept_whole`` is False where the response was longer than what is kept.
-    """
-
-    run_id: str
-    node: int
-    api_id: str
-    status: int
-    source: str
-    text: str
-    offset: int
-    total_characters: int
-    next_offset: int | None
-    kept_whole: bool
 
 
 class RunStore:
@@ -184,34 +167,6 @@ def keep_run(folder: Path, record: RunRecord, most: int) -> str:
     except ToolsrvError as error:
         return f"the run was not kept: {error.message} ({error.hint})"
     return ""
-
-
-def response_page(
-    run_id: str, node: int, found: Evidence, text: str, offset: int, kept: int, characters: int
-) -> ResponsePage:
-    """Return a page: ``text`` from ``offset`` on, of ``kept`` of all ``characters``."""
-    end = offset + len(text)
-    return ResponsePage(
-        run_id=run_id,
-        node=node,
-        api_id=found.api_id,
-        status=found.status,
-        source=found.source,
-        text=text,
-        offset=offset,
-        total_characters=characters,
-        next_offset=end if end < kept else None,
-        kept_whole=kept == characters,
-    )
-
-
-def no_response(record: RunRecord, node: int) -> NotFoundError:
-    """Return the error that a node of a run made no call, with the nodes that did."""
-    calls = [one.node for one in record.outcome.evidence] if record.outcome else []
-    made = ", ".join(map(str, calls[:20])) or "none"
-    return NotFoundError(
-        f"node {node} of {record.id} has no response", hint=f"nodes with a response: {made}"
-    )
 
 
 def _responses(record: RunRecord) -> Iterator[tuple[int, str, int]]:

@@ -12,7 +12,7 @@ from toolsrv.cli.output import console, emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
-    from toolsrv.run_store import ResponsePage
+    from toolsrv.response_page import ResponsePage
     from toolsrv.trees.shown import ShownRun
 
 

@@ -9,8 +9,9 @@ import logging
 from pathlib import Path
 
 from toolsrv.background import in_thread
+from toolsrv.response_page import ResponsePage, no_response, response_page
 from toolsrv.run_record import RunRecord, record_of, response_text
-from toolsrv.run_store import ResponsePage, RunStore, keep_run, no_response, response_page
+from toolsrv.run_store import RunStore, keep_run
 from toolsrv.runs import Run, Runs
 from toolsrv_registry.errors import NotFoundError, UsageError
 
