@@ -53,10 +53,10 @@ _NEAREST = 12
 class Plan(NamedTuple):
     """What rows are made of.
 
-    The first shards, ``early_share`` of all, are easy: few functions, most of them of
-    made-up words. ``own_share`` of the needs are of the catalog that ships; ``errand_share`` of the rows have
-    whole tasks that were written for it; ``invented_share`` of the rows are about APIs of made-up
-    words (``invented``).
+    The first shards, ``early_share`` of all, are easy: few functions, most of them of made-up
+    words. ``own_share`` of the needs are of the catalog that ships; ``errand_share`` of the rows
+    have whole tasks that were written for it; ``invented_share`` of the rows are about APIs of
+    made-up words (``invented``).
     """
 
     rows: int = 40_000
@@ -78,7 +78,7 @@ class _Stage(NamedTuple):
 
 
 _REAL = _Stage(0.0, layout.MAX_FUNCTIONS)
-_EARLY = _Stage(0.7, 4)
+_EARLY, _NEXT = _Stage(0.7, 4), _Stage(0.5, 6)
 
 
 class _Source(NamedTuple):
@@ -180,8 +180,9 @@ def _shard(source: _Source, out: Path, path: Path, number: int) -> None:
 def _stage(plan: Plan, number: int) -> _Stage:
     if number < 0:
         return _REAL
-    if number < plan.early_share * plan.rows / plan.shard:
-        return _EARLY
+    begun = number / (plan.rows / plan.shard)
+    if begun < plan.early_share:
+        return _EARLY if begun < plan.early_share / 2 else _NEXT
     return _Stage(plan.invented_share, layout.MAX_FUNCTIONS)
 
 

@@ -2,7 +2,7 @@
 
 A row is five lines of ``length`` int16 numbers: token ids; what to predict there, -1 for nothing;
 the position; the episode, 0 for the functions and ``PADDING`` for what is empty; and a second aim
-where there is no first: each token of a clause predicts the number of its function, and a few of a
+where there is no first: each word of a clause predicts the number of its function, and a few of a
 function's line their own. Every episode sees the functions and itself, as if it stood alone.
 """
 
@@ -97,7 +97,7 @@ def _aims(task: Segment, episode: Episode, vocabulary: Vocabulary) -> list[int]:
     for clause, number in episode.aims:
         start = task.text.find(clause)
         for at, (begin, end) in enumerate(spans):
-            if start <= begin < end <= start + len(clause):
+            if start <= begin < end <= start + len(clause) and not task.text[begin:end].isspace():
                 found[at] = vocabulary.id_of(f"{layout.USE}{number}")
     return found
 
