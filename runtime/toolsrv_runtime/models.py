@@ -140,6 +140,8 @@ def load_engine(
         cells=cells,
         stop_texts=chosen.stop,
         bos=chosen.bos,
+        kv_type=chosen.kv_type,
+        flash_attention=chosen.flash_attention,
     )
     return engine, chosen
 

@@ -9,6 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+KvType = Literal["f16", "q8_0", "q4_0"]
 FormatName = Literal["compact", "chat", "toolllama", "remote"]
 
 
@@ -18,6 +19,8 @@ class Profile(BaseModel):
     ``rope_freq_scale`` is one over the factor by which positions are divided (linear
     interpolation); None leaves what the file says. A text of ``stop`` ends a reply. ``bos``:
     whether the token for the beginning goes before every prompt; None as the file says.
+    ``kv_type`` is how keys and values are stored (other than "f16" needs flash attention);
+    ``flash_attention`` None leaves it to llama.cpp.
 
     ``grounded`` limits arguments and answers to what the task and the observations contain;
     ``observation_limit`` is how many characters of a response enter the prompt; ``candidates``
@@ -42,6 +45,8 @@ class Profile(BaseModel):
     grounded: bool = False
     anew_after_give_up: bool = True
     chat_template: str | None = None
+    kv_type: KvType = "f16"
+    flash_attention: bool | None = None
 
     @property
     def draws(self) -> bool:

@@ -116,6 +116,9 @@ class Settings(BaseSettings):
     calls_per_second: float = Field(
         default=5.0, ge=0, le=1_000, allow_inf_nan=False, description="To one host; 0: no limit."
     )
+    parallel: int = Field(
+        default=4, ge=1, le=16, description="Runs that a server lets work at once."
+    )
     threads: int = Field(default=0, ge=0, le=1024, description="Model threads; 0: automatic.")
     seed: int = Field(default=0, ge=0, le=2**32 - 1, description="Seed of the sampling.")
     faithful: bool = Field(

@@ -11,6 +11,7 @@ from toolsrv_runtime.engine.base import Engine, Piece, Sampling
 from toolsrv_runtime.engine.llama import LlamaEngine
 from toolsrv_runtime.errors import ContextError, GrammarError, ModelError
 from toolsrv_runtime.models import SHIPPED_MODEL
+from toolsrv_runtime.profile import KvType
 from toolsrv_runtime.stop import Stop
 
 HEAD = Piece("System:\n#1 capital_for_facts(country): Capital\n", special=True)
@@ -160,3 +161,18 @@ def test_the_token_before_every_text_is_the_profiles_choice() -> None:
         counts.append(engine.count((ASK,)))
         engine.close()
     assert counts[0] == counts[1] + 1
+
+
+def test_keys_and_values_can_be_stored_smaller_and_flash_attention_chosen() -> None:
+    choices: tuple[tuple[KvType, bool], ...] = (("q8_0", True), ("f16", False))
+    for kv_type, flash in choices:
+        engine = LlamaEngine(
+            SHIPPED_MODEL,
+            context=256,
+            threads=1,
+            kv_type=kv_type,
+            flash_attention=flash,
+        )
+        reply = engine.generate((HEAD, ASK), grammar=NAMES, max_tokens=20)
+        assert reply.finish == "grammar"
+        engine.close()

@@ -10,15 +10,14 @@ import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import llama_cpp
 import numpy as np
 
 from toolsrv_runtime.engine.drawing import Logits
 from toolsrv_runtime.errors import ModelError
-
-KvType = Literal["f16", "q8_0", "q4_0"]
+from toolsrv_runtime.profile import KvType
 
 DECODED, NO_ROOM, ABORTED = 0, 1, 2
 """What ``llama_decode`` returns; below zero it failed."""

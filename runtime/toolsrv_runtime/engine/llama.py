@@ -17,13 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolsrv_runtime.engine.base import Prompt, Reply, Sampling, Scores
-from toolsrv_runtime.engine.context import Context, KvType, open_model
+from toolsrv_runtime.engine.context import Context, open_model
 from toolsrv_runtime.engine.drawing import log_softmax
 from toolsrv_runtime.engine.scheduler import Scheduler
 from toolsrv_runtime.engine.vocabulary import Vocabulary
 from toolsrv_runtime.engine.writing import Writing
 from toolsrv_runtime.errors import ContextError, GrammarError, ModelError
 from toolsrv_runtime.footprint import resident_cells
+from toolsrv_runtime.profile import KvType
 from toolsrv_runtime.stop import Stop
 
 SEQUENCES = 16

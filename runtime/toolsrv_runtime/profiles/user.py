@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from toolsrv_runtime.errors import ProfileError
-from toolsrv_runtime.profile import FormatName
+from toolsrv_runtime.profile import FormatName, KvType
 from toolsrv_runtime.profiles.builtin import BUILTIN, Reasoned
 from toolsrv_runtime.profiles.facts import ModelFacts
 
@@ -40,6 +40,8 @@ class UserProfile(BaseModel):
     max_reply_tokens: int | None = Field(default=None, ge=1, le=65_536)
     stop: tuple[Annotated[str, Field(min_length=1)], ...] | None = None
     bos: bool | None = None
+    kv_type: KvType | None = None
+    flash_attention: bool | None = None
     observation_limit: int | None = Field(default=None, ge=1, le=1_000_000)
     candidates: int | None = Field(default=None, ge=1, le=9)
     grounded: bool | None = None

@@ -68,6 +68,7 @@ def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
     runs = Runs(
         lambda *given: _solve(bench, clients, *given),
         report=lambda error: faults.summary(error, bench.settings.data_dir),
+        parallel=bench.settings.parallel,
         on_end=lambda run: keep(run, bench.settings.data_dir, bench.settings.keep_runs),
     )
     domains = bench.domains()
