@@ -39,7 +39,7 @@ def make_caller(settings: Settings, store: Callable[[], Store]) -> Caller:
     return Caller(
         policy=Policy(rules=parse_rules(settings.calls)),
         transports=transports(),
-        limits=Limits(seconds=settings.call_seconds, retries=RETRIES),
+        limits=Limits(seconds=settings.call_seconds, read_s=settings.call_seconds, retries=RETRIES),
         network=_network(settings) if settings.mode == "live" else None,
         home=home,
     )

@@ -36,10 +36,10 @@ Run = Callable[..., Result]
 class MemoryKeyring(KeyringBackend):
     """A keyring of this test."""
 
-    priority = 5.0  # type: ignore[assignment]
+    priority = 5.0
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.kept: dict[tuple[str, str], str] = {}
 
     def get_password(self, service: str, username: str) -> str | None:

@@ -76,7 +76,8 @@ class Caller:
         """
         self._policy = policy or Policy()
         self._source: Source = source
-        self._limits = limits or (Limits() if timeout is None else Limits(seconds=timeout))
+        given = Limits() if timeout is None else Limits(seconds=timeout, read_s=timeout)
+        self._limits = limits or given
         self._transports = dict(transports)
         self._network = network
         self._home = home
@@ -136,16 +137,16 @@ class Caller:
 
     def can_call(self, api: Api) -> bool:
         """Whether a call of this API could succeed as things are: policy, address, key."""
-        try:
-            url = httpx.URL(api.url)
-        except httpx.InvalidURL:
-            return False
-        if url.host in self._transports:
+        if self._serves(api):
             return self._policy.reads_only(api)
-        if self._network is None or not url.host or url.scheme not in {"http", "https"}:
+        host = _host(api)
+        if self._network is None or not host:
             return False
         allowed = self._policy.reads_only(api, self._home(api).catalog)
-        return allowed and auth.has_what_it_needs(api, url.host, self._network.keys)
+        return allowed and auth.has_what_it_needs(api, host, self._network.keys)
+
+    def _serves(self, api: Api) -> bool:
+        return _host(api) in self._transports
 
     async def aclose(self) -> None:
         """Close all connections."""
@@ -201,11 +202,20 @@ class Caller:
             status=0,
             response=None,
             error=error.message,
-            source="live" if self._network else self._source,
+            source=self._source if self._network is None or self._serves(api) else "live",
             seconds=0.0,
             kind=kind,
             hint=error.hint,
         )
+
+
+def _host(api: Api) -> str:
+    """Return the host of an API's web address, "" where it has none."""
+    try:
+        url = httpx.URL(api.url)
+    except httpx.InvalidURL:
+        return ""
+    return url.host if url.scheme in {"http", "https"} else ""
 
 
 def default_caller() -> Caller:

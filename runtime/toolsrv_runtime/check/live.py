@@ -13,8 +13,6 @@ from toolsrv_runtime.calls.addresses import Addresses
 from toolsrv_runtime.calls.auth import on_rapidapi
 from toolsrv_runtime.calls.connection import Connections
 
-KEY_VARIABLE = "RAPIDAPI_KEY"
-
 
 class LiveTransport(httpx.AsyncBaseTransport):
     """Sends requests to their host; a host that resolves to a private address is refused.

@@ -14,11 +14,11 @@ from toolsrv_runtime.calls.auth import on_rapidapi
 from toolsrv_runtime.calls.caller import Caller
 from toolsrv_runtime.calls.offline import transports
 from toolsrv_runtime.calls.policy import Policy
-from toolsrv_runtime.check.live import KEY_VARIABLE, LiveTransport
+from toolsrv_runtime.check.live import LiveTransport
 from toolsrv_runtime.check.recorded import Recorded
 from toolsrv_runtime.check.worlds import Called, Listening, World, host_of
 
-NO_KEY = f"RapidAPI needs a key, and {KEY_VARIABLE} is not set"
+NO_KEY = "RapidAPI needs a key, and none is stored"
 ONLINE = "it is called over the network (--mode live)"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 from collections import Counter
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -18,6 +17,7 @@ from toolsrv.cli.interrupt import stoppable
 from toolsrv.cli.options import category_option, example, json_option
 from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session, pass_session
+from toolsrv.key_store import KeyStore
 from toolsrv_registry.errors import BusyError, UsageError
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def check(
     """
     store = session.workbench().registry().store
     apis = store.apis(catalog=name, category=given["category"], tool=given["tool"])
-    world = _world(apis, given)
+    world = _world(apis, given, KeyStore(session.load().settings.data_dir))
     plan = _plan(store, apis, world, given)
     if given["mode"] == "live":
         _need_a_key(plan)
@@ -144,9 +144,9 @@ def check(
         context.exit(rim.INTERRUPTED)
 
 
-def _world(apis: list[Api], given: dict[str, Any]) -> World:
+def _world(apis: list[Api], given: dict[str, Any], keys: KeyStore) -> World:
+    from toolsrv_runtime.calls.auth import RAPIDAPI
     from toolsrv_runtime.check import modes
-    from toolsrv_runtime.check.live import KEY_VARIABLE
 
     mode, timeout = given["mode"], given["timeout"]
     if (mode == "recorded") != (given["file"] is not None):
@@ -159,8 +159,7 @@ def _world(apis: list[Api], given: dict[str, Any]) -> World:
         return modes.recorded_world(given["file"])
     if mode == "offline":
         return modes.offline_world(timeout=timeout)
-    key = os.environ.get(KEY_VARIABLE, "").strip()
-    return modes.live_world(apis, timeout=timeout, key=key, via=given["via"])
+    return modes.live_world(apis, timeout=timeout, key=keys.secret(RAPIDAPI), via=given["via"])
 
 
 def _plan(store: Store, apis: list[Api], world: World, given: dict[str, Any]) -> Plan:
@@ -179,13 +178,15 @@ def _plan(store: Store, apis: list[Api], world: World, given: dict[str, Any]) ->
 
 def _need_a_key(plan: Plan) -> None:
     """Say before anything is called how many APIs wait for a key; refuse when it is all of them."""
-    from toolsrv_runtime.check.live import KEY_VARIABLE
     from toolsrv_runtime.check.modes import NO_KEY
 
     many = sum(why == NO_KEY for why in plan.not_checked.values())
     if not many:
         return
-    hint = f"set {KEY_VARIABLE} to your key, or name a server of your own with --via"
+    hint = (
+        "store your key (toolsrv keys set rapidapi), set RAPIDAPI_KEY, "
+        "or name a server of your own with --via"
+    )
     if not plan.items and not plan.recent:
         raise UsageError(f"{many:,} APIs are on RapidAPI, which needs a key", hint=hint)
     note(f"note: {many:,} APIs are on RapidAPI, which needs a key: {hint}")

@@ -86,4 +86,4 @@ def _accepted(given: ElicitResult) -> bool:
 
 def _can_ask(ctx: Ctx) -> bool:
     form = ElicitationCapability(form=FormElicitationCapability())
-    return ctx.session.check_client_capability(ClientCapabilities(elicitation=form))
+    return bool(ctx.session.check_client_capability(ClientCapabilities(elicitation=form)))
