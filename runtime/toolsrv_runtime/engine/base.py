@@ -20,12 +20,14 @@ class Piece:
     ``special`` text comes from a format and may spell control tokens; other text is data (task,
     observation, catalog) whose control tokens stay plain characters. (Words that a vocabulary
     defines for a format, like `` use #1``, are read as such everywhere; they control nothing.) ``tokens`` are known for
-    text that the engine wrote itself, so that the next prompt repeats them exactly.
+    text that the engine wrote itself, so that the next prompt repeats them exactly. ``shared``:
+    the prompt up to the end of this piece repeats from task to task.
     """
 
     text: str
     special: bool = False
     tokens: tuple[int, ...] | None = None
+    shared: bool = False
 
 
 Prompt = tuple[Piece, ...]

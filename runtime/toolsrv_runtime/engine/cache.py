@@ -130,6 +130,14 @@ class SequenceCache:
         resident.spans[-1] = (start, end + len(tokens))
         resident.room = max(0, resident.room - len(tokens))
 
+    def replace(self, target: int, tokens: Sequence[int]) -> None:
+        """Record that a pinned sequence now holds ``tokens`` in cells of its own."""
+        resident = self._residents[target]
+        self._next_cell += _BLOCK
+        resident.spans = [(self._next_cell, self._next_cell + len(tokens))]
+        resident.room = max(0, resident.room - (len(tokens) - len(resident.tokens)))
+        resident.tokens = list(tokens)
+
     def pin(self, target: int, *, room: int) -> None:
         """Keep a sequence until ``release``, and ``room`` cells free for it."""
         resident = self._residents[target]

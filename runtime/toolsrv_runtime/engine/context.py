@@ -85,7 +85,7 @@ class Context:
         params = llama_cpp.llama_context_default_params()
         params.n_ctx = cells
         params.n_batch = params.n_ubatch = batch
-        params.n_seq_max = sequences
+        params.n_seq_max = sequences + 1  # one more for saving
         params.n_threads = params.n_threads_batch = threads
         params.kv_unified = True
         params.no_perf = True
@@ -115,6 +115,25 @@ class Context:
     def cut(self, sequence: int, length: int) -> None:
         """Forget a sequence's tokens from ``length`` on; -1 forgets it whole."""
         llama_cpp.llama_memory_seq_rm(self._memory, sequence, length, -1)
+
+    def save(self, sequence: int, length: int, spare: int) -> bytes:
+        """Return the state of a sequence's first ``length`` tokens; ``spare`` is a free sequence."""
+        self.copy(sequence, spare, length)
+        try:
+            size = llama_cpp.llama_state_seq_get_size(self._ctx, spare)
+            buffer = (ctypes.c_uint8 * size)()
+            written = llama_cpp.llama_state_seq_get_data(self._ctx, buffer, size, spare)
+            return bytes(memoryview(buffer)[:written])
+        finally:
+            self.cut(spare, -1)
+
+    def load(self, sequence: int, state: bytes) -> bool:
+        """Make an empty sequence what ``save`` returned; False when llama.cpp refuses it."""
+        buffer = (ctypes.c_uint8 * len(state)).from_buffer_copy(state)
+        if llama_cpp.llama_state_seq_set_data(self._ctx, buffer, len(state), sequence):
+            return True
+        self.cut(sequence, -1)
+        return False
 
     def decode(
         self, parts: Sequence[Part], *, abort: Callable[[], bool] | None = None

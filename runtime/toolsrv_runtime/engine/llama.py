@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 from toolsrv_runtime.engine.base import Prompt, Reply, Sampling, Scores
 from toolsrv_runtime.engine.context import Context, open_model
 from toolsrv_runtime.engine.drawing import log_softmax
+from toolsrv_runtime.engine.heads import Heads, head_of
 from toolsrv_runtime.engine.scheduler import Scheduler
+from toolsrv_runtime.engine.states import StateStore, identity
 from toolsrv_runtime.engine.vocabulary import Vocabulary
 from toolsrv_runtime.engine.writing import Writing
 from toolsrv_runtime.errors import ContextError, GrammarError, ModelError
@@ -42,6 +44,8 @@ class LlamaEngine:
     written; neither it nor a token that it begins in is part of the reply. ``bos`` None does what
     the file says. ``interruptible``: whether Stop breaks off a decode; None decides by size.
 
+    ``states`` keeps the evaluated heads of prompts from one process to the next.
+
     A call that is alone gives the same bits every time; calls that are decoded together may
     differ in the last ones, because a matrix product of several rows is summed in another order.
 
@@ -61,6 +65,7 @@ class LlamaEngine:
         bos: bool | None = None,
         kv_type: KvType = "f16",
         flash_attention: bool | None = None,
+        states: StateStore | None = None,
         interruptible: bool | None = None,
         batch: int = 256,
     ) -> None:
@@ -90,6 +95,10 @@ class LlamaEngine:
         self._scheduler = Scheduler(
             self._ctx, cells=cells, sequences=SEQUENCES, interruptible=interruptible
         )
+        self._heads: Heads | None = None
+        if states is not None:
+            about = (llama_cpp.__version__, cells, rope_freq_scale, kv_type, flash_attention)
+            self._heads = Heads(self._scheduler, states, identity(path, *about))
         self._context = context
         self._stop_texts = tuple(text.encode() for text in stop_texts if text)
         self._closed = False
@@ -146,6 +155,8 @@ class LlamaEngine:
             self._check_open()
             tokens = self._vocabulary.prompt(prompt)
             room = min(max_tokens, self._room(tokens))
+            if self._heads is not None and (head := head_of(prompt)):
+                self._heads.ready(self._vocabulary.prompt(head), stop)
             return self.writing(matcher, sampling, stop).reply(tokens, room)
 
     def writing(

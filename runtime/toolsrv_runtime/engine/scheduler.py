@@ -80,6 +80,7 @@ class Scheduler:
         """``interruptible``: a decode takes long enough to be broken off by Stop."""
         self._context = context
         self._cache = SequenceCache(slots=sequences, cells=cells)
+        self._spare = sequences
         self._interruptible = interruptible
         self._turn = threading.Condition()
         self._decoding = False
@@ -127,6 +128,29 @@ class Scheduler:
                     self._seats.remove(seat)
                     self._cache.release(seat.sequence)
                     self._turn.notify_all()
+
+    def known(self, tokens: Sequence[int]) -> int:
+        """Return how many leading ``tokens`` are resident."""
+        with self._turn:
+            return self._cache.longest(tokens)
+
+    def restore(self, seat: Seat, tokens: Sequence[int], state: bytes) -> bool:
+        """Let a seat begin with ``tokens``, from the state that ``save`` gave of them."""
+        with self._turn:
+            while self._decoding:
+                self._turn.wait()
+            self._context.cut(seat.sequence, -1)
+            loaded = self._context.load(seat.sequence, state)
+            seat.keep = len(tokens) if loaded else 0
+            self._cache.replace(seat.sequence, tokens if loaded else ())
+            return loaded
+
+    def save(self, seat: Seat, length: int) -> bytes:
+        """Return the state of a seat's first ``length`` tokens."""
+        with self._turn:
+            while self._decoding:
+                self._turn.wait()
+            return self._context.save(seat.sequence, length, self._spare)
 
     def evaluate(self, seat: Seat, tokens: Sequence[int], stop: Stop | None) -> Work:
         """Evaluate ``tokens`` behind the seat's; returns when all are done or Stop is set.

@@ -1,0 +1,82 @@
+"""States of prompt heads on disk: restored exactly, bounded, never from another model."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from toolsrv_runtime.engine import heads
+from toolsrv_runtime.engine.base import Piece
+from toolsrv_runtime.engine.llama import LlamaEngine
+from toolsrv_runtime.engine.states import StateStore, identity
+from toolsrv_runtime.models import SHIPPED_MODEL
+
+HEAD = Piece("System:\n#1 capital_for_facts(country): Capital\n" * 6, special=True, shared=True)
+ASK = Piece("User: the capital of Peru\n")
+FREE = "start: /[a-z ]{300,400}/\n"
+
+
+def reply(folder: Path) -> tuple[str, int]:
+    """Write with a new engine; return the text and the tokens that were evaluated."""
+    store = StateStore(folder, limit=1 << 26)
+    engine = LlamaEngine(SHIPPED_MODEL, context=1024, threads=1, states=store)
+    text = engine.generate((HEAD, ASK), grammar=FREE, max_tokens=20).text
+    evaluated = engine.scheduler.counts.tokens
+    engine.close()
+    return text, evaluated
+
+
+def test_a_stored_head_is_not_evaluated_again_and_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heads.Heads.__init__, "__kwdefaults__", {"worth_s": 0.0})
+    first, all_tokens = reply(tmp_path)
+    files = list(tmp_path.glob("*.state"))
+    assert len(files) == 1
+    second, fewer = reply(tmp_path)
+    assert second == first
+    assert fewer < all_tokens - 60
+    files[0].write_bytes(files[0].read_bytes()[:-1] + b"?")
+    third, again = reply(tmp_path)
+    assert (third, again) == (first, all_tokens)
+
+
+def test_a_damaged_file_is_a_miss_and_deleted(tmp_path: Path) -> None:
+    store = StateStore(tmp_path, limit=1000)
+    assert store.put("a", [1, 2], b"state")
+    assert store.get("a", [1, 2]) == b"state"
+    assert store.get("b", [1, 2]) is None
+    (file,) = tmp_path.iterdir()
+    file.write_bytes(b"rubbish")
+    assert store.get("a", [1, 2]) is None
+    assert not file.exists()
+
+
+def test_the_store_keeps_its_limit_and_drops_the_least_recently_used(tmp_path: Path) -> None:
+    store = StateStore(tmp_path, limit=400)
+    for number in range(3):
+        assert store.put("a", [number], b"x" * 100)
+        for path in tmp_path.iterdir():
+            os.utime(path, ns=(0, path.stat().st_mtime_ns - 10**9))
+    assert store.get("a", [0]) is None
+    assert store.get("a", [2]) is not None
+    assert not store.put("a", [9], b"x" * 500)
+
+
+def test_another_model_file_has_another_name(tmp_path: Path) -> None:
+    path = tmp_path / "model"
+    names = set()
+    for content in (b"one", b"two", b"three"):
+        path.write_bytes(content)
+        names.add(identity(path))
+    names.add(identity(path, "f16"))
+    assert len(names) == 4
+
+
+def test_a_folder_that_cannot_be_written_is_an_empty_store(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    store = StateStore(tmp_path / "file" / "below", limit=1000)
+    assert not store.put("a", [1], b"state")
+    assert store.get("a", [1]) is None
