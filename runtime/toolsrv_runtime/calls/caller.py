@@ -97,41 +97,50 @@ class Caller:
         """
         start = time.monotonic()
         bound: dict[str, Any] = dict(arguments)
-        url = api.url
-        home = self._home(api)
         try:
             bound = args.bind(api, arguments)
             outgoing = build(api, bound)
-            url = str(outgoing.url)
             wanted = self._policy.check(
                 api,
                 outgoing,
                 bound,
                 hosts=None if self._network else self._transports.keys(),
-                catalog=home.catalog,
+                catalog=self._home(api).catalog,
                 tainted=tainted,
                 consent=consent,
             )
             if wanted is not None:
-                return self._needs_consent(api, bound, url, wanted)
+                return self._needs_consent(api, bound, wanted)
             got, source = await self._exchange(api, outgoing)
         except ArgumentError as error:
-            return self._refused(api, bound, url, "bad_arguments", error)
+            return self._refused(api, bound, "bad_arguments", error)
         except PolicyError as error:
-            return self._refused(api, bound, url, "blocked_by_policy", error)
+            return self._refused(api, bound, "blocked_by_policy", error)
+        return self._told(api, bound, outgoing, got, source, time.monotonic() - start)
+
+    def _told(
+        self,
+        api: Api,
+        bound: dict[str, Any],
+        outgoing: Outgoing,
+        got: Exchange,
+        source: Source,
+        seconds: float,
+    ) -> CallResult:
         host = outgoing.url.host
+        subscribe = got.kind == "not_subscribed"
         return CallResult(
             api_id=api.id,
             arguments=bound,
-            url=url,
+            url=str(outgoing.url),
             status=got.status,
             response=got.response,
             error=got.error,
             source=source,
-            seconds=time.monotonic() - start,
+            seconds=seconds,
             kind=got.kind,
             hint=hints.hint(got.kind, api, host, got.retry_after),
-            page=hints.page(api, host, home.page) if got.kind == "not_subscribed" else "",
+            page=hints.page(api, host, self._home(api).page) if subscribe else "",
             retry_after=got.retry_after,
         )
 
@@ -176,29 +185,26 @@ class Caller:
         )
         return await exchange(network.transport, message, self._limits, network.hosts), "live"
 
-    def _needs_consent(
-        self, api: Api, bound: dict[str, Any], url: str, wanted: Consent
-    ) -> CallResult:
+    def _needs_consent(self, api: Api, bound: dict[str, Any], wanted: Consent) -> CallResult:
         error = PolicyError(
             f"{api.id}: {wanted.method} {wanted.host}{wanted.path} needs a person's consent "
             f"({wanted.reason})",
             hint="a person may allow it at the terminal, or for good with the setting calls",
         )
-        result = self._refused(api, bound, url, "needs_consent", error)
+        result = self._refused(api, bound, "needs_consent", error)
         return result.model_copy(update={"consent": wanted})
 
     def _refused(
         self,
         api: Api,
         bound: dict[str, Any],
-        url: str,
         kind: Kind,
         error: ArgumentError | PolicyError,
     ) -> CallResult:
         return CallResult(
             api_id=api.id,
             arguments=bound,
-            url=url,
+            url=api.url,
             status=0,
             response=None,
             error=error.message,
