@@ -38,3 +38,19 @@ def test_without_the_offline_catalog_a_solve_is_offered_what_there_is(tmp_path: 
     ) as registry:
         registry.store.set_enabled("offline", enabled=False)
         assert Offered(registry).search(SUN, 5).hits[0].catalog == "other"
+
+
+def test_an_imported_api_that_can_be_called_is_offered_with_the_others(tmp_path: Path) -> None:
+    with Registry.open(
+        tmp_path, [load_offline_catalog(), foreign()], encoder=HashingEncoder()
+    ) as registry:
+        can = {"Weather/sun/3", "Weather/sun/4"}
+        offered = Offered(registry, lambda api: api.id in can or api.id.startswith("Weather/sun_"))
+        hits = offered.search(SUN, 5, category="Weather").hits
+        assert len(hits) == 5
+        assert can <= {hit.api.id for hit in hits}
+        assert {hit.catalog for hit in hits} == {"offline", "other"}
+        nothing = Offered(registry, lambda _: False)
+        own = nothing.search(SUN, 5, category="Weather").hits
+        assert own
+        assert all(hit.catalog == "offline" for hit in own)
