@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from toolsrv_runtime.engine.base import Engine
+from toolsrv_runtime.engine.states import StateStore
 from toolsrv_runtime.errors import ModelError, ProfileError
 from toolsrv_runtime.footprint import Footprint, footprint, resident_cells
 from toolsrv_runtime.gguf_header import Header, read_header
@@ -106,11 +107,14 @@ def load_engine(
     grounded: bool | None = None,
     profile: str = "",
     profiles: Path | None = None,
+    states: Path | None = None,
+    states_bytes: int = 1 << 30,
 ) -> tuple[Engine, Profile]:
     """Load a GGUF (default: the one that ships) under the profile that fits it. Blocks.
 
     ``grounded`` overrides what the profile says of it; the rest as for ``inspect_model``. Where
-    memory is short, less of a tree is kept resident.
+    memory is short, less of a tree is kept resident. ``states`` is a folder for the evaluated heads
+    of prompts, at most ``states_bytes``; None keeps none.
 
     Raises:
         ModelError: see ``inspect_model``; MemoryShortError where one path does not fit.
@@ -142,6 +146,7 @@ def load_engine(
         bos=chosen.bos,
         kv_type=chosen.kv_type,
         flash_attention=chosen.flash_attention,
+        states=StateStore(states, limit=states_bytes) if states is not None else None,
     )
     return engine, chosen
 

@@ -119,6 +119,12 @@ class Settings(BaseSettings):
     parallel: int = Field(
         default=4, ge=1, le=16, description="Runs that a server lets work at once."
     )
+    states_mib: int = Field(
+        default=1024,
+        ge=0,
+        le=1 << 20,
+        description="MiB on disk for the evaluated beginnings of prompts; 0: none are kept.",
+    )
     threads: int = Field(default=0, ge=0, le=1024, description="Model threads; 0: automatic.")
     seed: int = Field(default=0, ge=0, le=2**32 - 1, description="Seed of the sampling.")
     faithful: bool = Field(

@@ -320,6 +320,8 @@ class Workbench:
             grounded=self.settings.grounded,
             profile=self.settings.profile,
             profiles=profiles_folder(self.settings.data_dir),
+            states=self.settings.data_dir / "states" if self.settings.states_mib else None,
+            states_bytes=self.settings.states_mib << 20,
         )
 
 

@@ -153,7 +153,7 @@ class ChatFormat:
             documents = [forms(function)[0] for function in view.functions]
         listing = "\n".join(documents)
         turns: list[Turn] = [
-            ("system", (Piece(_SYSTEM), Piece(clean(listing, 60_000)))),
+            ("system", (Piece(_SYSTEM), Piece(clean(listing, 60_000), shared=True))),
             ("user", (Piece(view.task),)),
         ]
         for step in view.path:

@@ -70,7 +70,7 @@ class Scene:
     def head(self) -> Prompt:
         """Return the prompt: functions, task, and the path so far."""
         listing = "".join(offer.line for offer in self.offers)
-        head = [Piece(layout.SYSTEM, special=True), Piece(listing)]
+        head = [Piece(layout.SYSTEM, special=True), Piece(listing, shared=True)]
         head += [
             Piece(layout.USER, special=True),
             Piece(layout.shown(self.task)),
