@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+from toolsrv_runtime import events
 from toolsrv_runtime import outcome as out
 from toolsrv_runtime.errors import ContextError, TaskTooLongError
 from toolsrv_runtime.formats.base import Format, Interrupted, Move, Step, View
@@ -147,7 +148,7 @@ class Asking:
     def _tell_candidates(self, searched: out.Searched) -> None:
         state = self._state
         state.tell(
-            out.CandidatesEvent(
+            events.CandidatesEvent(
                 seconds=state.seconds(),
                 api_ids=searched.api_ids,
                 scores=searched.scores,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from toolsrv_registry.api import Api
-from toolsrv_runtime import outcome as out
+from toolsrv_runtime import events
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.caller import Caller, CallResult
 from toolsrv_runtime.errors import ArgumentError
@@ -54,7 +54,7 @@ class Calling:
         rounds = len(node.calls())
         above = node.calls()[-2].id if rounds > 1 else 0
         state.tell(
-            out.ThoughtEvent(
+            events.ThoughtEvent(
                 seconds=state.seconds(),
                 node=node.id,
                 parent=above,
@@ -98,7 +98,7 @@ class Calling:
         text = self._format.observation(result.response, result.error)
         state.ledger.results[node.id] = result
         state.tell(
-            out.ObservationEvent(
+            events.ObservationEvent(
                 seconds=state.seconds(),
                 node=node.id,
                 depth=depth,
@@ -114,7 +114,7 @@ class Calling:
     ) -> None:
         state = self._state
         state.tell(
-            out.CallEvent(
+            events.CallEvent(
                 seconds=state.seconds(),
                 node=node.id,
                 depth=depth,

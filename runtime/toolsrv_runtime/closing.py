@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from toolsrv_runtime import outcome as out
+from toolsrv_runtime import events
 from toolsrv_runtime.errors import ContextError, GrammarError, ModelError
 from toolsrv_runtime.formats.base import Format, Interrupted, Move, View
 from toolsrv_runtime.search.tree import Node
@@ -39,7 +39,7 @@ async def close(state: State, form: Format, view: Callable[[Node], View], reason
     if move is None or not ledger.close(best, move) or ledger.closing is None:
         return
     state.tell(
-        out.ThoughtEvent(
+        events.ThoughtEvent(
             seconds=state.seconds(),
             node=ledger.closing.id,
             parent=best.id,

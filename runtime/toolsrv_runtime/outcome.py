@@ -1,11 +1,11 @@
-"""What a solve tells while it runs (events) and when it ends (the outcome).
+"""What a solve tells when it ends: the outcome. What it tells on the way are ``events``.
 
 Plain frozen data for the terminal, for MCP clients and for files; nothing here runs anything.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -89,81 +89,6 @@ class Limits(_Frozen):
     calls: int = Field(default=30, ge=1, description="API calls")
     model_calls: int = Field(default=200, ge=1, description="replies of the model")
     tokens: int = Field(default=20_000, ge=1, description="generated tokens")
-
-
-class CandidatesEvent(_Frozen):
-    """The APIs the retriever offers to the model for this task, best first.
-
-    Comes again when the search for them is made again: ``reason`` says why (empty the first time),
-    and the ids are the new ones. ``dead_left_out`` counts APIs that failed when last checked.
-    """
-
-    kind: Literal["candidates"] = "candidates"
-    seconds: float
-    api_ids: tuple[str, ...]
-    scores: tuple[float, ...]
-    reason: str = ""
-    dead_left_out: int = 0
-
-
-class ThoughtEvent(_Frozen):
-    """The model said what it does next, on the way down from ``parent`` to ``node``."""
-
-    kind: Literal["thought"] = "thought"
-    seconds: float
-    node: int
-    parent: int
-    depth: int
-    text: str
-
-
-class CallEvent(_Frozen):
-    """An API is about to be called."""
-
-    kind: Literal["call"] = "call"
-    seconds: float
-    node: int
-    depth: int
-    api_id: str
-    function: str
-    arguments: dict[str, Any]
-
-
-class ObservationEvent(_Frozen):
-    """An API answered (or failed to)."""
-
-    kind: Literal["observation"] = "observation"
-    seconds: float
-    node: int
-    depth: int
-    status: int
-    text: str
-    source: Source
-
-
-class BacktrackEvent(_Frozen):
-    """The search left a branch and goes on with another child of ``to``."""
-
-    kind: Literal["backtrack"] = "backtrack"
-    seconds: float
-    node: int
-    to: int
-    reason: str
-
-
-class BudgetEvent(_Frozen):
-    """How much of the budget is used, after each model reply."""
-
-    kind: Literal["budget"] = "budget"
-    seconds: float
-    usage: Usage
-    limits: Limits
-
-
-Event = Annotated[
-    CandidatesEvent | ThoughtEvent | CallEvent | ObservationEvent | BacktrackEvent | BudgetEvent,
-    Field(discriminator="kind"),
-]
 
 
 class Searched(_Frozen):

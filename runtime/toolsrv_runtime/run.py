@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 
+from toolsrv_runtime import events
 from toolsrv_runtime import outcome as out
 from toolsrv_runtime.asking import Asking
 from toolsrv_runtime.calling import Calling, CallsOverError
@@ -50,7 +51,7 @@ class Run:
         engine: Engine | ChatModel,
         form: Format,
         caller: Caller,
-        on_event: Callable[[out.Event], None],
+        on_event: Callable[[events.Event], None],
         stop: Stop,
         *,
         offered: int,
@@ -139,7 +140,7 @@ class Run:
                 return await self._act(node)
             case Left(node, to, reason):
                 self._state.tell(
-                    out.BacktrackEvent(
+                    events.BacktrackEvent(
                         seconds=self._state.seconds(), node=node.id, to=to.id, reason=reason
                     )
                 )

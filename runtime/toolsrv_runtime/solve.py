@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from toolsrv_catalogs.text import clean
 from toolsrv_registry.errors import UsageError
+from toolsrv_runtime import events
 from toolsrv_runtime import outcome as out
 from toolsrv_runtime.answers.prompts import Prompts
 from toolsrv_runtime.calls.caller import Caller
@@ -50,7 +51,7 @@ def build_format(
     return ChatFormat(engine, profile, template=profile.chat_template)
 
 
-def ignore(event: out.Event) -> None:
+def ignore(event: events.Event) -> None:
     """Do nothing with an event."""
 
 
@@ -82,7 +83,7 @@ class Solver:
         task: str,
         options: SolveOptions = SolveOptions(),  # noqa: B008 - frozen
         *,
-        on_event: Callable[[out.Event], None] = ignore,
+        on_event: Callable[[events.Event], None] = ignore,
         stop: Stop | None = None,
     ) -> out.Outcome:
         """Solve ``task``; ``on_event`` is called on the event loop's thread.

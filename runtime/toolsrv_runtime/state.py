@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from toolsrv_runtime import events
 from toolsrv_runtime import outcome as out
 from toolsrv_runtime.formats.base import Meter
 from toolsrv_runtime.ledger import Ledger
@@ -24,7 +25,7 @@ class State:
     options: SolveOptions
     offer: Offer
     outer: Stop
-    tell: Callable[[out.Event], None]
+    tell: Callable[[events.Event], None]
     budget: Budget = field(init=False)
     stop: Stop = field(init=False)
     meter: Meter = field(default_factory=Meter)
@@ -63,7 +64,9 @@ class State:
     def tell_budget(self) -> None:
         """Tell how much of the budget is used."""
         self.tell(
-            out.BudgetEvent(seconds=self.seconds(), usage=self.usage(), limits=self.options.limits)
+            events.BudgetEvent(
+                seconds=self.seconds(), usage=self.usage(), limits=self.options.limits
+            )
         )
 
     def usage(self) -> out.Usage:

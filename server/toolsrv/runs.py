@@ -18,7 +18,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Literal
 
 from toolsrv_registry.errors import BusyError, NotFoundError, ToolsrvError
-from toolsrv_runtime.outcome import Event, Outcome, Usage
+from toolsrv_runtime.events import Event
+from toolsrv_runtime.outcome import Outcome, Usage
 from toolsrv_runtime.stop import Stop
 
 if TYPE_CHECKING:  # it brings httpx along

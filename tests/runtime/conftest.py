@@ -13,8 +13,9 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.registry import Registry
 from toolsrv_runtime.calls.caller import default_caller
 from toolsrv_runtime.engine.base import Engine
+from toolsrv_runtime.events import Event
 from toolsrv_runtime.models import load_engine
-from toolsrv_runtime.outcome import Event, Outcome
+from toolsrv_runtime.outcome import Outcome
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.solve import SolveOptions, Solver
 from toolsrv_runtime.stop import Stop

@@ -15,7 +15,8 @@ from toolsrv_runtime.answers.model import CotAnswer
 from toolsrv_runtime.answers.write import answer_of, method_of
 from toolsrv_runtime.calls.caller import default_caller
 from toolsrv_runtime.engine.scripted import ScriptedEngine
-from toolsrv_runtime.outcome import Event, Outcome
+from toolsrv_runtime.events import Event
+from toolsrv_runtime.outcome import Outcome
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.solve import Finder, SolveOptions, Solver
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from toolsrv_runtime.engine.scripted import ScriptedEngine
-from toolsrv_runtime.outcome import Event, Outcome
+from toolsrv_runtime.events import Event
+from toolsrv_runtime.outcome import Outcome
 from toolsrv_runtime.solve import SolveOptions
 
 Solve = Callable[..., Outcome]

@@ -15,8 +15,9 @@ from toolsrv_catalogs.offline import OFFLINE_HOST
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.calls.caller import Caller
 from toolsrv_runtime.engine.scripted import ScriptedEngine
+from toolsrv_runtime.events import Event
 from toolsrv_runtime.offer import MOST_SEARCHES, Offer
-from toolsrv_runtime.outcome import Event, Outcome
+from toolsrv_runtime.outcome import Outcome
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.solve import SolveOptions, Solver
 

@@ -21,7 +21,8 @@ from toolsrv_runtime.calls.caller import Caller, default_caller
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.errors import ContextError
-from toolsrv_runtime.outcome import Event, Limits, Outcome
+from toolsrv_runtime.events import Event
+from toolsrv_runtime.outcome import Limits, Outcome
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.solve import TASK_LIMIT, Finder, SolveOptions, Solver
 from toolsrv_runtime.stop import Stop

@@ -8,22 +8,23 @@ import pytest
 from rich.console import Console
 
 from toolsrv.cli import live, report, status_line
+from toolsrv_runtime import events
 from toolsrv_runtime import outcome as out
 
 EVIL = "[red]x[/red] \x1b[2J\x1b]0;owned\x07 \u202egnp \udcff"
-EVENTS: list[out.Event] = [
-    out.CandidatesEvent(seconds=0, api_ids=("C/t/a", EVIL), scores=(1.0, 0.5)),
-    out.ThoughtEvent(seconds=0, node=1, parent=0, depth=1, text=EVIL),
-    out.CallEvent(
+EVENTS: list[events.Event] = [
+    events.CandidatesEvent(seconds=0, api_ids=("C/t/a", EVIL), scores=(1.0, 0.5)),
+    events.ThoughtEvent(seconds=0, node=1, parent=0, depth=1, text=EVIL),
+    events.CallEvent(
         seconds=0, node=2, depth=1, api_id="C/t/a", function="a_for_t", arguments={"q": EVIL}
     ),
-    out.ObservationEvent(seconds=0, node=3, depth=1, status=200, text=EVIL, source="offline"),
-    out.BacktrackEvent(seconds=0, node=3, to=0, reason=EVIL),
+    events.ObservationEvent(seconds=0, node=3, depth=1, status=200, text=EVIL, source="offline"),
+    events.BacktrackEvent(seconds=0, node=3, to=0, reason=EVIL),
 ]
 
 
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.kind)
-def test_an_event_is_one_plain_line(event: out.Event) -> None:
+def test_an_event_is_one_plain_line(event: events.Event) -> None:
     line = live.event_line(event)
     assert line.isprintable()
     assert "\x1b" not in line
@@ -44,7 +45,7 @@ def test_the_view_logs_every_event_and_the_cost(
         view.begin()
         for event in EVENTS:
             view.on_event(event)
-        view.on_event(out.BudgetEvent(seconds=1, usage=out.Usage(calls=2), limits=out.Limits()))
+        view.on_event(events.BudgetEvent(seconds=1, usage=out.Usage(calls=2), limits=out.Limits()))
         view.finish(out.Usage(calls=2, seconds=1.5))
     shown = stream.getvalue()
     assert "[red]x[/red]" in shown

@@ -10,7 +10,8 @@ import pytest
 
 from toolsrv.runs import MAX_EVENTS, Run, Runs
 from toolsrv_registry.errors import BusyError, DataError, NotFoundError
-from toolsrv_runtime.outcome import BudgetEvent, Event, Limits, Outcome, Usage
+from toolsrv_runtime.events import BudgetEvent, Event
+from toolsrv_runtime.outcome import Limits, Outcome, Usage
 from toolsrv_runtime.solve import SolveOptions
 from toolsrv_runtime.stop import Stop
 

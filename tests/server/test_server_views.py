@@ -15,6 +15,7 @@ from toolsrv.runs import Run
 from toolsrv.settings import load
 from toolsrv.workbench import Workbench, load_catalogs
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime import events
 from toolsrv_runtime import outcome as out
 from toolsrv_runtime.calls.arguments import bind
 from toolsrv_runtime.calls.caller import CallResult
@@ -72,8 +73,10 @@ async def test_the_phase_of_a_run_follows_its_events() -> None:
     assert "2 runs first" in views.phase(run, 2)
     run.status = "working"
     assert "loading" in views.phase(run, 0)
-    run.tell(out.CallEvent(seconds=0, node=1, depth=1, api_id="C/t/a", function="f", arguments={}))
-    run.tell(out.BudgetEvent(seconds=0, usage=out.Usage(calls=2), limits=out.Limits()))
+    run.tell(
+        events.CallEvent(seconds=0, node=1, depth=1, api_id="C/t/a", function="f", arguments={})
+    )
+    run.tell(events.BudgetEvent(seconds=0, usage=out.Usage(calls=2), limits=out.Limits()))
     assert views.phase(run, 0) == "calling C/t/a"
     assert views.run_view(run, 0).usage.calls == 2
     assert run.id in texts.run_text(views.run_view(run, 0))

@@ -10,7 +10,8 @@ import time
 
 from toolsrv.cli.status_line import StatusLine
 from toolsrv.plain import compact_json, one_line
-from toolsrv_runtime.outcome import CandidatesEvent, Event, Limits, Usage
+from toolsrv_runtime.events import CandidatesEvent, Event
+from toolsrv_runtime.outcome import Limits, Usage
 
 LINE_LIMIT = 400
 STYLES = {

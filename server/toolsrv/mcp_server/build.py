@@ -29,7 +29,8 @@ from toolsrv.mcp_server.tools import Tools
 from toolsrv.models import SAMPLING
 from toolsrv.runs import Runs
 from toolsrv_registry.errors import ToolsrvError
-from toolsrv_runtime.outcome import Event, Outcome
+from toolsrv_runtime.events import Event
+from toolsrv_runtime.outcome import Outcome
 from toolsrv_runtime.profile import REMOTE
 from toolsrv_runtime.stop import Stop
 
