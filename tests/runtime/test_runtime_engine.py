@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from pathlib import Path
 
@@ -175,4 +176,27 @@ def test_keys_and_values_can_be_stored_smaller_and_flash_attention_chosen() -> N
         )
         reply = engine.generate((HEAD, ASK), grammar=NAMES, max_tokens=20)
         assert reply.finish == "grammar"
+        engine.close()
+
+
+FORCED = (
+    "only this can be said",
+    "Action: capital_for_facts",
+    '{"country": "Peru", "n": 12}',
+    "Grüße 你好",
+)
+
+
+@pytest.mark.parametrize("text", FORCED)
+def test_forced_text_has_the_models_own_tokens(text: str, tiny_llama: Path) -> None:
+    for path in (SHIPPED_MODEL, tiny_llama):
+        engine = LlamaEngine(path, context=128, threads=1)
+        grammar = f"start: {json.dumps(text, ensure_ascii=False)}\n"
+        reply = engine.generate((Piece("x\n"),), grammar=grammar, max_tokens=60)
+        assert reply.text == text
+        # SentencePiece puts a space before a text of its own; behind another it has none.
+        own = engine.vocabulary.text(text, special=False)
+        whole = engine.vocabulary.text(f"x\n{text}", special=False)
+        behind = whole[len(engine.vocabulary.text("x\n", special=False)) :]
+        assert reply.tokens == (own if path == SHIPPED_MODEL else behind)
         engine.close()
