@@ -14,15 +14,19 @@ from toolsrv_runtime.formats.scene import Offer, Scene
 NAMES = ("sunrise", "distance", "capital")
 
 
-def by_name(text: str, apis: Sequence[Api]) -> list[float]:
+class ByName:
     """A retriever that goes by the API's name in the text."""
-    return [0.9 if api.name in text else 0.1 for api in apis]
+
+    def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
+        return [0.9 if api.name in text else 0.1 for api in apis]
+
+    likeness = affinity
 
 
 def needs(task: str) -> Needs:
     apis = [Api(id=f"C/t/{name}", category="C", tool="t", name=name) for name in NAMES]
     offers = tuple(Offer(at, one) for at, one in enumerate(FunctionList(apis), start=1))
-    return Needs(Scene(task, offers, (), (), ()), by_name)
+    return Needs(Scene(task, offers, (), (), ()), ByName())
 
 
 TASK = "Off to Peru. What is the capital, when is sunrise there, and what is the distance to Lima?"
@@ -73,4 +77,4 @@ def test_what_no_function_fits_is_no_need(task: str) -> None:
 
 
 def test_no_offer_means_no_need() -> None:
-    assert Needs(Scene(TASK, (), (), (), ()), by_name).left([]) == ""
+    assert Needs(Scene(TASK, (), (), (), ()), ByName()).left([]) == ""
