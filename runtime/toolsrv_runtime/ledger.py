@@ -194,9 +194,9 @@ def code(result: CallResult) -> Code:
         return Code.OK
     if (said := code_of(result.error)) != Code.OK:  # a service's own words
         return said
-    if result.status == 404:
+    if result.kind in {"not_found", "gone"}:
         return Code.NOT_FOUND
-    return Code.TIMEOUT if "no answer within" in result.error else Code.ERROR
+    return Code.TIMEOUT if result.kind == "timed_out" else Code.ERROR
 
 
 def _is_reply(node: Node) -> bool:
