@@ -61,13 +61,23 @@ class Asking:
         return move
 
     async def prefers(self, node: Node, first: Node, second: Node) -> bool:
-        """Whether the model finds the reply that ends at ``first`` the better one below ``node``."""
+        """Whether the model finds the reply that ends at ``first`` the better one below ``node``.
+
+        Where the question does not fit its context ``first`` is, so that a pair that is asked about
+        in both orders stays as it was made.
+        """
         view, state = replace(self.view(node), tried=()), self._state
         one, other = state.ledger.step(first), state.ledger.step(second)
+
+        def prefers() -> bool:
+            try:
+                return self._format.prefers(view, one, other, stop=state.stop, meter=state.meter)
+            except ContextError as error:
+                state.meter.note([f"two steps were not compared: {error.message}"])
+                return True
+
         with state.step():
-            better = await self._off_loop(
-                lambda: self._format.prefers(view, one, other, stop=state.stop, meter=state.meter)
-            )
+            better = await self._off_loop(prefers)
         state.tell_budget()
         return better
 

@@ -19,6 +19,7 @@ from toolsrv_runtime.formats.base import FINISH, Format, Move, Step
 from toolsrv_runtime.ledger import code, settled
 from toolsrv_runtime.search.dfsdt import Observed
 from toolsrv_runtime.search.tree import Code, Node
+from toolsrv_runtime.second_opinion import SecondOpinion
 from toolsrv_runtime.state import State
 from toolsrv_runtime.waiting import until_stopped
 
@@ -33,8 +34,11 @@ class CallsOverError(Exception):
 class Calling:
     """The calls of one solve; the same call is made once."""
 
-    def __init__(self, state: State, form: Format, caller: Caller) -> None:
+    def __init__(
+        self, state: State, form: Format, caller: Caller, second_opinion: SecondOpinion | None
+    ) -> None:
         self._state = state
+        self._second_opinion = second_opinion
         self._format = form
         self._caller = caller
         self._known: dict[str, CallResult] = {}
@@ -64,6 +68,8 @@ class Calling:
         )
         if move.verdict is not None or move.function == FINISH:
             seen = settled(move)
+            if seen.code == Code.ANSWER and self._second_opinion is not None:
+                seen = await self._second_opinion.on(node, seen)
             return self._seen(node, Step(move, seen.text, seen.code == Code.ANSWER), seen.code)
         return await self._call(node, move, rounds)
 

@@ -31,6 +31,7 @@ def conclude(state: State, reason: str, *, model: str, form: str) -> out.Outcome
         notes=tuple(state.meter.notes),
         supported=traced.supported,
         unsupported=traced.unsupported,
+        opinions=tuple(state.opinions),
         candidates=tuple(f.api.id for f in state.offer.all),
         searches=tuple(state.offer.searches),
         tree=tuple(ledger.nodes()),
@@ -71,6 +72,9 @@ def _ending(state: State, reason: str) -> _Ending:
         return _Ending("partial", why, ledger.closing, final_answer(ledger.closing), missing)
     best = ledger.best()
     facts, missing = ledger.partial(best), tuple(ledger.unserved())
+    if state.rejected is not None:
+        best, facts = state.rejected, final_answer(state.rejected)
+        missing = _left_open(best)
     if reason:
         if state.outer.is_set():
             return _Ending("cancelled", reason, best, facts, missing)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from toolsrv_runtime.outcome import Limits, Source, Usage
+from toolsrv_runtime.outcome import Limits, Opinion, Source, Usage
 
 
 class _Frozen(BaseModel):
@@ -85,7 +85,31 @@ class BudgetEvent(_Frozen):
     limits: Limits
 
 
+class OpinionEvent(_Frozen):
+    """The model has read an answer again: what it says of it."""
+
+    kind: Literal["opinion"] = "opinion"
+    seconds: float
+    depth: int
+    opinion: Opinion
+
+
+class NoteEvent(_Frozen):
+    """Something that a prompt had no room for, or that went another way than usual; told once."""
+
+    kind: Literal["note"] = "note"
+    seconds: float
+    text: str
+
+
 Event = Annotated[
-    CandidatesEvent | ThoughtEvent | CallEvent | ObservationEvent | BacktrackEvent | BudgetEvent,
+    CandidatesEvent
+    | ThoughtEvent
+    | CallEvent
+    | ObservationEvent
+    | BacktrackEvent
+    | BudgetEvent
+    | OpinionEvent
+    | NoteEvent,
     Field(discriminator="kind"),
 ]

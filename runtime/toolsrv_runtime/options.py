@@ -24,6 +24,8 @@ class SolveOptions(BaseModel):
     third time ends there; ``close_search``, a search that has to end is closed with an answer;
     ``search_again``, other APIs are searched for when all on offer failed.
 
+    ``verify``: the model reads its answer again and may reject one, which continues the search.
+
     ``keep_on_fault``: an engine that fails leaves what is known by then, as a partial answer; False,
     for evaluations, raises its error.
     """
@@ -42,6 +44,7 @@ class SolveOptions(BaseModel):
     retry_root: bool = True
     close_repeats: bool = True
     close_search: bool = True
+    verify: bool = False
     keep_on_fault: bool = True
 
     @property

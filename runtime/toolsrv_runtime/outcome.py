@@ -63,6 +63,18 @@ class Claim(_Frozen):
     in_task: bool = False
 
 
+class Opinion(_Frozen):
+    """A second opinion on an answer, by the model that gave it (``SolveOptions.verify``).
+
+    ``node`` is the answer's. ``reason`` says why; where there came no opinion (``none``) it says
+    why not, and the answer stands as if accepted.
+    """
+
+    node: int
+    verdict: Literal["accepted", "rejected", "none"]
+    reason: str = ""
+
+
 class Usage(_Frozen):
     """What a solve cost.
 
@@ -151,7 +163,8 @@ class Outcome(_Frozen):
     ``reason`` says in one line why it ended as it did, ``missing`` what of the task an answer leaves
     open (a function that gave nothing, where no more is known). ``supported`` and ``unsupported``
     are the claims of the answer that were traced to a response or the task, and those that could
-    not be (``evidence.py``). ``notes`` say what prompts had no room for.
+    not be (``evidence.py``). ``opinions``
+    are the second ones, where they were asked for. ``notes`` say what prompts had no room for.
     ``candidates`` are all APIs that were on
     offer, ``searches`` how they were found. ``width`` and ``depth`` are the search's limits, depth
     in ToolBench's nodes (up to three a reply); ``chains`` is the N of CoT@N, else 1.
@@ -166,6 +179,7 @@ class Outcome(_Frozen):
     notes: tuple[str, ...] = ()
     supported: tuple[Claim, ...] = ()
     unsupported: tuple[Claim, ...] = ()
+    opinions: tuple[Opinion, ...] = ()
     candidates: tuple[str, ...]
     searches: tuple[Searched, ...] = ()
     tree: tuple[TreeNode, ...]

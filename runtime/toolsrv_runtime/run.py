@@ -19,7 +19,7 @@ from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.engine.chat import ChatModel
 from toolsrv_runtime.errors import GrammarError, ModelError
 from toolsrv_runtime.finder import Finder
-from toolsrv_runtime.formats.base import FINISH, Format, Interrupted
+from toolsrv_runtime.formats.base import FINISH, Format, Interrupted, Verifier
 from toolsrv_runtime.offer import Offer
 from toolsrv_runtime.options import SolveOptions
 from toolsrv_runtime.search.chain import react
@@ -36,6 +36,7 @@ from toolsrv_runtime.search.dfsdt import (
     dfsdt,
 )
 from toolsrv_runtime.search.tree import Code, Node
+from toolsrv_runtime.second_opinion import SecondOpinion
 from toolsrv_runtime.state import State
 from toolsrv_runtime.stop import Stop
 
@@ -60,9 +61,12 @@ class Run:
     ) -> None:
         offer = Offer(retriever, task, offered, options.category, again=options.search_again)
         self._state = State(task, options, offer, stop, on_event)
-        self._calling = Calling(self._state, form, caller)
-        self._before = out.Usage()
         self._asking = Asking(self._state, form, anew_after_give_up=anew_after_give_up, draws=draws)
+        second = None
+        if options.verify and isinstance(form, Verifier):
+            second = SecondOpinion(self._state, form, self._asking.view)
+        self._calling = Calling(self._state, form, caller, second)
+        self._before = out.Usage()
         self._engine = engine
         self._format = form
         self._draws = draws

@@ -17,7 +17,7 @@ from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.engine.chat import ChatModel
 from toolsrv_runtime.fidelity import Fidelity
 from toolsrv_runtime.finder import Finder
-from toolsrv_runtime.formats.base import Format, Prior
+from toolsrv_runtime.formats.base import Format, Prior, Verifier
 from toolsrv_runtime.limits import TASK_LIMIT
 from toolsrv_runtime.options import SolveOptions
 from toolsrv_runtime.profile import Profile
@@ -93,7 +93,7 @@ class Solver:
         next token.
 
         Raises:
-            UsageError: the task is empty or too long.
+            UsageError: the task is empty or too long, or ``options.verify`` is not for this model.
             NotFoundError: the category is unknown.
         """
         text = clean(task, TASK_LIMIT + 1).strip()
@@ -103,6 +103,13 @@ class Solver:
             raise UsageError(
                 f"the task has {len(task)} characters and at most {TASK_LIMIT} are taken",
                 hint="shorten it, or split it into several tasks",
+            )
+        if options.verify and not isinstance(self._format, Verifier):
+            raise UsageError(
+                f"{self._engine.name} cannot give a second opinion: a model of the format "
+                f"{self._format.name} was never trained to judge answers",
+                hint="name another model (--model), or leave out --verify and read what the "
+                "evidence check says of the answer",
             )
         options = self._fidelity.search(options)
         run = Run(

@@ -14,12 +14,16 @@ from toolsrv_runtime.ledger import Ledger
 from toolsrv_runtime.offer import Offer
 from toolsrv_runtime.options import SolveOptions
 from toolsrv_runtime.search.budget import Budget
+from toolsrv_runtime.search.tree import Node
 from toolsrv_runtime.stop import Stop
 
 
 @dataclass(slots=True)
 class State:
-    """One solve; nothing of it is shared with another. ``outer`` is the user's wish to stop."""
+    """One solve; nothing of it is shared with another. ``outer`` is the user's wish to stop.
+
+    ``rejected`` is the answer that the model took back on a second reading.
+    """
 
     task: str
     options: SolveOptions
@@ -30,6 +34,8 @@ class State:
     stop: Stop = field(init=False)
     meter: Meter = field(default_factory=Meter)
     ledger: Ledger = field(default_factory=Ledger)
+    opinions: list[out.Opinion] = field(default_factory=list)
+    rejected: Node | None = None
 
     def __post_init__(self) -> None:
         self.budget = Budget(self.options.limits, time.monotonic())
@@ -47,8 +53,9 @@ class State:
 
     @contextlib.contextmanager
     def step(self) -> Iterator[None]:
-        """Count what the model is asked in the block."""
+        """Count what the model is asked in the block, and tell what is to be noted of it."""
         started, before = time.monotonic(), self.meter.generated
+        told = len(self.meter.notes)
         try:
             yield
         finally:
@@ -56,6 +63,8 @@ class State:
             budget.tokens += self.meter.generated - before
             budget.model_calls = self.meter.replies
             budget.longest = max(budget.longest, time.monotonic() - started)
+            for text in list(self.meter.notes)[told:]:
+                self.tell(events.NoteEvent(seconds=self.seconds(), text=text))
 
     def seconds(self) -> float:
         """Seconds since the solve began."""

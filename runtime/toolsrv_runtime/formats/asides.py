@@ -1,4 +1,4 @@
-"""What a conversation is asked beside its next step: to end with an answer, to compare two steps.
+"""What a conversation is asked beside its next step: a last answer, a comparison, a judgement.
 
 Texts, grammars and the reading of replies, for formats whose turns are plain text. Asks nothing.
 """
@@ -6,9 +6,11 @@ Texts, grammars and the reading of replies, for formats whose turns are plain te
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
+from toolsrv_catalogs.text import clean
 from toolsrv_runtime.engine.base import Piece, Reply
-from toolsrv_runtime.formats.base import FINISH, Move, Step
+from toolsrv_runtime.formats.base import FINISH, Judgement, Move, Step
 from toolsrv_runtime.formats.copying import literal
 
 FINISH_NOW = (
@@ -26,8 +28,17 @@ WHICH = (
 )
 LETTER = 'start: "A" | "B"\n'
 LETTER_TOKENS = 4
+JUDGE = (
+    "This answer to the task is proposed:\n{answer}\n{untraced}Read the task and the responses above "
+    "again. Does the answer serve every part of the task, and does a response say all that it "
+    "states? Say in a few words what is right or wrong with it, then whether it is to be accepted."
+)
+UNTRACED = "No response says: {words}.\n"
+JUDGEMENT_TOKENS = 256
+"""Room for the longest judgement that the grammar takes, at a character a token."""
 
 _THOUGHT = "answer with what is known"
+_CHECK, _ACCEPT = "Check: ", "\nAccept: "
 _LEAD = f"Thought: {_THOUGHT}\nAction: {FINISH}\nAction Input: "
 
 
@@ -75,6 +86,25 @@ def which(first: Step, second: Step) -> str:
 def is_first(reply: Reply) -> bool:
     """Whether a reply to ``which`` ends with an A (spec: formats 5.2)."""
     return reply.text.strip().lower().endswith("a")
+
+
+def judge(answer: str, untraced: Sequence[str]) -> str:
+    """Return the question whether an answer is right; ``untraced`` are its words without source."""
+    words = UNTRACED.format(words=", ".join(untraced)) if untraced else ""
+    return JUDGE.format(answer=answer, untraced=words)
+
+
+def judgement_grammar() -> str:
+    """Return the grammar of a judgement: a line of reasons, then yes or no."""
+    return f'start: {literal(_CHECK)} /[^\\n]{{1,200}}/ {literal(_ACCEPT)} ("yes" | "no")\n'
+
+
+def read_judgement(reply: Reply) -> Judgement | None:
+    """Return the judgement that a reply of ``judgement_grammar`` spells; None if it broke off."""
+    reason, found, word = reply.text.removeprefix(_CHECK).partition(_ACCEPT)
+    if not found or word not in {"yes", "no"}:
+        return None
+    return Judgement(word == "yes", clean(reason, 400).strip())
 
 
 def _told(step: Step) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import Function
@@ -92,6 +92,14 @@ class View:
     seed: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Whether a model, asked to read an answer again, accepts it, and why in a few words."""
+
+    accepted: bool
+    reason: str
+
+
 @dataclass(slots=True)
 class Meter:
     """Adds up what engine calls cost, and collects ``notes`` on what prompts had to leave out."""
@@ -155,4 +163,25 @@ class Format(Protocol):
         """Whether the model finds ``first`` the better next step from ``view``. Blocks.
 
         Raises as ``propose`` does.
+        """
+
+
+@runtime_checkable
+class Verifier(Format, Protocol):
+    """A format whose model can judge an answer; the shipped one was never trained to."""
+
+    def verify(
+        self,
+        view: View,
+        answer: str,
+        untraced: Sequence[str],
+        *,
+        max_tokens: int,
+        stop: Stop,
+        meter: Meter,
+    ) -> Judgement | None:
+        """Return what the model says of ``answer``, having read the path again; None: nothing usable.
+
+        ``untraced`` are the words of the answer that neither the task nor a response has. Blocks,
+        and raises as ``propose`` does.
         """

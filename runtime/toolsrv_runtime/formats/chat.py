@@ -22,7 +22,7 @@ from toolsrv_registry.functions import Function
 from toolsrv_runtime.engine.base import Engine, Piece, Prompt, Reply, Sampling
 from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.formats import asides, grounded, told
-from toolsrv_runtime.formats.base import FINISH, Interrupted, Meter, Move, Step, View
+from toolsrv_runtime.formats.base import FINISH, Interrupted, Judgement, Meter, Move, Step, View
 from toolsrv_runtime.formats.copying import literal
 from toolsrv_runtime.formats.documents import forms
 from toolsrv_runtime.formats.fit import Shape, fit
@@ -97,6 +97,22 @@ class ChatFormat:
         _, prompt = self._fitted(view, aside, asides.LETTER_TOKENS, meter)
         reply = self._ask(prompt, asides.LETTER, asides.LETTER_TOKENS, stop, meter)
         return asides.is_first(reply)
+
+    def verify(
+        self,
+        view: View,
+        answer: str,
+        untraced: Sequence[str],
+        *,
+        max_tokens: int,
+        stop: Stop,
+        meter: Meter,
+    ) -> Judgement | None:
+        """Return what the model says of ``answer``; see ``Verifier.verify``."""
+        tokens = min(self._room(max_tokens), asides.JUDGEMENT_TOKENS)
+        _, prompt = self._fitted(view, asides.judge(answer, untraced), tokens, meter)
+        reply = self._ask(prompt, asides.judgement_grammar(), tokens, stop, meter)
+        return asides.read_judgement(reply)
 
     def _ask(
         self, prompt: Prompt, grammar: str, max_tokens: int, stop: Stop, meter: Meter

@@ -19,7 +19,7 @@ from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.engine.chat import Answer, ChatModel, Past, Request
 from toolsrv_runtime.errors import ArgumentError
 from toolsrv_runtime.formats import asides, told
-from toolsrv_runtime.formats.base import FINISH, Interrupted, Meter, Move, Step, View
+from toolsrv_runtime.formats.base import FINISH, Interrupted, Judgement, Meter, Move, Step, View
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
 
@@ -37,6 +37,7 @@ _CORRECTION = (
 _KINDS = ("give_answer", "give_up_and_restart")
 _STRIDE = 1_000_003  # replies of one solve never reach it, so seeds do not overlap
 _CHOOSE = "choose"
+_JUDGE = "judge"
 
 
 class RemoteFormat:
@@ -82,6 +83,27 @@ class RemoteFormat:
         request = self._request(view, (tool,), asides.which(first, second), 64)
         move = self._call(request, stop, meter)
         return isinstance(move, str) or json.loads(move.arguments).get("letter") != "B"
+
+    def verify(
+        self,
+        view: View,
+        answer: str,
+        untraced: Sequence[str],
+        *,
+        max_tokens: int,
+        stop: Stop,
+        meter: Meter,
+    ) -> Judgement | None:
+        """Return what the model says of ``answer``; see ``Verifier.verify``."""
+        said = {"reason": {"type": "string"}, "accept": {"type": "boolean"}}
+        tool = _tool(_JUDGE, "Says whether the answer is accepted, and why.", said, list(said))
+        tokens = min(max_tokens, asides.JUDGEMENT_TOKENS)
+        request = self._request(view, (tool,), asides.judge(answer, untraced), tokens)
+        move = self._call(request, stop, meter)
+        if isinstance(move, str):
+            return None
+        given = json.loads(move.arguments)
+        return Judgement(given["accept"], clean(str(given.get("reason", "")), 400).strip())
 
     def _request(
         self, view: View, offered: tuple[dict[str, Any], ...], note: str, max_tokens: int
@@ -139,6 +161,8 @@ def fault(answer: Answer, offered: Sequence[Mapping[str, Any]]) -> str:
         return error.message
     if answer.function == _CHOOSE and arguments.get("letter") not in ("A", "B"):
         return "the letter is neither A nor B"
+    if answer.function == _JUDGE and not isinstance(arguments.get("accept"), bool):
+        return "accept is neither true nor false"
     if answer.function != FINISH:
         return ""
     if arguments.get("return_type") not in _KINDS:

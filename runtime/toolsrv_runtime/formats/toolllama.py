@@ -21,7 +21,7 @@ from toolsrv_runtime.answers.words import toolllama_system, user
 from toolsrv_runtime.engine.base import Engine, Piece, Prompt, Reply, Sampling
 from toolsrv_runtime.fidelity import Fidelity
 from toolsrv_runtime.formats import asides, grounded, react_parser, toolbench_env
-from toolsrv_runtime.formats.base import Interrupted, Meter, Move, Step, View
+from toolsrv_runtime.formats.base import Interrupted, Judgement, Meter, Move, Step, View
 from toolsrv_runtime.formats.cutting import cut_from_left
 from toolsrv_runtime.formats.fit import Shape, fit
 from toolsrv_runtime.formats.react_grammar import FREE, react_grammar
@@ -104,6 +104,22 @@ class ToolllamaFormat:
         tokens = asides.LETTER_TOKENS
         _, prompt = self._fitted(view, asides.which(first, second), tokens, meter)
         return asides.is_first(self._ask(prompt, asides.LETTER, tokens, Sampling(), stop, meter))
+
+    def verify(
+        self,
+        view: View,
+        answer: str,
+        untraced: Sequence[str],
+        *,
+        max_tokens: int,
+        stop: Stop,
+        meter: Meter,
+    ) -> Judgement | None:
+        """Return what the model says of ``answer``; see ``Verifier.verify``."""
+        tokens = min(self._room(max_tokens), asides.JUDGEMENT_TOKENS)
+        _, prompt = self._fitted(view, asides.judge(answer, untraced), tokens, meter)
+        reply = self._ask(prompt, asides.judgement_grammar(), tokens, Sampling(), stop, meter)
+        return asides.read_judgement(reply)
 
     def prompt(self, view: View, aside: str = "", documents: Documents | None = None) -> Prompt:
         """Return the whole conversation up to the next reply; ``aside`` is a last user's turn.
