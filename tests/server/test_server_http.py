@@ -15,8 +15,8 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
+from toolsrv import loopback
 from toolsrv.cli.main import cli
-from toolsrv.mcp_server import http as http_rim
 from toolsrv_registry.errors import BusyError, UsageError
 
 HELLO = {
@@ -125,7 +125,7 @@ def test_a_port_that_is_taken_is_told() -> None:
         port = holder.getsockname()[1]
         result = CliRunner().invoke(cli, ["serve", "--http", "--port", str(port)])
         with pytest.raises(BusyError):
-            http_rim.listen("127.0.0.1", port)
+            loopback.listen("127.0.0.1", port)
     assert result.exit_code == 1
     assert f"port {port}" in result.stderr
     assert "--port" in result.stderr
@@ -133,13 +133,13 @@ def test_a_port_that_is_taken_is_told() -> None:
 
 def test_the_token_can_be_given_but_not_a_weak_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLSRV_TOKEN", "a-token-that-is-long-enough")
-    assert http_rim.choose_token() == "a-token-that-is-long-enough"
+    assert loopback.choose_token() == "a-token-that-is-long-enough"
     for weak in ("short", "has a space in it, yes", "líne-with-ümlaut-characters"):
         monkeypatch.setenv("TOOLSRV_TOKEN", weak)
         with pytest.raises(UsageError, match="TOOLSRV_TOKEN"):
-            http_rim.choose_token()
+            loopback.choose_token()
     monkeypatch.delenv("TOOLSRV_TOKEN")
-    assert http_rim.choose_token() != http_rim.choose_token()
+    assert loopback.choose_token() != loopback.choose_token()
 
 
 def test_the_token_is_no_setting_and_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:

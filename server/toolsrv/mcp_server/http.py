@@ -8,24 +8,18 @@ from __future__ import annotations
 
 import hmac
 import json
-import os
-import secrets
-import socket
 import sys
 from typing import TYPE_CHECKING
 
+from toolsrv.loopback import choose_token, listen, origin
 from toolsrv.mcp_server.build import build_server
-from toolsrv.settings import TOKEN_VARIABLE
-from toolsrv_registry.errors import BusyError, UsageError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from toolsrv.workbench import Workbench
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PATH = "/mcp"
-TOKEN_MINIMUM = 16
 
 
 class BearerGate:
@@ -63,62 +57,14 @@ def serve_http(bench: Workbench, *, host: str, port: int, warm: bool = True) -> 
     token = choose_token()
     listener = listen(host, port)
     app = BearerGate(build_server(bench, warm=warm).streamable_http_app(host=host), token)
-    shown = f"[{host}]" if ":" in host else host
     sys.stderr.write(
-        f"MCP server at http://{shown}:{listener.getsockname()[1]}{PATH}\n"
-        f"Authorization: Bearer {token}\n"
+        f"MCP server at {origin(host, listener)}{PATH}\nAuthorization: Bearer {token}\n"
     )
     sys.stderr.flush()
     config = uvicorn.Config(
         app, log_config=None, log_level="warning", access_log=False, timeout_graceful_shutdown=1
     )
     uvicorn.Server(config).run(sockets=[listener])
-
-
-def choose_token() -> str:
-    """Return the token from the environment, or a new one.
-
-    Raises:
-        UsageError: The token given is too short or has characters that no header may have.
-    """
-    token = os.environ.get(TOKEN_VARIABLE, "")
-    if not token:
-        return secrets.token_urlsafe(32)
-    if len(token) < TOKEN_MINIMUM or not token.isascii() or not token.isprintable() or " " in token:
-        raise UsageError(
-            f"{TOKEN_VARIABLE} must have at least {TOKEN_MINIMUM} printable ASCII characters, "
-            "no spaces",
-            hint=f"unset {TOKEN_VARIABLE} to have a token made",
-        )
-    return token
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket on loopback; port 0 takes a free one.
-
-    Raises:
-        UsageError: The host is not loopback.
-        BusyError: The port is taken.
-    """
-    if host not in LOOPBACK:
-        raise UsageError(
-            f"{host[:80]!r} is not loopback; the server is for this machine only",
-            hint=f"use one of {', '.join(LOOPBACK)}; for other machines, put a proxy with TLS and "
-            "its own authentication before it",
-        )
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-        listener.listen(128)
-    except OSError as error:
-        listener.close()
-        raise BusyError(
-            f"cannot listen on {host} port {port}: {error.strerror or error}",
-            hint="choose another port with --port, or 0 for any free one",
-        ) from error
-    return listener
 
 
 def _authorization(scope: Scope) -> bytes | None:

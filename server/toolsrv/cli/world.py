@@ -1,0 +1,46 @@
+"""``toolsrv world``: the APIs of the catalogs, for programs that speak ToolBench's protocol."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+
+import click
+
+from toolsrv.cli.options import example
+from toolsrv.cli.session import Session, pass_session
+
+
+@click.group(epilog=example("toolsrv world serve"))
+def world() -> None:
+    """Be the API world of other programs."""
+
+
+@world.command(epilog=example("toolsrv world serve --mode offline --port 8080"))
+@click.option("--host", default="127.0.0.1", show_default=True, help="Loopback address.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=8766,
+    show_default=True,
+    help="Port; 0 takes a free one.",
+)
+@click.option("--mode", help="Where answers come from, as in the setting of this name.")
+@click.option("--no-token", is_flag=True, help="Let every program on this machine in.")
+@pass_session
+def serve(session: Session, host: str, port: int, mode: str | None, no_token: bool) -> None:
+    """Speak ToolBench's /rapidapi and StableToolBench's /virtual on loopback.
+
+    Addresses and token are printed on stderr; TOOLSRV_TOKEN sets the token. Clients send it as
+    their toolbench_key, or as Authorization: Bearer. Keys, rules, limits and recordings are those
+    of every other call.
+    """
+    bench = session.workbench(mode=mode)
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
+    )
+    from toolsrv.world.serve import serve_world
+
+    with contextlib.suppress(KeyboardInterrupt):  # the ordinary way to end it
+        serve_world(bench, host=host, port=port, with_token=not no_token)

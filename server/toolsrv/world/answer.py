@@ -1,0 +1,102 @@
+"""From a request of ToolBench's wire to a call of ours, and back to ``{"error", "response"}``.
+
+The error is the reference's label of what the call came to; the response is the ``str()`` of the
+value, cut as the reference cuts it. Knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolsrv.world.request import WorldRequest
+from toolsrv_registry.api import Api
+from toolsrv_registry.errors import BusyError, NotFoundError
+from toolsrv_registry.nearby import short
+from toolsrv_runtime.calls import arguments as args
+from toolsrv_runtime.calls.caller import Caller, CallResult
+from toolsrv_runtime.calls.toolbench_codes import TIMEOUT, label
+from toolsrv_runtime.errors import ArgumentError
+from toolsrv_runtime.formats.base import Interrupted
+from toolsrv_runtime.stop import Stop
+from toolsrv_runtime.waiting import until_stopped
+
+RESPONSE_LIMIT = 2048
+PARSE_ERROR = "Tool input parse error...\n"
+
+Find = Callable[[Sequence[str]], Mapping[str, Api]]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a client gets. ``source`` and ``kind`` are the call's, "" where none was made."""
+
+    error: str
+    response: str
+    source: str = ""
+    kind: str = ""
+
+
+class World:
+    """Answers requests from one catalog store and one caller until ``stop`` is set."""
+
+    def __init__(self, find: Find, caller: Caller, stop: Stop) -> None:
+        """Take ``find``, which returns the APIs that exist among some ids, by id."""
+        self._find = find
+        self._caller = caller
+        self._stop = stop
+
+    async def answer(self, request: WorldRequest, seconds: float | None) -> Reply:
+        """Answer within ``seconds``, without them within the caller's own limit.
+
+        Raises:
+            NotFoundError: no API has these names.
+            BusyError: the server stops before the call is done.
+        """
+        api = self._api(request)
+        try:
+            given = request.tool_input
+            arguments = args.parse(given) if isinstance(given, str) else given
+        except ArgumentError:
+            return Reply(PARSE_ERROR, "")
+        # Behind a request stands a program that has read responses: to a policy, a tainted run.
+        call = self._caller.call(api, arguments, tainted=True)
+        try:
+            async with asyncio.timeout(seconds):
+                return reply(await until_stopped(call, self._stop))
+        except TimeoutError:
+            return Reply(TIMEOUT, "", kind="timed_out")
+        except Interrupted:
+            raise BusyError("the server is stopping", hint="start it again") from None
+
+    def _api(self, request: WorldRequest) -> Api:
+        ids = request.api_ids()
+        found = self._find(ids)
+        for api_id in ids:
+            if api_id in found:
+                return found[api_id]
+        raise NotFoundError(
+            f"no API has the id {short(ids[0])!r}",
+            hint="import its catalog, or look it up: toolsrv search",
+        )
+
+
+def reply(result: CallResult) -> Reply:
+    """Return what the reference would say of a call.
+
+    Where no response came, the response is our reason, unless it is the error already.
+    """
+    error = label(result)
+    if result.kind == "bad_arguments" and result.status == 0:
+        error = f"{result.error} ({result.hint})"
+    if result.response is not None:
+        response = _text(result.response)
+    else:
+        response = "" if error.startswith(result.error) else result.error
+    return Reply(error, response, result.source, result.kind)
+
+
+def _text(value: Any) -> str:
+    return str(value)[:RESPONSE_LIMIT]
