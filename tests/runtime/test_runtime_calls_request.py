@@ -265,7 +265,7 @@ def test_the_first_alternative_that_all_keys_are_there_for_is_taken() -> None:
         "255.255.255.255", "192.0.0.192", "198.18.0.1", "192.0.2.1", "168.63.129.16", "::", "::1",
         "fe80::1", "fc00::1", "fd00:ec2::254", "ff02::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1",
         "::ffff:169.254.169.254", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::",
-        "2001:0:7f00:1::", "::127.0.0.1", "2001:db8::1",
+        "2001:0:7f00:1::", "::127.0.0.1", "2001:db8::1", "fec0::1", "::ffff:0:127.0.0.1",
     ],
 )  # fmt: skip
 def test_an_address_that_is_not_public_is_refused(address: str) -> None:
@@ -304,6 +304,11 @@ def test_a_number_that_stands_for_an_address_is_refused_unresolved(host: str) ->
 
 
 # --- policy ---------------------------------------------------------------------------------------
+
+
+def test_an_empty_text_is_no_rule() -> None:
+    with pytest.raises(UsageError):
+        Rule.parse("")
 
 
 @pytest.mark.parametrize("text", ["allow", "permit GET", "allow FETCH", "allow GET a b c", "x"])

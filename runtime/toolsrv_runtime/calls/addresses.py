@@ -26,7 +26,10 @@ _IP = ipaddress.IPv4Address | ipaddress.IPv6Address
 METADATA = frozenset({"168.63.129.16", "192.0.0.192"})
 """Metadata services that look public (Azure's, Oracle's); the others are link-local or private."""
 
-_NAT64 = tuple(ipaddress.IPv6Network(net) for net in ("64:ff9b::/96", "64:ff9b:1::/48"))
+_SITE_LOCAL = ipaddress.IPv6Network("fec0::/10")
+_TRANSLATED = tuple(
+    ipaddress.IPv6Network(net) for net in ("64:ff9b::/96", "64:ff9b:1::/48", "::ffff:0:0:0/96")
+)
 _NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+", re.IGNORECASE)
 
 
@@ -61,7 +64,7 @@ def address_fault(address: str) -> str:
             return "a link-local address"
         if one.is_multicast:
             return "a multicast address"
-        if not one.is_global and not _within(one):
+        if one in _SITE_LOCAL or (not one.is_global and not _within(one)):
             return "not a public address"
     return ""
 
@@ -77,7 +80,7 @@ def _within(ip: _IP) -> list[_IP]:
         found.append(ip.sixtofour)
     if ip.teredo is not None:
         found.extend(ip.teredo)
-    if any(ip in net for net in _NAT64) or int(ip) >> 32 == 0:
+    if any(ip in net for net in _TRANSLATED) or int(ip) >> 32 == 0:
         found.append(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF))
     return found
 

@@ -45,7 +45,7 @@ class Rule:
         Raises:
             UsageError: it is no rule.
         """
-        verdict, method, place = (*text.split(), "", "")[:3]
+        verdict, method, place = (*text.split(), "", "", "")[:3]
         method = method.upper()
         known = verdict in {"allow", "ask", "deny"} and (method == "*" or method in _METHODS)
         if not known or len(text.split()) > 3:
