@@ -79,7 +79,8 @@ class CallResult(BaseModel):
     ``status`` is the HTTP status, 0 when no response came; ``response`` is the JSON value or the
     text; ``error`` is empty exactly when the call succeeded; ``seconds`` is wall time. ``hint``
     says what to do next, ``page`` where to subscribe, ``retry_after`` how many seconds the host
-    asks to be left alone, and ``consent`` what a person would have to allow.
+    asks to be left alone, ``consent`` what a person would have to allow, and ``nearest`` the
+    recorded arguments that are most like those of a ``replay_miss``.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -97,6 +98,7 @@ class CallResult(BaseModel):
     page: str = ""
     retry_after: float | None = None
     consent: Consent | None = None
+    nearest: dict[str, Any] | None = None
 
     @property
     def ok(self) -> bool:

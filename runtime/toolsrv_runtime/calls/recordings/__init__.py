@@ -1,0 +1,1 @@
+"""Calls kept with their results, to be given again: keys, store, callers, packs."""

@@ -1,0 +1,185 @@
+"""Callers that record, and callers that replay.
+
+A recording caller calls as any other and keeps what came; one that cannot write says so once and
+goes on calling. A replaying caller never reaches anybody: it gives what is recorded, and says what
+is nearest where nothing is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import httpx
+
+from toolsrv_registry.api import Api
+from toolsrv_registry.errors import ToolsrvError
+from toolsrv_runtime.calls import arguments as args
+from toolsrv_runtime.calls.auth import Keys
+from toolsrv_runtime.calls.caller import Caller, Home, Network, homeless
+from toolsrv_runtime.calls.exchange import Exchange, Limits
+from toolsrv_runtime.calls.policy import Policy
+from toolsrv_runtime.calls.recordings.entry import Entry
+from toolsrv_runtime.calls.recordings.key import call_key
+from toolsrv_runtime.calls.recordings.store import RecordingStore
+from toolsrv_runtime.calls.request import Outgoing, build
+from toolsrv_runtime.calls.result import CallResult, Consent, Kind
+from toolsrv_runtime.errors import ArgumentError, PolicyError
+from toolsrv_runtime.outcome import Source
+
+log = logging.getLogger(__name__)
+
+_SAID_AGAIN: frozenset[Kind] = frozenset({"bad_arguments", "needs_consent", "replay_miss"})
+"""What a replay finds out by itself, where nothing was sent."""
+_SHOWN = 300
+
+
+class RecordingCaller(Caller):
+    """A caller that keeps what its calls came to. What it returns is what a replay will."""
+
+    def __init__(
+        self,
+        recordings: RecordingStore,
+        *,
+        policy: Policy | None = None,
+        transports: Mapping[str, httpx.AsyncBaseTransport],
+        limits: Limits | None = None,
+        network: Network | None = None,
+        home: Callable[[Api], Home] = homeless,
+    ) -> None:
+        """Take the store, which is closed with the caller, and what ``Caller`` takes."""
+        self._recordings = recordings
+        self._secrets: set[str] = set()
+        self._noted: set[str] = set()
+        self._failed = False
+        if network is not None:
+            network = replace(network, keys=self._noting(network.keys))
+        super().__init__(
+            policy=policy, transports=transports, limits=limits, network=network, home=home
+        )
+
+    async def call(
+        self,
+        api: Api,
+        arguments: Mapping[str, Any],
+        *,
+        tainted: bool = False,
+        consent: Consent | None = None,
+    ) -> CallResult:
+        """Call ``api`` and record what came of it."""
+        result = await super().call(api, arguments, tainted=tainted, consent=consent)
+        if result.status == 0 and result.kind in _SAID_AGAIN:
+            return result
+        try:
+            entry = Entry.of(api, result, frozenset(self._secrets))
+        except ArgumentError as error:
+            self._tell(error)
+            return result
+        await asyncio.to_thread(self._write, lambda: self._recordings.add(entry))
+        again = entry.result(result.arguments, result.url)
+        return again.model_copy(update={"source": result.source, "seconds": result.seconds})
+
+    async def aclose(self) -> None:
+        """Close all connections and the store."""
+        await super().aclose()
+        self._recordings.close()
+
+    def _noting(self, keys: Keys) -> Keys:
+        """Return ``keys``, with every secret remembered here and its name in the recordings."""
+
+        def noted(name: str) -> str:
+            secret = keys(name)
+            if secret:
+                self._secrets.add(secret)
+            if secret and name not in self._noted:
+                self._noted.add(name)
+                self._write(lambda: self._recordings.note_key(name))
+            return secret
+
+        return noted
+
+    def _write(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except ToolsrvError as error:
+            self._tell(error)
+
+    def _tell(self, error: ToolsrvError) -> None:
+        if not self._failed:
+            self._failed = True
+            log.warning("calls are not recorded: %s (%s)", error.message, error.hint)
+
+
+class ReplayingCaller(Caller):
+    """A caller that gives recorded results again and opens no connection."""
+
+    def __init__(
+        self,
+        recordings: RecordingStore,
+        *,
+        policy: Policy | None = None,
+        home: Callable[[Api], Home] = homeless,
+    ) -> None:
+        """Take the store, which is closed with the caller; policy and home say what is offered."""
+        self._recordings = recordings
+        had = recordings.key_names()
+        network = Network(transport=_Nowhere(), keys=lambda name: "had" if name in had else "")
+        super().__init__(policy=policy, transports={}, network=network, home=home)
+
+    async def call(
+        self,
+        api: Api,
+        arguments: Mapping[str, Any],
+        *,
+        tainted: bool = False,
+        consent: Consent | None = None,
+    ) -> CallResult:
+        """Return what is recorded of the call; ``replay_miss`` where nothing is.
+
+        Raises:
+            DataError: the recordings cannot be read.
+        """
+        if (found := self._find(api, arguments)) is not None:
+            return found
+        result = await super().call(api, arguments, tainted=tainted, consent=consent)
+        result = result.model_copy(update={"source": "recorded"})
+        return self._missed(api, result) if result.kind == "replay_miss" else result
+
+    async def aclose(self) -> None:
+        """Close the store."""
+        await super().aclose()
+        self._recordings.close()
+
+    def _find(self, api: Api, arguments: Mapping[str, Any]) -> CallResult | None:
+        try:
+            bound = args.bind(api, arguments)
+            url = str(build(api, bound).url)
+            entry = self._recordings.find(call_key(api, bound))
+        except (ArgumentError, PolicyError):  # what is wrong is told as for any call
+            return None
+        return None if entry is None else entry.result(bound, url)
+
+    async def _exchange(self, api: Api, outgoing: Outgoing) -> tuple[Exchange, Source]:
+        """Reach nobody: a call that is not recorded ends here."""
+        del outgoing
+        return Exchange("replay_miss", 0, None, f"no call of {api.id} is recorded"), "recorded"
+
+    def _missed(self, api: Api, result: CallResult) -> CallResult:
+        near = self._recordings.nearest(api.id, result.arguments)
+        error = result.error
+        if near is not None:
+            shown = json.dumps(near, ensure_ascii=False)[:_SHOWN]
+            error = f"no such call of {api.id} is recorded; the nearest is {shown}"
+        hint = "record it with --mode record, or import a pack: toolsrv recordings import FILE"
+        return result.model_copy(update={"error": error, "hint": hint, "nearest": near})
+
+
+class _Nowhere(httpx.AsyncBaseTransport):
+    """A transport that sends nothing."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        raise httpx.UnsupportedProtocol("nothing is sent in a replay", request=request)
