@@ -10,6 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
+from toolsrv.settings import Settings
+
 pytestmark = pytest.mark.anyio
 Connect = Callable[[], AbstractAsyncContextManager[Any]]
 
@@ -144,11 +146,16 @@ async def test_giving_up_is_told_as_such(connect: Connect) -> None:
 
 async def test_a_run_outlives_the_wait_and_is_cancelled_by_its_handle(connect: Connect) -> None:
     async with connect() as client:
+        await client.call_tool("solve_task", {"task": "warm up"})
         handed = await client.call_tool("solve_task", {"task": "SLOW one", "wait_s": 0.3})
         run_id = handed.structured_content["run_id"]
         assert handed.structured_content["status"] in ("working", "queued")
         assert run_id in text_of(handed)
 
+        others = [
+            await client.call_tool("solve_task", {"task": "SLOW too", "wait_s": 0})
+            for _ in range(Settings().parallel - 1)
+        ]
         queued = await client.call_tool("solve_task", {"task": "next", "wait_s": 0})
         assert queued.structured_content["status"] == "queued"
         assert queued.structured_content["queue_position"] >= 1
@@ -161,6 +168,8 @@ async def test_a_run_outlives_the_wait_and_is_cancelled_by_its_handle(connect: C
         waiting = {"run_id": queued.structured_content["run_id"], "wait_s": 30}
         after = await client.call_tool("get_run", waiting)
         assert after.structured_content["status"] == "answered"
+        for other in others:
+            await client.call_tool("cancel_run", {"run_id": other.structured_content["run_id"]})
 
 
 async def test_taking_a_request_back_frees_the_model_at_the_next_token(connect: Connect) -> None:
