@@ -36,6 +36,7 @@ KEY_VARIABLE = f"{PREFIX}ENGINE_KEY"
 """The API key for model servers; no setting, so that no file and no listing has it."""
 KEY_PREFIX = f"{PREFIX}KEY_"
 Strategy = Literal["dfsdt", "dfs", "react", "cot"]
+Mode = Literal["live", "record", "replay", "offline"]
 
 
 class Settings(BaseSettings):
@@ -98,8 +99,10 @@ class Settings(BaseSettings):
     max_tokens: int = Field(
         default=20_000, ge=1, le=10_000_000, description="Generated tokens in one solve."
     )
-    mode: Literal["live", "offline"] = Field(
-        default="live", description="Calls of imported catalogs: over the network, or not at all."
+    mode: Mode = Field(
+        default="live",
+        description="Calls: over the network, the same and recorded, from recordings only, or only "
+        "of the catalog that ships.",
     )
     calls: str = Field(
         default="",
@@ -129,6 +132,10 @@ class Settings(BaseSettings):
     seed: int = Field(default=0, ge=0, le=2**32 - 1, description="Seed of the sampling.")
     faithful: bool = Field(
         default=False, description="Do as ToolBench does where that has a defect."
+    )
+    verify: bool = Field(
+        default=False,
+        description="The model reads its answer again and may reject one; not the one that ships.",
     )
     chroma_url: str = Field(default="", description="A Chroma server; empty: the embedded one.")
     http_port: int = Field(default=8765, ge=0, le=65_535, description="Port of serve --http.")

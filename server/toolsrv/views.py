@@ -18,7 +18,7 @@ from toolsrv.runs import Run, RunStatus
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import parameter_keys
 from toolsrv_runtime.calls.result import Consent, Kind
-from toolsrv_runtime.outcome import Claim, Evidence, Source, Usage
+from toolsrv_runtime.outcome import Claim, Evidence, Opinion, Source, Usage
 
 if TYPE_CHECKING:
     from toolsrv_runtime.calls.caller import CallResult
@@ -110,6 +110,9 @@ class RunView(BaseModel):
     )
     unsupported: tuple[Claim, ...] = Field(
         default=(), description="Of the answer: what no response says, nor the task. Check it."
+    )
+    opinions: tuple[Opinion, ...] = Field(
+        default=(), description="With verify: what the model said of answers on a second reading."
     )
     phase: str = Field(default="", description="What a run that has not ended does now.")
     queue_position: int = Field(default=0, description="Runs that come first.")
@@ -209,7 +212,7 @@ def record_view(record: RunRecord) -> RunView:
         view.answer, view.reason = plain(outcome.answer), plain(outcome.reason)
         view.evidence = tuple(_short_evidence(one) for one in outcome.evidence)
         view.supported, view.unsupported = outcome.supported, outcome.unsupported
-        view.notes = outcome.notes
+        view.opinions, view.notes = outcome.opinions, outcome.notes
         if outcome.status != "answered":
             view.next_step = _NEXT_STEPS[outcome.status]
     else:
@@ -239,6 +242,8 @@ def phase(run: Run, position: int) -> str:
                 return f"reading an answer (status {event.status})"
             case "backtrack":
                 return f"trying another way: {one_line(event.reason, 80)}"
+            case "opinion":
+                return f"the answer was {_SAID[event.opinion.verdict]}"
             case "candidates":
                 return f"thinking with {len(event.api_ids)} APIs at hand"
             case _:
@@ -261,6 +266,19 @@ def unsupported_line(claims: Sequence[Claim]) -> str:
     told = [one_line(one.text, 80) for one in claims[:CLAIMS_SHOWN]]
     told += [f"{len(claims) - CLAIMS_SHOWN} more"] * (len(claims) > CLAIMS_SHOWN)
     return "No response says: " + ", ".join(dict.fromkeys(told))
+
+
+_SAID = {
+    "accepted": "read again and accepted",
+    "rejected": "read again and rejected",
+    "none": "not read again",
+}
+
+
+def opinion_line(opinion: Opinion) -> str:
+    """Return on one line what the model said of an answer on a second reading."""
+    answer = f"the answer of node {opinion.node} was {_SAID[opinion.verdict]}"
+    return f"Second opinion: {answer}: {one_line(opinion.reason, 400)}"
 
 
 def shorten(response: Any, limit: int) -> tuple[Any, bool]:

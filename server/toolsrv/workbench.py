@@ -181,6 +181,7 @@ class Workbench:
             candidates=value["candidates"],
             seed=value["seed"],
             category=value.get("category"),
+            verify=value["verify"],
             limits=Limits(
                 seconds=value["max_seconds"],
                 calls=value["max_calls"],

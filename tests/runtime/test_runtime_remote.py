@@ -146,6 +146,24 @@ def test_the_servers_count_of_tokens_ends_the_solve(retriever: Finder) -> None:
     assert "tokens" in outcome.reason
 
 
+@pytest.mark.parametrize("offers", [("tools",), ("json_schema",), ("grammar",), ()])
+def test_a_second_opinion_is_a_call_and_may_reject_once(
+    offers: tuple[str, ...], retriever: Finder
+) -> None:
+    no = Call("judge", {"reason": "Quito is elsewhere.", "accept": False})
+    script = [PERU, answer("Quito"), Call("judge", {"accept": "maybe"}), no, answer("Lima")]
+    with ModelServer(script, offers=offers) as server:
+        outcome = solve(server.url, retriever, verify=True)
+        again = server.requests[3]["messages"][-1]["content"]
+        after = str(server.requests[4]["messages"])
+    assert (outcome.status, outcome.answer) == ("answered", "Lima")
+    assert [(one.verdict, one.reason) for one in outcome.opinions] == [
+        ("rejected", "Quito is elsewhere.")
+    ]
+    assert "neither true nor false" in again
+    assert "Quito is elsewhere." in after
+
+
 # ---------------------------------------------------------------- a server that does not
 HOSTILE = [
     "!cut", "!html", "!not-json", "!wrong-shape", "!429-long", "!500", "!401", "!never",

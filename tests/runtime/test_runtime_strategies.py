@@ -14,8 +14,10 @@ from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
 from toolsrv_runtime.answers.model import DfsAnswer
 from toolsrv_runtime.answers.write import answer_of, method_of
-from toolsrv_runtime.engine.base import Engine
+from toolsrv_runtime.engine.base import Engine, Prompt, Reply
 from toolsrv_runtime.engine.scripted import ScriptedEngine
+from toolsrv_runtime.errors import ContextError
+from toolsrv_runtime.events import Event
 from toolsrv_runtime.options import SolveOptions, Strategy
 from toolsrv_runtime.outcome import Limits, Outcome
 from toolsrv_runtime.profile import Profile
@@ -174,6 +176,21 @@ def test_the_model_ranks_what_it_proposed(solve: Solve) -> None:
     assert question.index("Chile") < question.index("Peru")
     assert "Lima" in question
     assert outcome.usage.model_calls == 8
+
+
+def test_steps_that_do_not_fit_the_context_stay_as_they_were_made(solve: Solve) -> None:
+    class Narrow(ScriptedEngine):
+        def generate(self, prompt: Prompt, **given: Any) -> Reply:
+            if "Two next steps" in "".join(piece.text for piece in prompt):
+                raise ContextError("the prompt has 9 tokens of 8", hint="")
+            return super().generate(prompt, **given)
+
+    engine = Narrow([call("Peru"), call("Chile"), answer("Lima"), answer("Quito")])
+    events: list[Event] = []
+    outcome = solve(engine, SolveOptions(strategy="dfs"), events=events)
+    assert (outcome.status, outcome.answer) == ("answered", "Lima")
+    assert outcome.notes == ("two steps were not compared: the prompt has 9 tokens of 8",)
+    assert [one.text for one in events if one.kind == "note"] == list(outcome.notes)
 
 
 def test_comparisons_count_as_model_calls(solve: Solve) -> None:

@@ -1,7 +1,8 @@
 """A toolsrv server whose model is scripted: ``scripted_server.py stdio|http``.
 
 Everything else is real. The task chooses the script: one that says SLOW makes every reply take a
-minute, one that says HOPELESS is given up, one that says LOOKUP calls an API first.
+minute, one that says HOPELESS is given up, one that says LOOKUP calls an API first. Asked whether an answer is
+right, the model rejects that of a task that says DOUBTFUL.
 """
 
 from __future__ import annotations
@@ -57,6 +58,9 @@ class TaskEngine:
         engine = self._hopeless if "HOPELESS" in text else engine
         if "LOOKUP" in text and "Response:" not in text:
             engine = ScriptedEngine([_first_call(text)])
+        if "is proposed" in text:
+            word = "no" if "DOUBTFUL" in text else "yes"
+            engine = ScriptedEngine([f"Check: read it\nAccept: {word}"])
         return engine.generate(
             prompt, grammar=grammar, max_tokens=max_tokens, sampling=sampling, stop=stop
         )

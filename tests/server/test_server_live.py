@@ -20,6 +20,10 @@ EVENTS: list[events.Event] = [
     ),
     events.ObservationEvent(seconds=0, node=3, depth=1, status=200, text=EVIL, source="offline"),
     events.BacktrackEvent(seconds=0, node=3, to=0, reason=EVIL),
+    events.OpinionEvent(
+        seconds=0, depth=1, opinion=out.Opinion(node=3, verdict="rejected", reason=EVIL)
+    ),
+    events.NoteEvent(seconds=0, text=EVIL),
 ]
 
 

@@ -55,6 +55,17 @@ class TestScripted:
         assert (outcome.status, outcome.answer) == ("answered", "It is 42.")
         assert not outcome.evidence[0].used  # the scripted call fails, so nothing rests on it
 
+    def test_a_second_opinion_is_told(self, run: Run) -> None:
+        result = run("solve", "LOOKUP it", "--verify")
+        assert result.exit_code == 0
+        assert "read again and accepted: read it" in result.stderr
+
+    def test_a_rejection_is_in_the_outcome(self, run: Run) -> None:
+        result = run("solve", "DOUBTFUL LOOKUP", "--verify", "--json")
+        outcome = Outcome.model_validate(json.loads(result.stdout))
+        assert outcome.status == "answered"
+        assert [(one.verdict, one.reason) for one in outcome.opinions] == [("rejected", "read it")]
+
     def test_giving_up_is_code_3(self, run: Run) -> None:
         result = run("solve", "HOPELESS case")
         assert result.exit_code == 3
@@ -77,6 +88,14 @@ class TestScripted:
     @pytest.mark.parametrize("task", ["x" * 20_000, "[bold]\\[/]", "--help me", "\u202eabc"])
     def test_odd_tasks_are_just_tasks(self, run: Run, task: str) -> None:
         assert run("solve", "--quiet", "--", task).exit_code == 0
+
+
+def test_the_model_that_ships_is_not_asked_for_a_second_opinion(run: Run, ready_dir: Path) -> None:
+    assert ready_dir.is_dir()
+    result = run("solve", "capital of Peru", "--verify")
+    assert result.exit_code == 2
+    assert "second opinion" in result.stderr
+    assert "--model" in result.stderr
 
 
 def test_the_example_of_the_help_is_answered_by_two_apis(run: Run, ready_dir: Path) -> None:

@@ -78,8 +78,19 @@ async def test_the_phase_of_a_run_follows_its_events() -> None:
     )
     run.tell(events.BudgetEvent(seconds=0, usage=out.Usage(calls=2), limits=out.Limits()))
     assert views.phase(run, 0) == "calling C/t/a"
+    said = out.Opinion(node=7, verdict="accepted")
+    run.tell(events.OpinionEvent(seconds=0, depth=2, opinion=said))
+    assert "accepted" in views.phase(run, 0)
     assert views.run_view(run, 0).usage.calls == 2
     assert run.id in texts.run_text(views.run_view(run, 0))
+
+
+def test_second_opinions_are_told_after_the_answer() -> None:
+    said = out.Opinion(node=7, verdict="rejected", reason="no response says 42")
+    view = views.RunView(run_id="run_x", status="answered", answer="41", opinions=(said,))
+    text = texts.run_text(view)
+    assert "node 7" in text
+    assert "rejected: no response says 42" in text
 
 
 @given(st.lists(st.text(max_size=40), max_size=400))

@@ -10,6 +10,7 @@ import time
 
 from toolsrv.cli.status_line import StatusLine
 from toolsrv.plain import compact_json, one_line
+from toolsrv.views import opinion_line
 from toolsrv_runtime.events import CandidatesEvent, Event
 from toolsrv_runtime.outcome import Limits, Usage
 
@@ -20,6 +21,8 @@ STYLES = {
     "call": "bold green",
     "observation": "",
     "backtrack": "yellow",
+    "opinion": "magenta",
+    "note": "dim",
 }
 
 
@@ -38,6 +41,10 @@ def event_line(event: Event) -> str:
             return f"{_indent(event.depth)}{event.status or 'failed'} ({event.source})  {text}"
         case "backtrack":
             return f"branch  back to node {event.to}: {one_line(event.reason, LINE_LIMIT)}"
+        case "opinion":
+            return _indent(event.depth) + opinion_line(event.opinion)
+        case "note":
+            return "note  " + one_line(event.text, LINE_LIMIT)
         case _:
             return ""
 

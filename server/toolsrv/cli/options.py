@@ -22,8 +22,12 @@ model_option = click.option(
 engine_model_option = click.option(
     "--engine-model", metavar="NAME", help="Model at the servers. [default: their first]"
 )
-
-
+mode_option = click.option(
+    "--mode",
+    type=click.Choice(["live", "record", "replay", "offline"]),
+    help="Call over the network (live), record what comes, give recordings again (replay), or only "
+    "the catalog that ships (offline).",
+)
 profile_option = click.option(
     "--profile",
     metavar="NAME|FILE",
@@ -59,10 +63,16 @@ def solve_options(command: F) -> F:
         click.option("--max-tokens", type=int, help="Generated tokens in the solve."),
         click.option("--threads", type=int, help="Model threads; 0: automatic."),
         click.option("--seed", type=int, help="Seed of the sampling."),
+        mode_option,
         click.option(
             "--faithful/--no-faithful",
             default=None,
             help="Do as ToolBench does, defects included, to reproduce its figures.",
+        ),
+        click.option(
+            "--verify/--no-verify",
+            default=None,
+            help="Let the model read its answer again; it may reject one, and the search goes on.",
         ),
         category_option,
     ]

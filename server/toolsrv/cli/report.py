@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolsrv.cli.output import console, note, table
 from toolsrv.plain import compact_json, one_line, plain
-from toolsrv.views import returned, unsupported_line
+from toolsrv.views import opinion_line, returned, unsupported_line
 from toolsrv_runtime.outcome import Evidence, Outcome
 
 RETURNED_LIMIT = 300
@@ -26,6 +26,8 @@ def show_outcome(outcome: Outcome) -> None:
         note(one_line(one))
     if line := unsupported_line(outcome.unsupported):
         note(line)
+    for opinion in outcome.opinions:
+        note(opinion_line(opinion))
     if not outcome.evidence:
         return
     out.print()

@@ -14,6 +14,7 @@ from toolsrv.views import (
     CallView,
     DescribeView,
     RunView,
+    opinion_line,
     returned,
     shorten,
     unsupported_line,
@@ -106,6 +107,7 @@ def run_text(view: RunView) -> str:
     lines += [f"Note: {note}" for note in view.notes]
     if line := unsupported_line(view.unsupported):
         lines.append(f"{line}.")
+    lines += [opinion_line(one) for one in view.opinions]
     if view.evidence:
         lines.append("Evidence (* the answer rests on it):")
     for one in view.evidence:

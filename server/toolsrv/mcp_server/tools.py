@@ -161,6 +161,9 @@ class Tools:
         chains: Annotated[int | None, Field(ge=1, le=32, description="Most of cot.")] = None,
         candidates: Annotated[int | None, Field(ge=1, le=9)] = None,
         seed: Annotated[int | None, Field(ge=0, le=2**32 - 1)] = None,
+        verify: Annotated[
+            bool | None, Field(description="Read the answer again; it may be rejected once.")
+        ] = None,
     ) -> Annotated[CallToolResult, RunView] | InputRequiredResult:
         """Solve."""
         options = self._bench.options(
@@ -175,6 +178,7 @@ class Tools:
             chains=chains,
             candidates=candidates,
             seed=seed,
+            verify=verify,
         )
         run = self._begin(ctx, task, options)
         seconds = self._bench.settings.wait_s if wait_s is None else wait_s
