@@ -22,6 +22,20 @@ GATEWAY = "Gateway error..."
 BLOCKED = "Blocked error..."
 MESSAGE = "Message error..."
 TIMEOUT = "Timeout error..."
+LABELS = frozenset(
+    {
+        NOT_WORKING,
+        UNAUTHORIZED,
+        UNSUBSCRIBED,
+        TOO_MANY,
+        RATE_LIMIT,
+        RATE_LIMIT_PER_MINUTE,
+        GATEWAY,
+        BLOCKED,
+        MESSAGE,
+        TIMEOUT,
+    }
+)
 INVALID = "request invalid, data error. status_code={status}"
 
 _WORDS: tuple[tuple[str, str], ...] = (

@@ -17,13 +17,13 @@ from toolsrv_registry.errors import BusyError, NotFoundError
 from toolsrv_registry.nearby import short
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.caller import Caller, CallResult
-from toolsrv_runtime.calls.toolbench_codes import TIMEOUT, label
+from toolsrv_runtime.calls.recordings.stabletoolbench import CUT
+from toolsrv_runtime.calls.toolbench_codes import LABELS, TIMEOUT, label
 from toolsrv_runtime.errors import ArgumentError
 from toolsrv_runtime.formats.base import Interrupted
 from toolsrv_runtime.stop import Stop
 from toolsrv_runtime.waiting import until_stopped
 
-RESPONSE_LIMIT = 2048
 PARSE_ERROR = "Tool input parse error...\n"
 
 Find = Callable[[Sequence[str]], Mapping[str, Api]]
@@ -31,10 +31,13 @@ Find = Callable[[Sequence[str]], Mapping[str, Api]]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a client gets. ``source`` and ``kind`` are the call's, "" where none was made."""
+    """What a client gets. ``source`` and ``kind`` are the call's, "" where none was made.
+
+    ``response`` is text, of a simulation any JSON value.
+    """
 
     error: str
-    response: str
+    response: Any
     source: str = ""
     kind: str = ""
 
@@ -86,17 +89,21 @@ class World:
 def reply(result: CallResult) -> Reply:
     """Return what the reference would say of a call.
 
-    Where no response came, the response is our reason, unless it is the error already.
+    Where no response came, the response is our reason, unless it is the error already. What
+    somebody else's service or a simulation has said stays as it was said.
     """
-    error = label(result)
-    if result.kind == "bad_arguments" and result.status == 0:
-        error = f"{result.error} ({result.hint})"
-    if result.response is not None:
-        response = _text(result.response)
-    else:
+    error = _error(result)
+    response = result.response
+    if response is None:
         response = "" if error.startswith(result.error) else result.error
+    elif result.source != "simulated":
+        response = str(response)[:CUT]
     return Reply(error, response, result.source, result.kind)
 
 
-def _text(value: Any) -> str:
-    return str(value)[:RESPONSE_LIMIT]
+def _error(result: CallResult) -> str:
+    if result.source == "simulated" or result.error in LABELS:
+        return result.error
+    if result.kind == "bad_arguments" and result.status == 0:
+        return f"{result.error} ({result.hint})"
+    return label(result)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import hmac
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, NoReturn
 from urllib.parse import urlsplit
@@ -17,7 +18,7 @@ from urllib.parse import urlsplit
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from toolsrv.loopback import LOOPBACK
@@ -94,7 +95,7 @@ async def _answered(
         _refuse_stranger()
     got = await world.answer(read_request(body, fields), seconds)
     headers = {"x-toolsrv-source": got.source, "x-toolsrv-kind": got.kind}
-    return JSONResponse({"error": got.error, "response": got.response}, headers=headers)
+    return _response(200, got.error, got.response, headers)
 
 
 def _check_place(request: Request) -> None:
@@ -181,4 +182,12 @@ async def _told_error(_request: Request, error: Exception) -> Response:
 
 
 def _refusal(status: int, error: str, headers: Mapping[str, str] | None = None) -> Response:
-    return JSONResponse({"error": error, "response": ""}, status_code=status, headers=headers)
+    return _response(status, error, "", headers)
+
+
+def _response(
+    status: int, error: str, response: Any, headers: Mapping[str, str] | None
+) -> Response:
+    # In ASCII, since half a surrogate pair from an API's JSON has no other encoding.
+    text = json.dumps({"error": error, "response": response})
+    return Response(text, status, headers, media_type="application/json")

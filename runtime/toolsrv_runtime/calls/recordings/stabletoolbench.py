@@ -27,13 +27,6 @@ _UNUSABLE = (
     "is not defined", "status_code=50", "status_code=429",
 )  # fmt: skip
 _ALWAYS_USED = "got an unexpected keyword argument"
-_LABELS = frozenset(
-    {
-        codes.NOT_WORKING, codes.UNAUTHORIZED, codes.UNSUBSCRIBED, codes.TOO_MANY,
-        codes.RATE_LIMIT, codes.RATE_LIMIT_PER_MINUTE, codes.GATEWAY, codes.BLOCKED,
-        codes.MESSAGE, codes.TIMEOUT,
-    }
-)  # fmt: skip
 _SERVICE_ERRORS = ("Function executing ", "Tool input parse error")
 CUT = 2048
 """Characters at which ToolBench's service cuts a response."""
@@ -85,7 +78,7 @@ def judge(reply: Mapping[str, Any]) -> Judgement:
     Plain text is said by both, unless the reference would not have kept it from a service.
     """
     error, response = reply.get("error"), reply.get("response")
-    if error in _LABELS or str(error).startswith(_SERVICE_ERRORS):
+    if error in codes.LABELS or str(error).startswith(_SERVICE_ERRORS):
         return "real"
     if error == NO_SIMULATION or not isinstance(response, str):
         return "simulated"
