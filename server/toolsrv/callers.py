@@ -1,14 +1,16 @@
-"""The caller for one set of settings: the catalog that ships, and the network where it is allowed.
+"""The caller for one set of settings: the network where it is allowed, recordings, what ships.
 
 Knows which settings mean what for calls; the parts themselves are the runtime's.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from toolsrv.key_store import KeyStore
+from toolsrv_registry.errors import ToolsrvError
 from toolsrv_runtime.calls.addresses import Addresses
 from toolsrv_runtime.calls.caller import Caller, Home, Network
 from toolsrv_runtime.calls.connection import Connections
@@ -16,12 +18,15 @@ from toolsrv_runtime.calls.exchange import Limits
 from toolsrv_runtime.calls.hosts import HostLimits, Hosts
 from toolsrv_runtime.calls.offline import transports
 from toolsrv_runtime.calls.policy import Policy, parse_rules
+from toolsrv_runtime.calls.recordings.modes import RecordingCaller, ReplayingCaller
+from toolsrv_runtime.calls.recordings.store import RECORDINGS_FILE, RecordingStore
 
 if TYPE_CHECKING:
     from toolsrv.settings import Settings
     from toolsrv_registry.api import Api
     from toolsrv_registry.store import Store
 
+log = logging.getLogger(__name__)
 RETRIES = 2
 
 
@@ -30,19 +35,32 @@ def make_caller(settings: Settings, store: Callable[[], Store]) -> Caller:
 
     Raises:
         UsageError: the setting ``calls`` holds what is no rule.
+        DataError: the recordings that are to be replayed cannot be read.
     """
 
     def home(api: Api) -> Home:
-        catalog, page = store().home(api.id)
-        return Home(catalog, page)
+        return Home(*store().home(api.id))
 
-    return Caller(
-        policy=Policy(rules=parse_rules(settings.calls)),
-        transports=transports(),
-        limits=Limits(seconds=settings.call_seconds, read_s=settings.call_seconds, retries=RETRIES),
-        network=_network(settings) if settings.mode == "live" else None,
-        home=home,
-    )
+    policy = Policy(rules=parse_rules(settings.calls))
+    if settings.mode == "replay":
+        recordings = RecordingStore.open(settings.data_dir / RECORDINGS_FILE)
+        return ReplayingCaller(recordings, policy=policy, home=home)
+    limits = Limits(seconds=settings.call_seconds, read_s=settings.call_seconds, retries=RETRIES)
+    network = None if settings.mode == "offline" else _network(settings)
+    if settings.mode == "record" and (kept := _recordings(settings)) is not None:
+        return RecordingCaller(
+            kept, policy=policy, transports=transports(), limits=limits, network=network, home=home
+        )
+    return Caller(policy=policy, transports=transports(), limits=limits, network=network, home=home)
+
+
+def _recordings(settings: Settings) -> RecordingStore | None:
+    """Open the recordings to write; what prevents it is told, and calls are made anyway."""
+    try:
+        return RecordingStore.open(settings.data_dir / RECORDINGS_FILE)
+    except ToolsrvError as error:
+        log.warning("calls are not recorded: %s (%s)", error.message, error.hint)
+        return None
 
 
 def _network(settings: Settings) -> Network:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolsrv.cli import rim
-from toolsrv.cli.options import example, json_option
+from toolsrv.cli.options import example, json_option, mode_option
 from toolsrv.cli.output import console, emit_json, note, read_stdin
 from toolsrv.cli.session import Session, pass_session
 from toolsrv.plain import plain
@@ -32,11 +32,17 @@ if TYPE_CHECKING:
 )
 @click.argument("api_id", metavar="ID")
 @click.argument("arguments", metavar="ARGUMENTS", default="{}")
+@mode_option
 @json_option
 @click.pass_context
 @pass_session
 def call(
-    session: Session, context: click.Context, api_id: str, arguments: str, as_json: bool
+    session: Session,
+    context: click.Context,
+    api_id: str,
+    arguments: str,
+    mode: str | None,
+    as_json: bool,
 ) -> None:
     """Call the API with this ID.
 
@@ -48,7 +54,7 @@ def call(
     from toolsrv.views import call_view
 
     given = parse(read_stdin() if arguments == "-" else arguments)
-    bench = session.workbench()
+    bench = session.workbench(mode=mode)
     result = asyncio.run(_call(bench, bench.api(api_id), given))
     if result.refused and not (as_json and result.consent):
         raise UsageError(result.error, hint=result.hint)

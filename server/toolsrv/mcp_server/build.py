@@ -82,7 +82,7 @@ def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
         tools=_tools(
             Tools(bench, runs, clients),
             words.descriptions(domains),
-            live=bench.settings.mode != "offline",
+            live=bench.settings.mode in {"live", "record"},
         ),
         cache_hints={"tools/list": CacheHint(ttl_ms=_DAY_MS, scope="public")},
         lifespan=_lifespan(bench, runs, warm=warm),

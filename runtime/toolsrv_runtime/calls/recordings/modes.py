@@ -155,11 +155,15 @@ class ReplayingCaller(Caller):
         self._recordings.close()
 
     def _find(self, api: Api, arguments: Mapping[str, Any]) -> CallResult | None:
+        """Look a call up; one that does not fit its API may be in an imported recording."""
         try:
             bound = args.bind(api, arguments)
             url = str(build(api, bound).url)
+        except (ArgumentError, PolicyError):
+            bound, url = dict(arguments), api.url
+        try:
             entry = self._recordings.find(call_key(api, bound))
-        except (ArgumentError, PolicyError):  # what is wrong is told as for any call
+        except ArgumentError:  # told as for any call
             return None
         return None if entry is None else entry.result(bound, url)
 
