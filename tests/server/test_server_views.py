@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv import views
+from toolsrv import run_views, views
 from toolsrv.mcp_server import texts, words
 from toolsrv.runs import Run
 from toolsrv.settings import load
@@ -70,24 +70,24 @@ def test_what_steers_a_terminal_is_in_no_text() -> None:
 @pytest.mark.anyio
 async def test_the_phase_of_a_run_follows_its_events() -> None:
     run = Run("t", SolveOptions())
-    assert "2 runs first" in views.phase(run, 2)
+    assert "2 runs first" in run_views.phase(run, 2)
     run.status = "working"
-    assert "loading" in views.phase(run, 0)
+    assert "loading" in run_views.phase(run, 0)
     run.tell(
         events.CallEvent(seconds=0, node=1, depth=1, api_id="C/t/a", function="f", arguments={})
     )
     run.tell(events.BudgetEvent(seconds=0, usage=out.Usage(calls=2), limits=out.Limits()))
-    assert views.phase(run, 0) == "calling C/t/a"
+    assert run_views.phase(run, 0) == "calling C/t/a"
     said = out.Opinion(node=7, verdict="accepted")
     run.tell(events.OpinionEvent(seconds=0, depth=2, opinion=said))
-    assert "accepted" in views.phase(run, 0)
-    assert views.run_view(run, 0).usage.calls == 2
-    assert run.id in texts.run_text(views.run_view(run, 0))
+    assert "accepted" in run_views.phase(run, 0)
+    assert run_views.run_view(run, 0).usage.calls == 2
+    assert run.id in texts.run_text(run_views.run_view(run, 0))
 
 
 def test_second_opinions_are_told_after_the_answer() -> None:
     said = out.Opinion(node=7, verdict="rejected", reason="no response says 42")
-    view = views.RunView(run_id="run_x", status="answered", answer="41", opinions=(said,))
+    view = run_views.RunView(run_id="run_x", status="answered", answer="41", opinions=(said,))
     text = texts.run_text(view)
     assert "node 7" in text
     assert "rejected: no response says 42" in text

@@ -10,7 +10,7 @@ import time
 
 from toolsrv.cli.status_line import StatusLine
 from toolsrv.plain import compact_json, one_line
-from toolsrv.views import opinion_line
+from toolsrv.run_views import opinion_line
 from toolsrv_runtime.events import CandidatesEvent, Event
 from toolsrv_runtime.outcome import Limits, Usage
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolsrv.cli.output import console, note, table
 from toolsrv.plain import compact_json, one_line, plain
-from toolsrv.views import opinion_line, returned, unsupported_line
+from toolsrv.run_views import opinion_line, returned, unsupported_line
 from toolsrv_runtime.outcome import Evidence, Outcome
 
 RETURNED_LIMIT = 300

@@ -6,19 +6,11 @@ import json
 from typing import Any
 
 from toolsrv.plain import compact_json, one_line, plain
+from toolsrv.run_views import RunView, opinion_line, returned, unsupported_line
 from toolsrv.search_view import HitView, SearchView
 from toolsrv.trees.drawing import badge
 from toolsrv.trees.shown import ShownRun
-from toolsrv.views import (
-    ApiView,
-    CallView,
-    DescribeView,
-    RunView,
-    opinion_line,
-    returned,
-    shorten,
-    unsupported_line,
-)
+from toolsrv.views import ApiView, CallView, DescribeView, shorten
 
 RESPONSE_LIMIT = 20_000
 EVIDENCE_LIMIT = 600

@@ -21,6 +21,7 @@ from toolsrv.mcp_server.kept import Kept
 from toolsrv.mcp_server.progress import Progress
 from toolsrv.mcp_server.rim import failure, success
 from toolsrv.plain import clean_task, plain
+from toolsrv.run_views import RunView, phase, record_view, run_view
 from toolsrv.runs import Run, Runs
 from toolsrv.search_view import SearchView, search_view
 from toolsrv.trees.shown import ShownRun, brief, shown_record
@@ -29,12 +30,8 @@ from toolsrv.views import (
     DescribeView,
     Detail,
     MissingView,
-    RunView,
     api_view,
     call_view,
-    phase,
-    record_view,
-    run_view,
 )
 from toolsrv_registry.errors import NotFoundError, UsageError
 

@@ -1,0 +1,145 @@
+"""What toolsrv tells about a run, live or ended: one typed shape for ``--json`` and for MCP.
+
+Text from models and APIs is made plain here. Built from the runtime's own types; nothing here
+solves or waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel, Field
+
+from toolsrv.plain import compact_json, one_line, plain
+from toolsrv.run_record import RunRecord, record_of
+from toolsrv.runs import Run, RunStatus
+from toolsrv.views import shorten
+from toolsrv_runtime.outcome import Claim, Evidence, Opinion, Usage
+
+EVIDENCE_LIMIT = 4_000
+CLAIMS_SHOWN = 20
+
+
+class RunView(BaseModel):
+    """A run: how far it is, or how it ended."""
+
+    run_id: str
+    status: RunStatus = Field(
+        description="queued and working: not ended yet, ask again with get_run. answered: done. "
+        "partial: a budget ended first. gave_up, cancelled, failed: ended without a full answer."
+    )
+    answer: str = Field(default="", description="The answer, or the best partial one.")
+    reason: str = Field(default="", description="Why it ended as it did.")
+    evidence: tuple[Evidence, ...] = Field(
+        default=(), description="The calls made; used=true: the answer rests on it."
+    )
+    notes: tuple[str, ...] = Field(default=(), description="What prompts had no room for.")
+    supported: tuple[Claim, ...] = Field(
+        default=(), description="Of the answer: what a response or the task says, and which."
+    )
+    unsupported: tuple[Claim, ...] = Field(
+        default=(), description="Of the answer: what no response says, nor the task. Check it."
+    )
+    opinions: tuple[Opinion, ...] = Field(
+        default=(), description="With verify: what the model said of answers on a second reading."
+    )
+    phase: str = Field(default="", description="What a run that has not ended does now.")
+    queue_position: int = Field(default=0, description="Runs that come first.")
+    usage: Usage = Usage()
+    next_step: str = Field(default="", description="What to do now.")
+
+
+def run_view(run: Run, position: int) -> RunView:
+    """Return the view of a run as it is now."""
+    if not run.live:
+        return record_view(record_of(run)).model_copy(update={"usage": run.usage})
+    return RunView(
+        run_id=run.id,
+        status=run.status,
+        usage=run.usage,
+        queue_position=position,
+        phase=phase(run, position),
+        next_step=f'call get_run with run_id "{run.id}" to wait for the answer',
+    )
+
+
+def record_view(record: RunRecord) -> RunView:
+    """Return the view of a run that has ended, of today or kept since long."""
+    view = RunView(run_id=record.id, status=record.status)
+    if outcome := record.outcome:
+        view.usage = outcome.usage
+        view.answer, view.reason = plain(outcome.answer), plain(outcome.reason)
+        view.evidence = tuple(_short_evidence(one) for one in outcome.evidence)
+        view.supported, view.unsupported = outcome.supported, outcome.unsupported
+        view.opinions, view.notes = outcome.opinions, outcome.notes
+        if outcome.status != "answered":
+            view.next_step = _NEXT_STEPS[outcome.status]
+    else:
+        view.reason = plain(record.error) or "stopped before it began"
+        view.next_step = record.hint
+    return view
+
+
+_NEXT_STEPS = {
+    "partial": "raise the budget (max_seconds, max_calls, ...), or go on with call_api",
+    "gave_up": "rephrase the task, or use search_apis and call_api step by step",
+    "cancelled": "start again with solve_task if the answer is still needed",
+}
+
+
+def phase(run: Run, position: int) -> str:
+    """Say in one line what a run does now."""
+    if run.status == "queued":
+        return f"waiting: {position} run{'s' * (position != 1)} first"
+    for event in reversed(run.events):
+        match event.kind:
+            case "thought":
+                return f"thinking: {one_line(event.text, 120)}"
+            case "call":
+                return f"calling {event.api_id}"
+            case "observation":
+                return f"reading an answer (status {event.status})"
+            case "backtrack":
+                return f"trying another way: {one_line(event.reason, 80)}"
+            case "opinion":
+                return f"the answer was {_SAID[event.opinion.verdict]}"
+            case "candidates":
+                return f"thinking with {len(event.api_ids)} APIs at hand"
+            case _:
+                continue
+    return "loading the catalog and the model"
+
+
+def returned(evidence: Evidence) -> str:
+    """Return what a call brought as text: the error, the response, or both."""
+    response = evidence.response
+    if response not in (None, "") and not isinstance(response, str):
+        response = compact_json(response)
+    return ": ".join(part for part in (evidence.error, response) if part)
+
+
+def unsupported_line(claims: Sequence[Claim]) -> str:
+    """Return on one line what of an answer nothing supports; "" when there is nothing."""
+    if not claims:
+        return ""
+    told = [one_line(one.text, 80) for one in claims[:CLAIMS_SHOWN]]
+    told += [f"{len(claims) - CLAIMS_SHOWN} more"] * (len(claims) > CLAIMS_SHOWN)
+    return "No response says: " + ", ".join(dict.fromkeys(told))
+
+
+_SAID = {
+    "accepted": "read again and accepted",
+    "rejected": "read again and rejected",
+    "none": "not read again",
+}
+
+
+def opinion_line(opinion: Opinion) -> str:
+    """Return on one line what the model said of an answer on a second reading."""
+    answer = f"the answer of node {opinion.node} was {_SAID[opinion.verdict]}"
+    return f"Second opinion: {answer}: {one_line(opinion.reason, 400)}"
+
+
+def _short_evidence(evidence: Evidence) -> Evidence:
+    response, cut = shorten(evidence.response, EVIDENCE_LIMIT)
+    return evidence.model_copy(update={"response": response}) if cut else evidence
