@@ -30,6 +30,7 @@ COMMANDS = {
     "index": ("toolsrv.cli.index:index", "Build or inspect the search index."),
     "run": ("toolsrv.cli.run:run", "Look at finished runs, their trees and responses."),
     "model": ("toolsrv.cli.model:model", "Inspect models, bring, convert and quantise them."),
+    "recordings": ("toolsrv.cli.recordings:recordings", "Keep recorded calls, and pack them."),
     "keys": ("toolsrv.cli.keys:keys", "Keep the keys that live calls need."),
     "config": ("toolsrv.cli.config:config", "Show and change settings."),
     "doctor": ("toolsrv.cli.doctor:doctor", "Look whether everything works."),
