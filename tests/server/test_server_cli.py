@@ -33,6 +33,7 @@ def commands(
 
 ALL = dict(commands())
 LEAVES = {path: one for path, one in ALL.items() if not isinstance(one, click.Group)}
+SERVERS = {("serve",), ("world", "serve")}
 CAPITAL = "Data/country_facts/capital_city"
 
 
@@ -56,7 +57,7 @@ def test_the_list_of_commands_says_what_each_command_says(name: str) -> None:
     assert own.split()[0] in COMMANDS[name][1]
 
 
-@pytest.mark.parametrize("path", [p for p in LEAVES if p != ("serve",)], ids=" ".join)
+@pytest.mark.parametrize("path", [p for p in LEAVES if p not in SERVERS], ids=" ".join)
 def test_every_command_offers_json(path: tuple[str, ...]) -> None:
     assert any("--json" in option.opts for option in LEAVES[path].params)
 
@@ -88,6 +89,8 @@ def prepare_example(run: Run, path: tuple[str, ...]) -> None:
         Path("answers").mkdir(exist_ok=True)
         saved = "answers/1_DFS_woFilter_w2.json"
         assert run("solve", "What is the capital of Peru?", "--save-answer", saved).exit_code == 0
+    if path in {("run", "show"), ("run", "response")}:
+        assert run("solve", "What is the capital of Peru?").exit_code == 0
     if path == ("lab", "curve"):
         Path("run").mkdir(exist_ok=True)
         Path("run/curve.jsonl").write_text('{"step": 200, "seen": 9000, "loss": 1.5}\n')
@@ -100,16 +103,18 @@ def prepare_example(run: Run, path: tuple[str, ...]) -> None:
         assert run("catalog", "import", "my_tools.zip", "--no-index").exit_code == 0
 
 
-NEEDS_MORE = ("retriever", "model", "unseen", "curve", "pull")
+NEEDS_MORE = ("retriever", "model", "unseen", "curve")
+"""What needs the extra "lab" (torch); tried where that is installed."""
+ELSEWHERE = {("model", "pull"), ("model", "prompts"), ("keys", "set"), ("keys", "remove")}
+"""Tried by tests of their own: at a hub on loopback, on ToolBench's files, without a keyring."""
+TRIED_HERE = [
+    path
+    for path in LEAVES
+    if path not in {("solve",), *SERVERS, *ELSEWHERE} and path[-1] not in NEEDS_MORE
+]
 
 
-@pytest.mark.parametrize(
-    "path",
-    # What needs the extra "lab" (torch) is tried where that is installed, pull at a hub on
-    # loopback.
-    [p for p in LEAVES if p not in (("solve",), ("serve",)) and p[-1] not in NEEDS_MORE],
-    ids=" ".join,
-)
+@pytest.mark.parametrize("path", TRIED_HERE, ids=" ".join)
 def test_every_example_works_and_its_json_is_one_document(
     run: Run, path: tuple[str, ...], ready_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

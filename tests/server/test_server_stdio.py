@@ -81,7 +81,7 @@ def test_nothing_heavy_is_loaded_and_nothing_written_before_the_tools_are_listed
     process = start("-c", code)
     wire(process, HELLO)
     wire(process, INITIALIZED)
-    assert len(wire(process, LIST)["result"]["tools"]) == 6
+    assert len(wire(process, LIST)["result"]["tools"]) == 7
     assert not data_dir.exists()
     out, err = process.communicate(timeout=20)
     assert out == ""
