@@ -95,6 +95,18 @@ def test_a_default_is_sent_only_where_it_is_required_and_no_example() -> None:
         args.bind(api(required=(Parameter(name="v", default="Oslo"),)), {})
 
 
+@pytest.mark.parametrize(
+    ("parameter", "sent"),
+    [
+        (Parameter(name="v", default=False, place="query"), "false"),
+        (Parameter(name="v", type="NUMBER", default="3", place="query"), 3),
+        (Parameter(name="v", type="NUMBER", default="many", place="query"), "many"),
+    ],
+)
+def test_a_default_takes_its_declared_type_where_it_fits(parameter: Parameter, sent: Any) -> None:
+    assert args.bind(api(required=(parameter,)), {}) == {"v": sent}
+
+
 # --- requests -------------------------------------------------------------------------------------
 
 

@@ -82,12 +82,20 @@ def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
         if bound.get(parameter.name, "") != "":
             continue
         if parameter.place and parameter.default not in ("", None):
-            bound[parameter.name] = parameter.default
+            bound[parameter.name] = _default(parameter)
         else:
             problems.append(f"the argument {parameter.key!r} is missing")
     if problems:
         raise ArgumentError(f"{api.id}: {'; '.join(problems)}", hint=_wanted(api))
     return bound
+
+
+def _default(parameter: Parameter) -> Any:
+    """Return a default in its declared type; as the API's own word where it does not fit it."""
+    try:
+        return _convert(parameter, parameter.default)
+    except _WrongError:
+        return parameter.default
 
 
 class _WrongError(Exception):

@@ -82,6 +82,7 @@ def report() -> None:
         "curve": ("toolsrv.cli.lab_export:curve", "Draw how trainings went."),
         "export": ("toolsrv.cli.lab:export", "Turn what was trained into what ships."),
         "eval": ("toolsrv.cli.lab:eval_", "Judge on files of queries."),
+        "fuzz": ("toolsrv.cli.lab_fuzz:fuzz", "Look for inputs that break what is promised."),
     },
     epilog=example("toolsrv lab eval retrieval --queries FILE"),
 )

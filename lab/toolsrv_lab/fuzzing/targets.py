@@ -1,0 +1,13 @@
+"""All targets, in the order they are run."""
+
+from __future__ import annotations
+
+from toolsrv_lab.fuzzing import addresses, calls, catalogs, readers, responses
+
+TARGETS = (
+    *calls.TARGETS,
+    *addresses.TARGETS,
+    *responses.TARGETS,
+    *catalogs.TARGETS,
+    *readers.TARGETS,
+)
