@@ -1,7 +1,7 @@
 """ToolBench's response schemas: ``response_examples/<Category>/<tool>.json``, beside the tools.
 
 A schema says which part of a response is worth keeping (paper, A.2). It is kept with its API for
-an export; no search and no call looks at it yet.
+an export and for calls; no search looks at it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 from toolsrv_catalogs import fields
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.text import NAME_LIMIT
-from toolsrv_registry.api import Tool
+from toolsrv_registry.api import RESPONSE_SCHEMA, Tool
 
-SCHEMA = "response_schema"
+SCHEMA = RESPONSE_SCHEMA
 LOOSE = "response_schemas"
 """The key in ``Tool.extra`` of schemas whose API the tool does not have."""
 

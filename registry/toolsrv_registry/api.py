@@ -15,6 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from toolsrv_registry import names
 
+RESPONSE_SCHEMA = "response_schema"
+"""The key, in what else a source says of an API, of what its responses look like."""
+
 Place = Literal["", "path", "query", "header", "cookie", "body", "payload"]
 
 

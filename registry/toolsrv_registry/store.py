@@ -26,7 +26,7 @@ from pydantic_core import PydanticSerializationError
 
 from toolsrv_registry import documents, names
 from toolsrv_registry import store_queries as queries
-from toolsrv_registry.api import Api, Catalog
+from toolsrv_registry.api import RESPONSE_SCHEMA, Api, Catalog
 from toolsrv_registry.database import Database
 from toolsrv_registry.entries import (
     CatalogEntry,
@@ -213,10 +213,16 @@ class Store:
             raise NotFoundError(f"no API has the id {short(api_id)!r}", hint=hint)
         return Api.model_validate_json(rows[0]["document"])
 
-    def home(self, api_id: str) -> tuple[str, str]:
-        """Return the catalog an id is served from and its tool's page; ``""`` for what is unknown."""
+    def home(self, api_id: str) -> tuple[str, str, Any]:
+        """Return the catalog an id is served from, its tool's page and its response schema.
+
+        ``""`` for what is unknown, None for the schema.
+        """
         rows = self._database.read(queries.HOME, [api_id])
-        return (rows[0]["catalog"], rows[0]["home_url"] or "") if rows else ("", "")
+        if not rows:
+            return "", "", None
+        row = rows[0]
+        return row["catalog"], row["home_url"] or "", json.loads(row["extra"]).get(RESPONSE_SCHEMA)
 
     def get_many(self, api_ids: Sequence[str]) -> dict[str, Api]:
         """Return the visible APIs among the ids, by id."""

@@ -27,7 +27,8 @@ TOOLS = """
     ORDER BY tools.catalog, tools.position
 """
 HOME = """
-    SELECT catalogs.name AS catalog, tools.home_url AS home_url
+    SELECT catalogs.name AS catalog, tools.home_url AS home_url,
+        visible.extra AS extra
     FROM visible JOIN catalogs ON catalogs.number = visible.catalog
     LEFT JOIN tools ON tools.catalog = visible.catalog AND tools.position = visible.tool
     WHERE visible.id = ?

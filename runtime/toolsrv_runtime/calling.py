@@ -101,7 +101,8 @@ class Calling:
             self._made[node.id] = _key(api.id, shown)
             self._tell_call(node, move, api, shown, depth)
             result = await self._result(api, arguments, self._made[node.id])
-        text = self._format.observation(result.response, result.error)
+        schema = self._caller.schema(api)
+        text = self._format.observation(result.response, result.error, schema)
         state.ledger.results[node.id] = result
         state.tell(
             events.ObservationEvent(

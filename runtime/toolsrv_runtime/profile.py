@@ -23,9 +23,10 @@ class Profile(BaseModel):
     ``flash_attention`` None leaves it to llama.cpp.
 
     ``grounded`` limits arguments and answers to what the task and the observations contain;
-    ``observation_limit`` is how many characters of a response enter the prompt; ``candidates``
-    how many APIs a task is offered by default (the paper's five); ``chat_template`` is the Jinja
-    source that the file carries. ``anew_after_give_up``: when the model gives up, other APIs are
+    ``observation_limit`` is how much of a response enters the prompt: tokens, at most an eighth of
+    the context (half of the paper's 1,024 by default), or characters where the format is
+    ``compact`` or ``remote``; ``candidates`` how many APIs a task is offered by default (the
+    paper's five); ``chat_template`` is the Jinja source that the file carries. ``anew_after_give_up``: when the model gives up, other APIs are
     searched for and offered, besides when all that were offered have failed.
     """
 
@@ -40,7 +41,7 @@ class Profile(BaseModel):
     max_reply_tokens: int = 512
     stop: tuple[str, ...] = ()
     bos: bool | None = None
-    observation_limit: int = 1024
+    observation_limit: int = 512
     candidates: int = 5
     grounded: bool = False
     anew_after_give_up: bool = True

@@ -279,6 +279,11 @@ def test_observations_are_json_by_default_and_python_s_text_in_faithful_mode() -
         "error": "", "response": "{'name': 'São', 'ok': None}",
     }  # fmt: skip
     assert faithful.observation(response, "").isascii()
+    long = {"name": "São", "debug": "word " * 5_000}
+    assert sane.observation(long, "", {"name": "str"}) == (
+        '{"error": "", "response": {"name": "São"}}'
+    )
+    assert len(faithful.observation(long, "", {"name": "str"})) == 1_024 + 3
     assert (sane.name, faithful.name) == (
         "toolllama, own wording", "toolllama, faithful, own wording",
     )  # fmt: skip

@@ -56,7 +56,7 @@ class TaskEngine:
         text = "".join(piece.text for piece in prompt)
         engine = self._slow if "SLOW" in text else self._fast
         engine = self._hopeless if "HOPELESS" in text else engine
-        if "LOOKUP" in text and "Response:" not in text:
+        if "LOOKUP" in text and "<response from" not in text:
             engine = ScriptedEngine([_first_call(text)])
         if "is proposed" in text:
             word = "no" if "DOUBTFUL" in text else "yes"

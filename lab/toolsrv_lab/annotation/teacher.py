@@ -48,7 +48,7 @@ class Oracle:
         self._wrong: dict[int, Attempt | None] = {}
         self._serves: dict[Attempt, set[int]] = defaultdict(set)
 
-    def observation(self, response: Any, error: str) -> str:
+    def observation(self, response: Any, error: str, schema: Any = None) -> str:  # noqa: ARG002 - the port
         """Return the response's first facts as a flat JSON object."""
         found = facts.facts(response, limit=OBSERVATION_LIMIT)
         if error and not any(name == "error" for name, _ in found):

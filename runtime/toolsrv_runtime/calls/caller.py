@@ -28,10 +28,14 @@ __all__ = ["CallResult", "Caller", "Home", "Network", "default_caller"]
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where an API belongs: its catalog, and its provider's page ("" when none is known)."""
+    """Where an API belongs: its catalog, and its provider's page ("" when none is known).
+
+    ``schema`` says what of a response is worth keeping (``by_schema``), None where nothing is known.
+    """
 
     catalog: str = ""
     page: str = ""
+    schema: Any = None
 
 
 def homeless(api: Api) -> Home:
@@ -143,6 +147,10 @@ class Caller:
             page=hints.page(api, host, self._home(api).page) if subscribe else "",
             retry_after=got.retry_after,
         )
+
+    def schema(self, api: Api) -> Any:
+        """Return what is known of the shape of an API's responses, None for nothing."""
+        return self._home(api).schema
 
     def can_call(self, api: Api) -> bool:
         """Whether a call of this API could succeed as things are: policy, address, key."""

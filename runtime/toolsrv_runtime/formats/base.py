@@ -141,8 +141,11 @@ class Format(Protocol):
     def name(self) -> str:
         """The format's name, for records."""
 
-    def observation(self, response: Any, error: str) -> str:
-        """Return a response as the model reads it: cleaned, capped, marked as an error if so."""
+    def observation(self, response: Any, error: str, schema: Any = None) -> str:
+        """Return a response as the model reads it: cleaned, capped, marked as an error if so.
+
+        ``schema`` is the API's response schema, which says what of a long one is worth keeping.
+        """
 
     def propose(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | str:
         """Return the next move, or the reason why the model gave none. Blocks.

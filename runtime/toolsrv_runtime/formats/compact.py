@@ -76,7 +76,7 @@ class CompactFormat:
         self._profile = profile
         self._prior = prior
 
-    def observation(self, response: Any, error: str) -> str:
+    def observation(self, response: Any, error: str, schema: Any = None) -> str:  # noqa: ARG002
         """Return the response's first facts as a flat JSON object of strings."""
         found = self._facts(response)
         if error and not any(name == "error" for name, _ in found):

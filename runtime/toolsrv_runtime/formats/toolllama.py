@@ -8,19 +8,19 @@ one before, and a grammar holds replies in shape; ``Fidelity`` brings back what 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from toolsrv_catalogs.text import clean
 from toolsrv_registry.functions import Function, function_object, tool_list_block
 from toolsrv_registry.names import function_name
 from toolsrv_runtime.answers.prompts import Prompts
 from toolsrv_runtime.answers.words import toolllama_system, user
+from toolsrv_runtime.calls.by_schema import by_schema
+from toolsrv_runtime.calls.compress import compressed
 from toolsrv_runtime.engine.base import Engine, Piece, Prompt, Reply, Sampling
 from toolsrv_runtime.fidelity import Fidelity
-from toolsrv_runtime.formats import asides, grounded, react_parser, toolbench_env
+from toolsrv_runtime.formats import asides, grounded, react_parser, told, toolbench_env
 from toolsrv_runtime.formats.base import Interrupted, Judgement, Meter, Move, Step, View
 from toolsrv_runtime.formats.cutting import cut_from_left
 from toolsrv_runtime.formats.fit import Shape, fit
@@ -65,13 +65,14 @@ class ToolllamaFormat:
             told.append("own wording")
         return ", ".join(told)
 
-    def observation(self, response: Any, error: str) -> str:
+    def observation(self, response: Any, error: str, schema: Any = None) -> str:
         """Return a response as the service's reply, capped."""
         if self._fidelity.service_observations:
             return toolbench_env.observation(error, response)
         said = {"error": error, "response": "" if response is None else response}
-        text = clean(json.dumps(said, ensure_ascii=False), 100_000)
-        return toolbench_env.shortened(text, self._profile.observation_limit)
+        room = told.budget(self._engine, self._profile.observation_limit)
+        named = isinstance(response, dict) and not error and by_schema(response, schema)
+        return compressed(said, room, {"error": "str", "response": schema} if named else None)
 
     def propose(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | str:
         """Return the next move; see ``Format.propose``."""
