@@ -24,6 +24,7 @@ from toolsrv_registry.room import REPEAT, shortage
 
 BUSY_SECONDS = 20.0
 APPLICATION_ID = 0x746F6F6C  # "tool"
+_ANEW = "move it away and repeat: a new one is begun, and what was imported is imported again"
 
 Migration = Callable[[sqlite3.Connection], None]
 
@@ -186,8 +187,6 @@ def _explained(path: Path, error: sqlite3.DatabaseError) -> ToolsrvError:
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return DataError(
             f"{path} is damaged: {error}",
-            hint="remove it and repeat: the catalog and the index are made anew",
+            hint=_ANEW,
         )
-    return DataError(
-        f"{path}: {error}", hint="remove it and repeat: the catalog and the index are made anew"
-    )
+    return DataError(f"{path}: {error}", hint=_ANEW)

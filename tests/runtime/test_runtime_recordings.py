@@ -18,6 +18,7 @@ import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from toolsrv_registry.api import Api, Parameter, SecurityScheme
 from toolsrv_registry.errors import DataError
@@ -120,6 +121,15 @@ def test_endless_nesting_is_refused() -> None:
         deep = [deep]
     with pytest.raises(ArgumentError):
         call_key(FORECAST, {"city": "Oslo", "fields": deep})
+
+
+@pytest.mark.parametrize("field", ["arguments", "response"])
+def test_an_entry_is_not_deeper_than_a_response_may_be(field: str) -> None:
+    deep: Any = {}
+    for _ in range(300):
+        deep = {"a": deep}
+    with pytest.raises(ValidationError):
+        Entry.model_validate(entry().model_dump() | {field: deep})
 
 
 NUMBERS = st.one_of(

@@ -111,7 +111,7 @@ def understand(
         plain = clean(text, len(text))
         page = kind in {"text/html", "application/xhtml+xml"} or bool(_HTML.match(text))
         return Body(plain, web_page=page, broken_json=says_json and not page and bool(text.strip()))
-    if _too_deep(value):
+    if too_deep(value):
         return Body(clean(text, len(text)), broken_json=True)
     return Body(value)
 
@@ -155,7 +155,7 @@ def without(text: str, secrets: Collection[str]) -> str:
     return text
 
 
-def _too_deep(value: Any) -> bool:
+def too_deep(value: Any) -> bool:
     """Whether JSON is nested deeper than ``_DEPTH``; one pass, level by level."""
     level = [value]
     for _ in range(_DEPTH):

@@ -7,10 +7,11 @@ import json
 from datetime import UTC, datetime
 from typing import Any, Literal, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.documents import content_hash
+from toolsrv_runtime.calls.body import too_deep
 from toolsrv_runtime.calls.recordings.key import call_key
 from toolsrv_runtime.calls.recordings.masking import masked, masked_arguments
 from toolsrv_runtime.calls.result import CallResult, Kind
@@ -47,13 +48,25 @@ class Entry(BaseModel):
     recorded_at: str = Field(pattern=r"^(\d{4}-\d\d-\d\dT[\d:.]{8,15}\+00:00)?$")
     api_hash: str = Field(pattern=r"^([0-9a-f]{64})?$")
 
+    @field_validator("arguments", "response")
+    @classmethod
+    def _not_too_deep(cls, value: Any) -> Any:
+        if too_deep(value):
+            raise ValueError("nested too deeply")
+        return value
+
     @classmethod
     def of(cls, api: Api, result: CallResult, secrets: frozenset[str] = frozenset()) -> Self:
-        """Return what is recorded of a call that was just made, without ``secrets``."""
+        """Return what is recorded of a call that was just made, without ``secrets``.
+
+        Raises:
+            ArgumentError: the arguments are too deep or too long to be recorded.
+        """
+        key = call_key(api, result.arguments)
         arguments, given = masked_arguments(result.arguments)
         hidden = secrets | set(given)
         return cls(
-            key=call_key(api, result.arguments),
+            key=key,
             api_id=api.id,
             arguments=masked(arguments, hidden),
             status=result.status,

@@ -13,7 +13,10 @@ from typing import Any
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.calls import arguments as args
+from toolsrv_runtime.calls.body import too_deep
 from toolsrv_runtime.errors import ArgumentError
+
+_SIMPLER = "call it with simpler arguments"
 
 
 def canonical(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,19 +39,18 @@ def call_key(api: Api, arguments: Mapping[str, Any]) -> str:
     another program may hold such a call, and the error that came of it.
 
     Raises:
-        ArgumentError: they are nested too deeply to be looked at.
+        ArgumentError: they are nested too deeply, or too long, to be looked at.
     """
+    if too_deep(dict(arguments)):
+        raise ArgumentError(f"{api.id}: the arguments are nested too deeply", hint=_SIMPLER)
     try:
-        try:
-            meant: Any = canonical(api, arguments)
-        except ArgumentError:
-            meant = {"unbound": _plain(dict(arguments))}
-        text = json.dumps([api.id, meant], sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    except (RecursionError, ValueError) as error:  # ValueError: an endless integer
-        raise ArgumentError(
-            f"{api.id}: the arguments are nested too deeply or too long",
-            hint="call it with simpler arguments",
-        ) from error
+        meant: Any = canonical(api, arguments)
+    except ArgumentError:
+        meant = {"unbound": _plain(dict(arguments))}
+    try:
+        text = json.dumps([api.id, meant], sort_keys=True, separators=(",", ":"))
+    except ValueError as error:  # an endless integer
+        raise ArgumentError(f"{api.id}: an argument is too long", hint=_SIMPLER) from error
     return hashlib.sha256(text.encode()).hexdigest()
 
 

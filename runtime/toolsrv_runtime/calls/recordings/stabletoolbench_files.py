@@ -16,6 +16,7 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.documents import content_hash
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 from toolsrv_runtime.calls import toolbench_codes as codes
+from toolsrv_runtime.calls.body import too_deep
 from toolsrv_runtime.calls.recordings import stabletoolbench as stb
 from toolsrv_runtime.calls.recordings.entry import Entry, Provenance
 from toolsrv_runtime.calls.recordings.key import call_key
@@ -119,6 +120,8 @@ def _read(path: Path) -> dict[str, Any]:
 def _entry(api: Api, key: str, reply: Any) -> Entry | None:
     arguments = stb.read_key(key)
     if arguments is None or not isinstance(reply, dict) or {"error", "response"} - reply.keys():
+        return None
+    if too_deep([arguments, reply]):
         return None
     error, judged = str(reply["error"]), stb.judge(reply)
     kind, status = _MEANT.get(error, _OTHERWISE)
