@@ -11,7 +11,7 @@ import importlib
 
 import click
 
-_COMMANDS = ("server", "search", "engine", "solve", "catalog", "growth")
+_COMMANDS = ("server", "search", "engine", "solve", "catalog", "growth", "world")
 
 
 class _Commands(click.Group):

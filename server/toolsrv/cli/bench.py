@@ -29,7 +29,7 @@ class BenchGroup(click.Group):
 
 @click.group(cls=BenchGroup, epilog=example("toolsrv bench --help"))
 def bench() -> None:
-    """Measure this installation: server, search, engine."""
+    """Measure this installation: server, search, engine, world."""
 
 
 def _laboratory() -> click.Group:

@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from toolsrv.cli.options import example
+from toolsrv.cli.options import example, mode_option
 from toolsrv.cli.session import Session, pass_session
 
 
@@ -26,7 +26,7 @@ def world() -> None:
     show_default=True,
     help="Port; 0 takes a free one.",
 )
-@click.option("--mode", help="Where answers come from, as in the setting of this name.")
+@mode_option
 @click.option("--no-token", is_flag=True, help="Let every program on this machine in.")
 @pass_session
 def serve(session: Session, host: str, port: int, mode: str | None, no_token: bool) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -47,13 +48,13 @@ def serve_world(bench: Workbench, *, host: str, port: int, with_token: bool) -> 
         DataError: The data folder or what is in it cannot be used.
         KeyboardInterrupt: Ctrl-C or SIGTERM ended it.
     """
-    signal.signal(signal.SIGTERM, _interrupt)
-    token = choose_token() if with_token else None
-    store = bench.registry().store
-    listener = listen(host, port)
-    server = make_server(store.get_many, bench.caller(), token, bench.aclose)
-    _tell(origin(host, listener), bench.settings.mode, token)
-    server.run(sockets=[listener])
+    with _sigterm_interrupts():
+        token = choose_token() if with_token else None
+        store = bench.registry().store
+        listener = listen(host, port)
+        server = make_server(store.get_many, bench.caller(), token, bench.aclose)
+        _tell(origin(host, listener), bench.settings.mode, token)
+        server.run(sockets=[listener])
 
 
 def make_server(
@@ -80,8 +81,18 @@ def make_server(
     return _Server(config, stop)
 
 
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+@contextlib.contextmanager
+def _sigterm_interrupts() -> Iterator[None]:
+    """Have SIGTERM end the block as Ctrl-C does; uvicorn repeats it when it has shut down."""
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _tell(where: str, mode: str, token: str | None) -> None:
