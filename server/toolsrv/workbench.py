@@ -7,18 +7,18 @@ needed, once, whoever asks and from whichever thread; what nobody needs is never
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from toolsrv.models import load_special
-from toolsrv_registry.errors import DataError, NotFoundError, ToolsrvError, UsageError
+from toolsrv.domains import domains, load_catalogs
+from toolsrv.models import load_model
+from toolsrv.once import Once
+from toolsrv.solve_options import solve_options
+from toolsrv_registry.errors import DataError, UsageError
 
 if TYPE_CHECKING:  # downhill imports, kept out of start-up
-    from pathlib import Path
-
     from toolsrv.settings import Settings
-    from toolsrv_registry.api import Api, Catalog
+    from toolsrv_registry.api import Api
     from toolsrv_registry.registry import Registry
     from toolsrv_registry.retriever import SearchResult
     from toolsrv_runtime.answers.prompts import Prompts
@@ -29,31 +29,8 @@ if TYPE_CHECKING:  # downhill imports, kept out of start-up
     from toolsrv_runtime.profile import Profile
     from toolsrv_runtime.solve import SolveOptions, Solver
 
-T = TypeVar("T")
 log = logging.getLogger(__name__)
 Progress = Callable[[int, int], None]
-
-
-class Once(Generic[T]):
-    """A part that is built on the first ``get``; a failed build is tried again next time."""
-
-    def __init__(self, build: Callable[[], T]) -> None:
-        self._build = build
-        self._lock = threading.Lock()
-        self._part: T | None = None
-
-    def get(self) -> T:
-        """Return the part; concurrent callers wait for the one that builds it."""
-        with self._lock:
-            if self._part is None:
-                self._part = self._build()
-            return self._part
-
-    def take(self) -> T | None:
-        """Return the part if it is built, and forget it."""
-        with self._lock:
-            part, self._part = self._part, None
-            return part
 
 
 class Workbench:
@@ -75,7 +52,7 @@ class Workbench:
         self._registry: Once[Registry] = Once(self._open_registry)
         self._indexed: Once[Registry] = Once(self._build_index)
         self._model: Once[tuple[Engine | ChatModel, Profile]] = Once(
-            load_engine or self._load_model
+            load_engine or (lambda: load_model(settings))
         )
         self._caller: Once[Caller] = Once(self._make_caller)
 
@@ -165,30 +142,8 @@ class Workbench:
         return FAITHFUL if self.settings.faithful else Fidelity()
 
     def options(self, **given: Any) -> SolveOptions:
-        """Return the solve's options: what is given (not ``None``), else the settings.
-
-        ``max_seconds``, ``max_calls``, ``max_model_calls`` and ``max_tokens`` are the budget.
-        """
-        from toolsrv_runtime.outcome import Limits
-        from toolsrv_runtime.solve import SolveOptions
-
-        value = self.settings.model_dump() | {k: v for k, v in given.items() if v is not None}
-        return SolveOptions(
-            strategy=value["strategy"],
-            chains=value["chains"],
-            width=value["width"],
-            depth=value["depth"],
-            candidates=value["candidates"],
-            seed=value["seed"],
-            category=value.get("category"),
-            verify=value["verify"],
-            limits=Limits(
-                seconds=value["max_seconds"],
-                calls=value["max_calls"],
-                model_calls=value["max_model_calls"],
-                tokens=value["max_tokens"],
-            ),
-        )
+        """Return the solve's options: what is given (not ``None``), else the settings."""
+        return solve_options(self.settings, given)
 
     def search(
         self,
@@ -231,15 +186,8 @@ class Workbench:
         self._check(category, None)
 
     def domains(self) -> tuple[str, ...]:
-        """Return what the catalogs in use are about; opens nothing heavy.
-
-        The tools' names while they are few, else the categories. Of imported catalogs only
-        categories of ToolBench's list: a client's model reads this, and their words are not ours.
-        """
-        imported, hidden = _imported(self.settings.data_dir)
-        tools = [tool for one in load_catalogs() if one.name not in hidden for tool in one.tools]
-        few = len(tools) <= NAMED_TOOLS and not imported
-        return tuple(sorted({tool.name if few else tool.category for tool in tools} | imported))
+        """Return what the catalogs in use are about; opens nothing heavy."""
+        return domains(self.settings.data_dir)
 
     def _check(self, category: str | None, tool: str | None) -> None:
         """Look at the names first: they are known before an index is built or a model loaded."""
@@ -296,64 +244,17 @@ class Workbench:
             log.warning("no vector index: %s (%s)", error.message, error.hint)
         return registry
 
+
+INDEXED_AT_ONCE:
+                registry.ensure_index(self.progress)
+        except DataError as error:
+            log.warning("no vector index: %s (%s)", error.message, error.hint)
+        return registry
+
     def _load_model(self) -> tuple[Engine | ChatModel, Profile]:
-        if isinstance(self.settings.model, str):
-            return load_special(
-                self.settings.model,
-                engine_model=self.settings.engine_model,
-                silence_s=self.settings.engine_timeout,
-            )
-        return self._load_engine(self.settings.model)
-
-    def _load_engine(self, path: Path | None) -> tuple[Engine, Profile]:
-        from toolsrv.settings import profiles_folder
-        from toolsrv_runtime.models import load_engine
-
-        if path is not None and not path.exists():
-            raise NotFoundError(
-                f"model file {path} does not exist",
-                hint="name a GGUF file with --model, one of: toolsrv model list, or leave it out "
-                "for the one that ships",
-            )
-        return load_engine(
-            path,
-            threads=self.settings.threads or None,
-            grounded=self.settings.grounded,
-            profile=self.settings.profile,
-            profiles=profiles_folder(self.settings.data_dir),
-            states=self.settings.data_dir / "states" if self.settings.states_mib else None,
-            states_bytes=self.settings.states_mib << 20,
-        )
+        return load_model(self.settings)
 
 
 INDEXED_AT_ONCE = 2_000
 """Up to so many APIs the index is built when it is needed; beyond, by import and `index build`."""
-NAMED_TOOLS = 60
 WARM_MODEL_BYTES = 64 * 1024 * 1024
-
-
-def load_catalogs() -> tuple[Catalog, ...]:
-    """Return the catalogs that ship; imported ones are in the store."""
-    from toolsrv_catalogs.offline import load_offline_catalog
-
-    return (load_offline_catalog(),)
-
-
-def _imported(folder: Path) -> tuple[set[str], set[str]]:
-    """Return the known categories of imported catalogs, and the names of disabled catalogs."""
-    from toolsrv_catalogs.categories import CATEGORIES
-    from toolsrv_registry.store import STORE_FILE, Store
-
-    shipped = {one.name for one in load_catalogs()}
-    if not (folder / STORE_FILE).exists():
-        return set(), set()
-    try:
-        with Store.open(folder / STORE_FILE) as store:
-            catalogs = store.catalogs()
-            hidden = {one.name for one in catalogs if not one.enabled}
-            if all(one.name in shipped for one in catalogs if one.enabled):
-                return set(), hidden
-            return set(CATEGORIES & store.categories().keys()), hidden
-    except ToolsrvError as error:  # told by the first request that needs the store
-        log.warning("the catalogs cannot be listed: %s", error.message)
-        return set(), set()

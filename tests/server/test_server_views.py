@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv import run_views, views
+from toolsrv.domains import load_catalogs
 from toolsrv.mcp_server import texts, words
 from toolsrv.runs import Run
 from toolsrv.settings import load
-from toolsrv.workbench import Workbench, load_catalogs
+from toolsrv.workbench import Workbench
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime import events
 from toolsrv_runtime import outcome as out

@@ -79,7 +79,7 @@ def export_examples(session: Session, out: Path, each: int, as_json: bool) -> No
     By them a solve sees which function a part of a task is for.
     """
     from toolsrv.cli.import_view import Bar
-    from toolsrv.workbench import load_catalogs
+    from toolsrv.domains import load_catalogs
     from toolsrv_lab.retrieval.examples import make_examples
 
     apis = [api for catalog in load_catalogs() for api in catalog.apis]

@@ -1,0 +1,57 @@
+"""Which catalogs ship, and what all that are in use are about. Opens nothing heavy."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from toolsrv_registry.errors import ToolsrvError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from toolsrv_registry.api import Catalog
+
+NAMED_TOOLS = 60
+"""Up to so many tools are named; beyond, their categories are."""
+
+log = logging.getLogger(__name__)
+
+
+def load_catalogs() -> tuple[Catalog, ...]:
+    """Return the catalogs that ship; imported ones are in the store."""
+    from toolsrv_catalogs.offline import load_offline_catalog
+
+    return (load_offline_catalog(),)
+
+
+def domains(folder: Path) -> tuple[str, ...]:
+    """Return what the catalogs in use are about; ``folder`` is the data folder.
+
+    The tools' names while they are few, else the categories. Of imported catalogs only
+    categories of ToolBench's list: a client's model reads this, and their words are not ours.
+    """
+    imported, hidden = _imported(folder)
+    tools = [tool for one in load_catalogs() if one.name not in hidden for tool in one.tools]
+    few = len(tools) <= NAMED_TOOLS and not imported
+    return tuple(sorted({tool.name if few else tool.category for tool in tools} | imported))
+
+
+def _imported(folder: Path) -> tuple[set[str], set[str]]:
+    """Return the known categories of imported catalogs, and the names of disabled catalogs."""
+    from toolsrv_catalogs.categories import CATEGORIES
+    from toolsrv_registry.store import STORE_FILE, Store
+
+    shipped = {one.name for one in load_catalogs()}
+    if not (folder / STORE_FILE).exists():
+        return set(), set()
+    try:
+        with Store.open(folder / STORE_FILE) as store:
+            catalogs = store.catalogs()
+            hidden = {one.name for one in catalogs if not one.enabled}
+            if all(one.name in shipped for one in catalogs if one.enabled):
+                return set(), hidden
+            return set(CATEGORIES & store.categories().keys()), hidden
+    except ToolsrvError as error:  # told by the first request that needs the store
+        log.warning("the catalogs cannot be listed: %s", error.message)
+        return set(), set()
