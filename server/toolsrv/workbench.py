@@ -245,16 +245,6 @@ class Workbench:
         return registry
 
 
-INDEXED_AT_ONCE:
-                registry.ensure_index(self.progress)
-        except DataError as error:
-            log.warning("no vector index: %s (%s)", error.message, error.hint)
-        return registry
-
-    def _load_model(self) -> tuple[Engine | ChatModel, Profile]:
-        return load_model(self.settings)
-
-
 INDEXED_AT_ONCE = 2_000
 """Up to so many APIs the index is built when it is needed; beyond, by import and `index build`."""
 WARM_MODEL_BYTES = 64 * 1024 * 1024
