@@ -32,8 +32,8 @@ class Request:
     """What the model is to reply to.
 
     ``functions`` are function objects (``name``, ``description`` and ``parameters`` as a JSON
-    schema), of which one is to be called. ``note`` is said by the user at the end; ``rejected``
-    is the reply that the note corrects ("" for none).
+    schema), of which one is to be called; without any the reply is text. ``note`` is said by the
+    user at the end; ``rejected`` is the reply that the note corrects ("" for none).
     """
 
     instructions: str

@@ -26,10 +26,14 @@ _HOW = (
 
 
 def messages(request: Request) -> list[Message]:
-    """Return the conversation in the roles system, user and assistant, the last two in turn."""
+    """Return the conversation in the roles system, user and assistant, the last two in turn.
+
+    Without functions the reply is free text.
+    """
     listing = "\n".join(json.dumps(one, ensure_ascii=False) for one in request.functions)
+    how = _HOW + listing if request.functions else ""
     written: list[Message] = [
-        {"role": "system", "content": request.instructions + _HOW + listing},
+        {"role": "system", "content": request.instructions + how},
         {"role": "user", "content": request.task},
     ]
     for step in request.steps:

@@ -58,11 +58,11 @@ def write(request: Request, mode: Mode, model: str) -> dict[str, Any]:
         "top_p": request.top_p,
         "seed": request.seed % 2**31,
     }
-    if mode == "tools":
+    if mode == "tools" and request.functions:
         tools = [{"type": "function", "function": one} for one in request.functions]
         return body | {"messages": _turns(request), "tools": tools, "tool_choice": "required"}
     body["messages"] = textual.messages(request)
-    if mode == "none":
+    if mode == "none" or not request.functions:
         return body
     schema = textual.reply_schema(request.functions)
     if mode == "json_schema":
