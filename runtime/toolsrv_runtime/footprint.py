@@ -11,9 +11,12 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from toolsrv_runtime.gguf_header import Header
+from toolsrv_runtime.profile import KvType
 
 _BATCH = 256
-_HALF = 2
+_BLOCK = 32
+_BLOCK_BYTES: Mapping[KvType, int] = {"f16": 64, "q8_0": 34, "q4_0": 18}
+"""Bytes of a block of 32 numbers in ggml's types: a 16-bit scale and the numbers, where quantised."""
 
 
 class Footprint(BaseModel):
@@ -39,10 +42,12 @@ def resident_cells(context: int) -> int:
     return context + min(3 * context, 16_384)
 
 
-def footprint(header: Header, *, weights: int, vocabulary: int) -> Footprint:
+def footprint(
+    header: Header, *, weights: int, vocabulary: int, kv_type: KvType = "f16"
+) -> Footprint:
     """Return what a model takes; ``weights`` is the size of its files in bytes.
 
-    Keys and values are kept as 16-bit floats.
+    ``kv_type`` is how keys and values are kept.
     """
     layers, width = _number(header, "block_count"), _number(header, "embedding_length")
     heads = _number(header, "attention.head_count") or 1
@@ -53,7 +58,9 @@ def footprint(header: Header, *, weights: int, vocabulary: int) -> Footprint:
     inner = _number(header, "feed_forward_length")
     floats = vocabulary + 4 * width + 2 * inner + heads * _BATCH
     return Footprint(
-        weights=weights, per_token=_HALF * kv_heads * (key + value), scratch=4 * _BATCH * floats
+        weights=weights,
+        per_token=-(-kv_heads * (key + value) * _BLOCK_BYTES[kv_type] // _BLOCK),
+        scratch=4 * _BATCH * floats,
     )
 
 

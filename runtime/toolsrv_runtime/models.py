@@ -90,7 +90,7 @@ def inspect_model(
             context_train=facts.trained_context,
             vocabulary=vocabulary,
             chat_template=facts.chat_template is not None,
-            memory=footprint(header, weights=size, vocabulary=vocabulary),
+            memory=footprint(header, weights=size, vocabulary=vocabulary, kv_type=chosen.kv_type),
             problem=problem,
             remedy=remedy,
             profile=chosen,

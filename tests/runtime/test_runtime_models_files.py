@@ -18,6 +18,7 @@ from toolsrv_runtime.footprint import Footprint, footprint, resident_cells, told
 from toolsrv_runtime.gguf_header import read_header
 from toolsrv_runtime.machine import available_memory, physical_cores
 from toolsrv_runtime.models import SHIPPED_MODEL, inspect_model, load_engine
+from toolsrv_runtime.profile import KvType
 from toolsrv_runtime.suitable import fitting_cells
 
 GB = 10**9
@@ -198,6 +199,10 @@ def test_the_estimate_counts_grouped_queries_and_layers_of_their_own_size(tmp_pa
     header = read_header(Path(convert(folder).path))
     needs = footprint(header, weights=1000, vocabulary=448)
     assert needs.per_token == 2 * 2 * (8 + 8) * 2  # layers, kv heads, key and value, 16 bits
+    kinds: tuple[tuple[KvType, int], ...] = (("q8_0", 34), ("q4_0", 18))
+    for kind, size in kinds:
+        quantised = footprint(header, weights=1000, vocabulary=448, kv_type=kind)
+        assert quantised.per_token == 2 * 2 * (8 + 8) * size // 32
     header.metadata["llama.attention.head_count_kv"] = [1, 4]
     assert footprint(header, weights=1000, vocabulary=448).per_token == 5 * (8 + 8) * 2
 
