@@ -1,4 +1,4 @@
-"""A text file that appears when it is complete: a reader sees the old content or the new."""
+"""A file that appears when it is complete: a reader sees the old content or the new."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import contextlib
 import os
 import secrets
 from collections.abc import Iterator
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO, TextIO
 
 from toolsrv_registry.errors import DataError, UsageError
 
@@ -31,11 +32,10 @@ def check_target(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def fresh_text(path: Path) -> Iterator[TextIO]:
-    """Open a text file that takes the place of ``path`` when the block ends well.
+def fresh_bytes(path: Path) -> Iterator[BinaryIO]:
+    """Open a binary file that takes the place of ``path`` when the block ends well.
 
-    UTF-8; a lone surrogate is written as the JSON escape of it. Where the block fails, nothing is
-    left behind and the old file stays.
+    Where the block fails, nothing is left behind and the old file stays.
 
     Raises:
         UsageError: no file can be made there.
@@ -44,7 +44,7 @@ def fresh_text(path: Path) -> Iterator[TextIO]:
     check_target(path)
     fresh = path.with_name(f".{path.name[:80]}.{secrets.token_hex(4)}.new")
     try:
-        with fresh.open("x", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+        with fresh.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -57,3 +57,16 @@ def fresh_text(path: Path) -> Iterator[TextIO]:
     finally:
         with contextlib.suppress(OSError):
             fresh.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def fresh_text(path: Path) -> Iterator[TextIO]:
+    """Open a text file as ``fresh_bytes`` does.
+
+    UTF-8; a lone surrogate is written as the JSON escape of it.
+    """
+    with fresh_bytes(path) as file:
+        text = TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", newline="\n")
+        yield text
+        text.flush()
+        text.detach()

@@ -80,8 +80,8 @@ class RecordingCaller(Caller):
             self._tell(error)
             return result
         await asyncio.to_thread(self._write, lambda: self._recordings.add(entry))
-        again = entry.result(result.arguments, result.url)
-        return again.model_copy(update={"source": result.source, "seconds": result.seconds})
+        told = entry.model_dump(include={"response", "error", "hint", "page"})
+        return result.model_copy(update=told)
 
     async def aclose(self) -> None:
         """Close all connections and the store."""

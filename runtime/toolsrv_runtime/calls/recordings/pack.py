@@ -6,11 +6,8 @@ entry in it, and the sizes, and takes all of it or nothing. Nothing is unpacked 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import os
-import secrets
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +18,7 @@ from typing import IO, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from toolsrv_registry.errors import DataError, NotFoundError
-from toolsrv_runtime.atomic import check_target
+from toolsrv_runtime.atomic import fresh_bytes
 from toolsrv_runtime.calls.recordings.entry import Entry
 from toolsrv_runtime.calls.recordings.store import RecordingStore
 
@@ -66,24 +63,9 @@ def write_pack(path: Path, entries: Iterable[Entry], key_names: Iterable[str]) -
         UsageError: no file can be made there.
         DataError: it cannot be written (a full disk, no permission).
     """
-    check_target(path)
-    fresh = path.with_name(f".{path.name[:80]}.{secrets.token_hex(4)}.new")
-    try:
-        with fresh.open("xb") as file:
-            count = _write(file, entries, key_names)
-            file.flush()
-            os.fsync(file.fileno())
-        sha256 = _hash_of(fresh)
-        fresh.replace(path)
-    except OSError as error:
-        raise DataError(
-            f"cannot write {path}: {error.strerror or error}",
-            hint="free some space, or name another file",
-        ) from error
-    finally:
-        with contextlib.suppress(OSError):
-            fresh.unlink(missing_ok=True)
-    return Packed(count, count, sha256)
+    with fresh_bytes(path) as file:
+        count = _write(file, entries, key_names)
+    return Packed(count, count, _hash_of(path))
 
 
 def _write(file: IO[bytes], entries: Iterable[Entry], key_names: Iterable[str]) -> int:
