@@ -6,6 +6,7 @@ import asyncio
 import json
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from toolsrv_registry.api import Api, Parameter, SecurityScheme
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.calls import arguments as args
+from toolsrv_runtime.calls import body
 from toolsrv_runtime.calls.addresses import Addresses, address_fault, spelling_fault
 from toolsrv_runtime.calls.auth import authorize, has_what_it_needs, key_names
 from toolsrv_runtime.calls.policy import Policy, Rule, parse_rules
@@ -264,6 +266,13 @@ def test_the_first_alternative_that_all_keys_are_there_for_is_taken() -> None:
     needs = api(security=((HEADER,),))
     assert not has_what_it_needs(needs, "api.test", lambda _: "")
     assert key_names(needs, "api.test") == ("api.test/main", "api.test")
+
+
+@pytest.mark.parametrize("spelt", ["a\\u002Bb\\u0026c/d", "a+b&c\\/d", "\\u0061+b&c/d"])
+def test_a_key_that_json_spells_with_escapes_does_not_come_back(spelt: str) -> None:
+    data = f'{{"you": ["sent {spelt}"], "{spelt}": 1}}'.encode()
+    found = body.understand(data, httpx.Headers(), too_large=False, secrets=("a+b&c/d",))
+    assert found.value == {"you": ["sent [key]"], "[key]": 1}
 
 
 # --- addresses ------------------------------------------------------------------------------------

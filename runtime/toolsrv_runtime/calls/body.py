@@ -113,7 +113,18 @@ def understand(
         return Body(plain, web_page=page, broken_json=says_json and not page and bool(text.strip()))
     if too_deep(value):
         return Body(clean(text, len(text)), broken_json=True)
-    return Body(value)
+    return Body(_spelt_out(value, secrets) if secrets else value)
+
+
+def _spelt_out(value: Any, secrets: Collection[str]) -> Any:
+    """Take keys out of JSON's texts, which some writers spell with escapes for ``+`` and ``&``."""
+    if isinstance(value, str):
+        return without(value, secrets)
+    if isinstance(value, list):
+        return [_spelt_out(one, secrets) for one in value]
+    if isinstance(value, dict):
+        return {without(key, secrets): _spelt_out(one, secrets) for key, one in value.items()}
+    return value
 
 
 def _no_number(word: str) -> None:
