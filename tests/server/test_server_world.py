@@ -21,13 +21,18 @@ TOKEN: str = HELPERS["TOKEN"]
 VECTORS = json.loads((HERE.parent / "runtime/data/call_vectors.json").read_text(encoding="utf-8"))
 ERRORS = VECTORS["groups"]["process_error"]["cases"]
 NAMES = {f"case_{number}": case["api_returned"] for number, case in enumerate(ERRORS)}
-OTHERS: dict[str, Any] = {"long": "x" * 5000, "deep": {"a": {"b": [1, None, True, "é"]}}}
+OTHERS: dict[str, Any] = {
+    "long": "x" * 5000,
+    "deep": {"a": {"b": [1, None, True, "é"]}},
+    "wide": {"x": 1, "y": 2},
+    "list": [{"x": 1, "y": 2}],
+}
 
 
 @pytest.fixture(scope="module")
 def values() -> Iterator[str]:
     """A world whose APIs answer with the values of the vectors."""
-    caller = HELPERS["values_caller"]({**NAMES, **OTHERS})
+    caller = HELPERS["values_caller"]({**NAMES, **OTHERS}, schema={"a": {"b": "list"}, "x": "int"})
     apis = HELPERS["value_apis"](*NAMES, *OTHERS)
     with HELPERS["world_of"](apis, caller) as (where, _):
         yield where
@@ -70,6 +75,21 @@ def test_an_error_has_the_references_label(values: str, name: str, path: str) ->
 def test_a_response_is_the_text_of_the_value_cut_to_its_limit(values: str) -> None:
     assert ask(values, body("deep")).json()["response"] == "{'a': {'b': [1, None, True, 'é']}}"
     assert ask(values, body("long")).json() == {"error": "", "response": "x" * 2048}
+
+
+def test_a_response_is_stripped_as_asked(values: str) -> None:
+    def said(strip: str, api: str = "wide", arguments: str = "{}") -> str:
+        text: str = ask(values, body(api, arguments, strip=strip)).json()["response"]
+        return text
+
+    whole, kept = "{'x': 1, 'y': 2}", "{'x': 1}"
+    assert [said(one) for one in ("truncate", "filter", "", "unknown")] == [
+        whole, kept, whole, whole,
+    ]  # fmt: skip
+    assert said("filter", "list") == f"[{whole}]"
+    noted = [f'{{"note": "{number}"}}' for number in range(16)]
+    assert {said("random", "wide", one) for one in noted} == {whole, kept}
+    assert len({said("random") for _ in range(4)}) == 1
 
 
 def test_half_a_surrogate_pair_is_a_name_like_any_other(values: str) -> None:

@@ -17,14 +17,19 @@ from starlette.routing import Route
 from toolsrv.loopback import listen, origin
 from toolsrv.world.serve import make_server
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.calls.caller import Caller
+from toolsrv_runtime.calls.caller import Caller, Home
 
 TOKEN = "the-token-of-these-tests"
 HOST = "values.example"
 
 
-def values_caller(values: Mapping[str, Any], gate: threading.Event | None = None) -> Caller:
-    """Return a caller whose one host answers ``/<name>`` with a value, ``/slow`` never."""
+def values_caller(
+    values: Mapping[str, Any], gate: threading.Event | None = None, schema: Any = None
+) -> Caller:
+    """Return a caller whose one host answers ``/<name>`` with a value, ``/slow`` never.
+
+    ``schema`` is what every API's responses are said to be worth.
+    """
 
     async def give(request: Request) -> Response:
         name = request.path_params["name"]
@@ -36,7 +41,11 @@ def values_caller(values: Mapping[str, Any], gate: threading.Event | None = None
         return PlainTextResponse(value) if isinstance(value, str) else JSONResponse(value)
 
     app = Starlette(routes=[Route("/{name}", give)])
-    return Caller(transports={HOST: httpx.ASGITransport(app=app)}, timeout=60)
+    return Caller(
+        transports={HOST: httpx.ASGITransport(app=app)},
+        timeout=60,
+        home=lambda _api: Home(schema=schema),
+    )
 
 
 async def _for_ever() -> None:

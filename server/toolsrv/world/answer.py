@@ -16,6 +16,7 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.errors import BusyError, NotFoundError
 from toolsrv_registry.nearby import short
 from toolsrv_runtime.calls import arguments as args
+from toolsrv_runtime.calls.by_schema import by_schema
 from toolsrv_runtime.calls.caller import Caller, CallResult
 from toolsrv_runtime.calls.recordings.stabletoolbench import CUT
 from toolsrv_runtime.calls.toolbench_codes import LABELS, TIMEOUT, label
@@ -65,10 +66,11 @@ class World:
         except ArgumentError:
             return Reply(PARSE_ERROR, "")
         # Behind a request stands a program that has read responses: to a policy, a tainted run.
+        schema = self._caller.schema(api) if request.filters() else None
         call = self._caller.call(api, arguments, tainted=True)
         try:
             async with asyncio.timeout(seconds):
-                return reply(await until_stopped(call, self._stop))
+                return reply(await until_stopped(call, self._stop), schema)
         except TimeoutError:
             return Reply(TIMEOUT, "", kind="timed_out")
         except Interrupted:
@@ -86,8 +88,8 @@ class World:
         )
 
 
-def reply(result: CallResult) -> Reply:
-    """Return what the reference would say of a call.
+def reply(result: CallResult, schema: Any = None) -> Reply:
+    """Return what the reference would say of a call; a ``schema`` says what of it is kept.
 
     Where no response came, the response is our reason, unless it is the error already. What
     somebody else's service or a simulation has said stays as it was said.
@@ -97,6 +99,8 @@ def reply(result: CallResult) -> Reply:
     if response is None:
         response = "" if error.startswith(result.error) else result.error
     elif result.source != "simulated":
+        if schema and isinstance(response, dict):
+            response = by_schema(response, schema)
         response = str(response)[:CUT]
     return Reply(error, response, result.source, result.kind)
 

@@ -7,6 +7,7 @@ ever a path or source text. Does no I/O and knows no catalog.
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -31,6 +32,16 @@ class WorldRequest:
     tool_name: str
     api_name: str
     tool_input: str | dict[str, Any]
+    strip: str = ""
+
+    def filters(self) -> bool:
+        """Whether only what a schema names is wanted of the response.
+
+        ``random`` means of every other one; here it is the same one whenever it is asked again.
+        """
+        if self.strip == "random":
+            return zlib.crc32(json.dumps([self.api_name, self.tool_input]).encode()) % 2 == 1
+        return self.strip == "filter"
 
     def api_ids(self) -> tuple[str, ...]:
         """Return the ids that may be meant, the likeliest first.
@@ -83,4 +94,11 @@ def read_request(body: Mapping[str, Any], fields: tuple[str, ...]) -> WorldReque
             f"missing, or of a wrong type: {', '.join(wrong)}",
             hint="all are text; tool_input may be an object too",
         )
-    return WorldRequest(*(body[name] for name in RAPIDAPI_FIELDS))
+    strip = body.get("strip", "")
+    return WorldRequest(
+        category=body["category"],
+        tool_name=body["tool_name"],
+        api_name=body["api_name"],
+        tool_input=body["tool_input"],
+        strip=strip if isinstance(strip, str) else "",
+    )
