@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolsrv.key_store import KeyStore
-from toolsrv_registry.errors import ToolsrvError
+from toolsrv.models import is_special, load_model
+from toolsrv.once import Once
+from toolsrv_registry.errors import ToolsrvError, UsageError
 from toolsrv_runtime.calls.addresses import Addresses
 from toolsrv_runtime.calls.caller import Caller, Home, Network
 from toolsrv_runtime.calls.connection import Connections
@@ -25,16 +28,23 @@ if TYPE_CHECKING:
     from toolsrv.settings import Settings
     from toolsrv_registry.api import Api
     from toolsrv_registry.store import Store
+    from toolsrv_runtime.engine.base import Engine
+    from toolsrv_runtime.engine.chat import ChatModel
+    from toolsrv_runtime.profile import Profile
 
 log = logging.getLogger(__name__)
+Model = Callable[[], "tuple[Engine | ChatModel, Profile]"]
 RETRIES = 2
 
 
-def make_caller(settings: Settings, store: Callable[[], Store]) -> Caller:
+def make_caller(settings: Settings, store: Callable[[], Store], model: Model) -> Caller:
     """Return a caller; ``store`` is asked where an API belongs, once there is a call.
 
+    ``model`` returns the model of the settings, for a simulation.
+
     Raises:
-        UsageError: the setting ``calls`` holds what is no rule.
+        UsageError: the setting ``calls`` holds what is no rule, or calls are to be invented and
+            recorded.
         DataError: the recordings that are to be replayed cannot be read.
     """
 
@@ -42,9 +52,10 @@ def make_caller(settings: Settings, store: Callable[[], Store]) -> Caller:
         return Home(*store().home(api.id))
 
     policy = Policy(rules=parse_rules(settings.calls))
+    if settings.simulate != "off":
+        return _simulating(settings, policy, home, model)
     if settings.mode == "replay":
-        recordings = RecordingStore.open(settings.data_dir / RECORDINGS_FILE)
-        return ReplayingCaller(recordings, policy=policy, home=home)
+        return _replaying(settings, policy, home)
     limits = Limits(seconds=settings.call_seconds, read_s=settings.call_seconds, retries=RETRIES)
     network = None if settings.mode == "offline" else _network(settings)
     if settings.mode == "record" and (kept := _recordings(settings)) is not None:
@@ -52,6 +63,36 @@ def make_caller(settings: Settings, store: Callable[[], Store]) -> Caller:
             kept, policy=policy, transports=transports(), limits=limits, network=network, home=home
         )
     return Caller(policy=policy, transports=transports(), limits=limits, network=network, home=home)
+
+
+def _replaying(settings: Settings, policy: Policy, home: Callable[[Api], Home]) -> Caller:
+    recordings = RecordingStore.open(settings.data_dir / RECORDINGS_FILE)
+    return ReplayingCaller(recordings, policy=policy, home=home)
+
+
+def _simulating(
+    settings: Settings, policy: Policy, home: Callable[[Api], Home], model: Model
+) -> Caller:
+    from toolsrv_runtime.calls import simulation
+
+    if settings.mode == "record":
+        raise UsageError(
+            "real calls are to be recorded, and calls are to be simulated",
+            hint="choose one: mode record, or simulate schema or model",
+        )
+    inner = (
+        _replaying(settings, policy, home)
+        if settings.mode == "replay"
+        else simulation.SilentCaller(policy=policy, transports=transports(), home=home)
+    )
+    if settings.simulate == "schema":
+        return simulation.SimulatingCaller(inner, simulation.SchemaSimulator(settings.seed))
+    if settings.simulator:
+        name = settings.simulator
+        spec = name if is_special(name) else Path(name).expanduser()
+        other = settings.model_copy(update={"model": spec, "profile": ""})
+        model = Once(lambda: load_model(other)).get
+    return simulation.SimulatingCaller(inner, simulation.ModelSimulator(model))
 
 
 def _recordings(settings: Settings) -> RecordingStore | None:

@@ -104,6 +104,17 @@ class Settings(BaseSettings):
         description="Calls: over the network, the same and recorded, from recordings only, or only "
         "of the catalog that ships.",
     )
+    simulate: Literal["off", "schema", "model"] = Field(
+        default="off",
+        description="Invent what nobody here answers, instead of asking the network: by response "
+        "schema, or by a model. Results say simulated.",
+    )
+    simulator: str = Field(
+        default="",
+        max_length=2_000,
+        description="Model that simulates: a GGUF file or a server's address; empty: the setting "
+        "model.",
+    )
     calls: str = Field(
         default="",
         description="Rules beyond reading, the last one wins: allow POST api.example.com, "

@@ -233,7 +233,7 @@ class Workbench:
     def _make_caller(self) -> Caller:
         from toolsrv.callers import make_caller
 
-        return make_caller(self.settings, lambda: self.registry().store)
+        return make_caller(self.settings, lambda: self.registry().store, self.model)
 
     def _build_index(self) -> Registry:
         registry = self.registry()

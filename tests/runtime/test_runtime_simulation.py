@@ -36,6 +36,7 @@ GROUPS = json.loads((Path(__file__).parent / "data" / "response_vectors.json").r
     "groups"
 ]
 PROFILE = Profile(name="chat", format="chat", context=8192)
+COMPACT = Profile(name="compact", format="compact", context=2048)
 FORECAST = Api(
     id="Weather/sky/forecast",
     category="Weather",
@@ -199,7 +200,7 @@ def test_a_model_simulates_in_mirrorapi_s_format(kind: str) -> None:
     text = json.dumps({"error": "", "response": json.dumps({"temperature": 21})})
     engine, chat = ScriptedEngine([text]), Told(text)
     model: Engine | ChatModel = engine if kind == "engine" else chat
-    result = call(ModelSimulator(model, PROFILE))
+    result = call(ModelSimulator(lambda: (model, PROFILE)))
     assert (result.source, result.kind, result.response) == ("simulated", "ok", {"temperature": 21})
     asked = engine.prompts[0] if kind == "engine" else chat.asked[0].task
     assert "API doc:\n{'api_name': 'Forecast'" in asked
@@ -218,15 +219,19 @@ def test_a_model_simulates_in_mirrorapi_s_format(kind: str) -> None:
     ],
 )
 def test_what_a_model_fails_to_simulate_is_a_failed_call(text: str, error: str) -> None:
-    result = call(ModelSimulator(ScriptedEngine([text]), PROFILE))
+    result = call(ModelSimulator(lambda: (ScriptedEngine([text]), PROFILE)))
     assert (result.source, result.kind, result.ok) == ("simulated", "server_error", False)
     assert error in result.error
 
 
-def test_a_model_that_cannot_be_asked_is_a_failed_call() -> None:
-    result = call(ModelSimulator(ScriptedEngine([]), PROFILE))
+@pytest.mark.parametrize(
+    ("profile", "error"),
+    [(PROFILE, "the script is over"), (COMPACT, "scripted is too small to simulate an API")],
+)
+def test_a_model_that_cannot_be_asked_is_a_failed_call(profile: Profile, error: str) -> None:
+    result = call(ModelSimulator(lambda: (ScriptedEngine([]), profile)))
     assert (result.source, result.ok) == ("simulated", False)
-    assert "the script is over" in result.error
+    assert error in result.error
 
 
 @pytest.mark.parametrize("mode", ["tools", "json_schema", "grammar", "none"])

@@ -10,13 +10,14 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import httpx
 
 from toolsrv_registry.api import Api
+from toolsrv_registry.errors import ToolsrvError
 from toolsrv_runtime.calls import mirror
 from toolsrv_runtime.calls.caller import Caller, Network
 from toolsrv_runtime.calls.exchange import Exchange
@@ -26,7 +27,7 @@ from toolsrv_runtime.calls.result import CallResult, Consent
 from toolsrv_runtime.engine.base import Engine, Piece, Sampling
 from toolsrv_runtime.engine.chat import ChatModel, Request
 from toolsrv_runtime.errors import ModelError
-from toolsrv_runtime.formats.chat import conversation
+from toolsrv_runtime.formats.chat_template import conversation
 from toolsrv_runtime.outcome import Source
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
@@ -69,15 +70,15 @@ class SchemaSimulator:
 class ModelSimulator:
     """Asks a model in MirrorAPI's format."""
 
-    def __init__(self, model: Engine | ChatModel, profile: Profile) -> None:
-        self._model = model
-        self._profile = profile
+    def __init__(self, load: Callable[[], tuple[Engine | ChatModel, Profile]]) -> None:
+        """Take what returns the model, asked when there is something to simulate."""
+        self._load = load
 
     def answer(self, api: Api, arguments: Mapping[str, Any], schema: Any, stop: Stop) -> Simulated:
         """Return what the model says; see ``Simulator.answer``.
 
         Raises:
-            ModelError: the model cannot be asked.
+            ToolsrvError: the model cannot be asked, or writes nothing but the compact format.
         """
         del schema
         text = self._reply(mirror.user_message(mirror.document(api), arguments), stop)
@@ -88,7 +89,8 @@ class ModelSimulator:
         return Simulated(_value(response), str(error or ""))
 
     def _reply(self, message: str, stop: Stop) -> str:
-        if isinstance(self._model, ChatModel):
+        model, profile = self._load()
+        if isinstance(model, ChatModel):
             request = Request(
                 mirror.INSTRUCTIONS,
                 message,
@@ -97,14 +99,19 @@ class ModelSimulator:
                 temperature=mirror.TEMPERATURE,
                 seed=mirror.SEED,
             )
-            answer = self._model.reply(request, stop=stop)
+            answer = model.reply(request, stop=stop)
             return "" if answer is None else answer.text
+        if profile.format == "compact":
+            raise ModelError(
+                f"{model.name} is too small to simulate an API",
+                hint="name another with the setting simulator, or simulate by schema",
+            )
         turns = (("system", (Piece(mirror.INSTRUCTIONS),)), ("user", (Piece(message),)))
-        prompt = conversation(turns, self._profile.chat_template)
-        reply = self._model.generate(
+        prompt = conversation(turns, profile.chat_template)
+        reply = model.generate(
             prompt,
             grammar=_GRAMMAR,
-            max_tokens=min(mirror.MAX_TOKENS, self._model.context // 2),
+            max_tokens=min(mirror.MAX_TOKENS, model.context // 2),
             sampling=Sampling(mirror.TEMPERATURE, seed=mirror.SEED),
             stop=stop,
         )
@@ -151,8 +158,8 @@ class SimulatingCaller(Caller):
             said = await asyncio.to_thread(
                 self._simulator.answer, api, result.arguments, self.schema(api), stop
             )
-        except ModelError as error:
-            said = Simulated(None, f"nothing was simulated: {error.message}")
+        except ToolsrvError as error:
+            said = Simulated(None, f"nothing was simulated: {error.message} ({error.hint})")
         finally:
             stop.set()
         return result.model_copy(
