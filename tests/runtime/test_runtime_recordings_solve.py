@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,19 +12,18 @@ from typing import Any
 import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_registry.api import Api
 from toolsrv_registry.registry import Registry
-from toolsrv_runtime.calls.caller import Caller
+from toolsrv_runtime.calls.caller import Caller, CallResult
 from toolsrv_runtime.calls.offline import transports
 from toolsrv_runtime.calls.recordings.modes import RecordingCaller, ReplayingCaller
-from toolsrv_runtime.calls.recordings.store import RECORDINGS_FILE, Chosen, RecordingStore
+from toolsrv_runtime.calls.recordings.store import RECORDINGS_FILE, RecordingStore
 from toolsrv_runtime.models import load_engine
-from toolsrv_runtime.outcome import Outcome
+from toolsrv_runtime.outcome import Limits, Outcome
 from toolsrv_runtime.solve import SolveOptions, Solver
 
-TASK = (
-    "What is the time difference between London and Sydney, "
-    "and what is the complementary color of teal?"
-)
+TASK = "What is the complementary color of teal?"
+OPTIONS = SolveOptions(seed=7, limits=Limits(seconds=1_800))
 _SHUT: list[bool] = []
 
 
@@ -48,10 +48,11 @@ def shut() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Registry:
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
     opened = Registry.open(tmp_path_factory.mktemp("replay"), [load_offline_catalog()])
     opened.ensure_index()
-    return opened
+    yield opened
+    opened.close()
 
 
 Work = Callable[[Caller], Outcome]
@@ -68,7 +69,7 @@ def work(registry: Registry) -> Work:
             async with caller:
                 finder = registry.retriever
                 solver = Solver(retriever=finder, engine=engine, profile=profile, caller=caller)
-                return await solver.solve(TASK, SolveOptions(seed=7))
+                return await solver.solve(TASK, OPTIONS)
 
         try:
             return asyncio.run(main())
@@ -117,9 +118,22 @@ def test_an_offline_solve_opens_no_socket(work: Work, shut: None) -> None:
     assert work(Caller(transports=transports())).status == "answered"
 
 
-def test_pruned_recordings_are_missed(work: Work, tmp_path: Path) -> None:
-    path = tmp_path / RECORDINGS_FILE
-    work(RecordingCaller(RecordingStore.open(path), transports=transports()))
-    with RecordingStore.open(path) as store:
-        assert store.prune(Chosen()) > 0
-    assert work(ReplayingCaller(RecordingStore.open(path))).status != "answered"
+def test_a_call_of_a_host_elsewhere_opens_no_socket(tmp_path: Path, shut: None) -> None:
+    del shut
+    api = Api(id="C/t/a", category="C", tool="t", name="a", url="https://example.com/a")
+    replaying = ReplayingCaller(RecordingStore.open(tmp_path / RECORDINGS_FILE))
+    worlds = {"replay_miss": replaying, "blocked_by_policy": Caller(transports=transports())}
+    for kind, caller in worlds.items():
+
+        async def main(caller: Caller = caller) -> CallResult:
+            async with caller:
+                return await caller.call(api, {})
+
+        assert asyncio.run(main()).kind == kind
+
+
+def test_the_guard_sees_sockets(shut: None) -> None:
+    del shut
+    for use in (socket.socket, lambda: socket.getaddrinfo("localhost", 80)):
+        with pytest.raises(AssertionError):
+            use()
