@@ -85,7 +85,9 @@ class Vocabulary:
         """Return the tokens of a text that goes on with another."""
         found = self._tokenize(_LEAD + data, special=special) if self._lead else ()
         at = len(self._lead)
-        return found[at:] if at and found[:at] == self._lead else self._tokenize(data, special=special)
+        return (
+            found[at:] if at and found[:at] == self._lead else self._tokenize(data, special=special)
+        )
 
     def _tokenize(self, data: bytes, *, special: bool) -> tuple[int, ...]:
         size = len(data) + 8
