@@ -54,7 +54,7 @@ def stats(session: Session, as_json: bool) -> None:
         ("entries", f"{found['entries']:,}"),
         ("different calls", f"{found['calls']:,}"),
         ("APIs", f"{found['apis']:,}"),
-        *((name, f"{count:,}") for name, count in found["provenances"].items()),
+        *((f"provenance {name}", f"{count:,}") for name, count in found["provenances"].items()),
         *((f"result {name}", f"{count:,}") for name, count in found["kinds"].items()),
         ("oldest", found["oldest"] or "unknown"),
         ("newest", found["newest"] or "unknown"),
