@@ -38,6 +38,7 @@ def request(target: Api, arguments: dict[str, Any]) -> Any:
     [
         ("NUMBER", "3", 3),
         ("NUMBER", "2.50", 2.5),
+        ("NUMBER", f"{10**304 + 1}", 10**304 + 1),
         ("BOOLEAN", "Yes", True),
         ("BOOLEAN", 0, False),
         ("STRING", 7, "7"),

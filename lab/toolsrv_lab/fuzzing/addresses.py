@@ -152,8 +152,15 @@ TARGETS = (
             {"number": _within(_REFUSED_4), "spelling": st.sampled_from(sorted(_SPELLINGS))}
         ),
         _check_refused,
+        known=({"number": 0x7F000001, "spelling": "translated"},),
     ),
-    Target("addresses-6", "IPv6 addresses that are not public", _within(_REFUSED_6), _check_six),
+    Target(
+        "addresses-6",
+        "IPv6 addresses that are not public",
+        _within(_REFUSED_6),
+        _check_six,
+        known=(int(ipaddress.IPv6Address("fec0::1")),),
+    ),
     Target(
         "addresses-any",
         "any IPv4 address, plain and wrapped",

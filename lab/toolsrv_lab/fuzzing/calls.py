@@ -226,6 +226,7 @@ TARGETS = (
             " ".join
         ),
         _check_rule,
+        known=("",),
     ),
     Target(
         "replies",
@@ -242,5 +243,6 @@ TARGETS = (
             }
         ),
         _check_reply,
+        known=({"text": _escaped([True]), "tail": "", "type": "", "large": False},),
     ),
 )

@@ -77,6 +77,12 @@ def _check_by_schema(case: Any) -> None:
     hold(json.dumps(again) == json.dumps(kept), "taking the named part is idempotent", kept, again)
 
 
+def _call(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a call without arguments of an API with these parameters."""
+    api = {"id": "C/t/a", "category": "C", "tool": "t", "name": "a", "url": "https://api.test"}
+    return {"api": {**api, **parameters}, "arguments": {}}
+
+
 _KEYS = st.sampled_from(["a", "b", "items", "name", "str"])
 _VALUES = json_values(_KEYS, leaves=20) | st.lists(json_values(_KEYS, leaves=3), max_size=30)
 _LONG = st.builds(lambda text, times: text * times, TEXTS, st.integers(1, 200))
@@ -84,7 +90,16 @@ _OBJECTS = st.dictionaries(_KEYS | TEXTS, _VALUES | _LONG, max_size=4)
 _SCHEMAS = json_values(_KEYS, leaves=6) | st.dictionaries(_KEYS, json_values(_KEYS, leaves=3))
 
 TARGETS = (
-    Target("recording-keys", "keys of recordings", CALLS, _check_key),
+    Target(
+        "recording-keys",
+        "keys of recordings",
+        CALLS,
+        _check_key,
+        known=(
+            _call({"required": [{"name": "a", "default": False, "place": "query"}]}),
+            _call({"optional": [{"name": "a", "type": "NUMBER", "default": 10**304 + 1}]}),
+        ),
+    ),
     Target(
         "compression",
         "responses within a budget",

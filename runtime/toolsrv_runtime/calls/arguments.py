@@ -139,7 +139,7 @@ def _number(parameter: Parameter, value: Any) -> int | float:
     if isinstance(value, str):
         text = value.strip().replace(",", "").removesuffix("%")
         try:
-            value = int(text) if len(text) <= 300 else float(text)
+            value = int(text)
         except ValueError:
             try:
                 value = float(text)
