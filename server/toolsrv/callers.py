@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolsrv.key_store import KeyStore
-from toolsrv.models import is_special, load_model
+from toolsrv.loading import load_model
+from toolsrv.models import is_special
 from toolsrv.once import Once
 from toolsrv_registry.errors import ToolsrvError, UsageError
 from toolsrv_runtime.calls.addresses import Addresses

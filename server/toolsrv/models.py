@@ -1,6 +1,6 @@
-"""The model of the settings: a GGUF file, a script, servers, or the MCP client's own.
+"""Models that are no GGUF file: a script, servers, or the MCP client's own.
 
-Knows how the setting ``model`` spells them, and loads them.
+Knows how the setting ``model`` spells them, and loads them; knows nothing of the other settings.
 """
 
 from __future__ import annotations
@@ -8,10 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolsrv_registry.errors import NotFoundError, UsageError
+from toolsrv_registry.errors import UsageError
 
 if TYPE_CHECKING:  # numpy, httpx and llama.cpp come along
-    from toolsrv.settings import Settings
     from toolsrv_runtime.engine.base import Engine
     from toolsrv_runtime.engine.chat import ChatModel
     from toolsrv_runtime.profile import Profile
@@ -60,41 +59,3 @@ def load_special(
     from toolsrv_runtime.engine.openai.load import load_servers
 
     return load_servers(model, model=engine_model, silence_s=silence_s)
-
-
-def load_model(settings: Settings) -> tuple[Engine | ChatModel, Profile]:
-    """Return the model of the settings, ready, and how it is run. Blocks.
-
-    Raises:
-        DataError: the model cannot be used, or its server does not answer.
-        NotFoundError: there is no such file.
-        UsageError: the MCP client's own model is meant.
-    """
-    if isinstance(settings.model, str):
-        return load_special(
-            settings.model,
-            engine_model=settings.engine_model,
-            silence_s=settings.engine_timeout,
-        )
-    return _load_file(settings, settings.model)
-
-
-def _load_file(settings: Settings, path: Path | None) -> tuple[Engine, Profile]:
-    from toolsrv.settings import profiles_folder
-    from toolsrv_runtime.models import load_engine
-
-    if path is not None and not path.exists():
-        raise NotFoundError(
-            f"model file {path} does not exist",
-            hint="name a GGUF file with --model, one of: toolsrv model list, or leave it out "
-            "for the one that ships",
-        )
-    return load_engine(
-        path,
-        threads=settings.threads or None,
-        grounded=settings.grounded,
-        profile=settings.profile,
-        profiles=profiles_folder(settings.data_dir),
-        states=settings.data_dir / "states" if settings.states_mib else None,
-        states_bytes=settings.states_mib << 20,
-    )

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from toolsrv.domains import domains, load_catalogs
-from toolsrv.models import load_model
+from toolsrv.loading import load_model
 from toolsrv.once import Once
 from toolsrv.solve_options import solve_options
 from toolsrv_registry.errors import DataError, UsageError

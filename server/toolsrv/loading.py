@@ -1,0 +1,55 @@
+"""The model of the settings, loaded: a GGUF file, or what ``models`` knows.
+
+Knows which settings a model needs; imports llama.cpp only when it loads.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from toolsrv.models import load_special
+from toolsrv.settings import Settings, profiles_folder
+from toolsrv_registry.errors import NotFoundError
+
+if TYPE_CHECKING:  # numpy, httpx and llama.cpp come along
+    from toolsrv_runtime.engine.base import Engine
+    from toolsrv_runtime.engine.chat import ChatModel
+    from toolsrv_runtime.profile import Profile
+
+
+def load_model(settings: Settings) -> tuple[Engine | ChatModel, Profile]:
+    """Return the model of the settings, ready, and how it is run. Blocks.
+
+    Raises:
+        DataError: the model cannot be used, or its server does not answer.
+        NotFoundError: there is no such file.
+        UsageError: the MCP client's own model is meant.
+    """
+    if isinstance(settings.model, str):
+        return load_special(
+            settings.model,
+            engine_model=settings.engine_model,
+            silence_s=settings.engine_timeout,
+        )
+    return _load_file(settings, settings.model)
+
+
+def _load_file(settings: Settings, path: Path | None) -> tuple[Engine, Profile]:
+    from toolsrv_runtime.models import load_engine
+
+    if path is not None and not path.exists():
+        raise NotFoundError(
+            f"model file {path} does not exist",
+            hint="name a GGUF file with --model, one of: toolsrv model list, or leave it out "
+            "for the one that ships",
+        )
+    return load_engine(
+        path,
+        threads=settings.threads or None,
+        grounded=settings.grounded,
+        profile=settings.profile,
+        profiles=profiles_folder(settings.data_dir),
+        states=settings.data_dir / "states" if settings.states_mib else None,
+        states_bytes=settings.states_mib << 20,
+    )
