@@ -9,23 +9,19 @@ gets plain ``System:``/``User:``/``Assistant:`` turns.
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import jinja2
-import jinja2.sandbox
-
 from toolsrv_catalogs.text import clean
 from toolsrv_registry.functions import Function
 from toolsrv_runtime.engine.base import Engine, Piece, Prompt, Reply, Sampling
-from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.formats import asides, grounded, told
-from toolsrv_runtime.formats.base import FINISH, Interrupted, Judgement, Meter, Move, Step, View
-from toolsrv_runtime.formats.copying import literal
+from toolsrv_runtime.formats.base import Interrupted, Judgement, Meter, Move, Step, View
+from toolsrv_runtime.formats.chat_template import Turn, compiled, written
 from toolsrv_runtime.formats.documents import forms
 from toolsrv_runtime.formats.fit import Shape, fit
+from toolsrv_runtime.formats.react_grammar import react_grammar
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
 
@@ -40,9 +36,6 @@ _SYSTEM = (
 _STRIDE = 1_000_003  # replies of one solve never reach it, so seeds do not overlap
 _OPENER = "Thought: "
 
-Turn = tuple[str, Prompt]
-"""A role (system, user, assistant) and what is said."""
-
 
 class ChatFormat:
     """See the module. ``template`` is Jinja source from the model file, run in a sandbox."""
@@ -52,7 +45,7 @@ class ChatFormat:
     def __init__(self, engine: Engine, profile: Profile, *, template: str | None = None) -> None:
         self._engine = engine
         self._profile = profile
-        self._template = _compile(template) if template else None
+        self._template = compiled(template) if template else None
 
     def observation(self, response: Any, error: str, schema: Any = None) -> str:
         """Return the response as JSON text, capped; an error as an ``error`` object."""
@@ -182,15 +175,7 @@ class ChatFormat:
             turns = _append_user(turns, told.diversity(view.tried))
         if aside:
             turns = _append_user(turns, aside)
-        return _plain(turns) if self._template is None else _render(self._template, turns)
-
-
-def conversation(turns: Sequence[Turn], template: str | None = None) -> Prompt:
-    """Return turns ready for the assistant's next; ``template`` is Jinja source, None plain turns.
-
-    Raises ModelError where the template does not work.
-    """
-    return _plain(turns) if template is None else _render(_compile(template), turns)
+        return written(turns, self._template)
 
 
 def grammar(functions: Sequence[Function], sources: Sequence[str] | None = None) -> str:
@@ -198,37 +183,7 @@ def grammar(functions: Sequence[Function], sources: Sequence[str] | None = None)
 
     With ``sources`` the texts among the arguments are held to what stands there.
     """
-    rules = [] if sources is None else [grounded.words_rule("WORDS", sources)]
-    choices = []
-    for index, function in enumerate(functions):
-        schema = function.argument_schema()
-        if sources is None:
-            rules.append(f"a{index}: %json {json.dumps(_compact(schema), ensure_ascii=False)}")
-        else:
-            rules.append(grounded.object_rules(f"a{index}", schema, "WORDS"))
-        choices.append(f"{literal(function.name + chr(10) + 'Action Input: ')} a{index}")
-    answer = {
-        "type": "object",
-        "properties": {
-            "return_type": {"const": "give_answer"},
-            "final_answer": {"type": "string", "minLength": 1, "maxLength": 2000},
-        },
-        "required": ["return_type", "final_answer"],
-        "additionalProperties": False,
-    }
-    quit_ = {
-        "type": "object",
-        "properties": {"return_type": {"const": "give_up_and_restart"}},
-        "required": ["return_type"],
-        "additionalProperties": False,
-    }
-    rules.append(f"answer: %json {json.dumps(_compact(answer))}")
-    rules.append(f"quit: %json {json.dumps(_compact(quit_))}")
-    choices.append(f"{literal(FINISH + chr(10) + 'Action Input: ')} (answer | quit)")
-    return (
-        f"start: {literal(_OPENER)} /[^\\n]{{1,400}}/ {literal(chr(10) + 'Action: ')} "
-        f"({' | '.join(choices)})\n" + "\n".join(rules) + "\n"
-    )
+    return react_grammar(functions, sources, spaced=False, silent=False)
 
 
 def read(text: str) -> Move | None:
@@ -244,74 +199,9 @@ def read(text: str) -> Move | None:
     return Move(thought, function, arguments)
 
 
-def _compact(schema: dict[str, Any]) -> dict[str, Any]:
-    return {**schema, "x-guidance": {"whitespace_flexible": False}}
-
-
 def _append_user(turns: list[Turn], text: str) -> list[Turn]:
     """Add text to the last turn if it is the user's: templates want roles to alternate."""
     role, pieces = turns[-1]
     if role == "user":
         return [*turns[:-1], (role, (*pieces, Piece(f"\n{text}")))]
     return [*turns, ("user", (Piece(text),))]
-
-
-def _plain(turns: Sequence[Turn]) -> Prompt:
-    prompt: list[Piece] = []
-    for role, pieces in turns:
-        prompt += [Piece(f"{role.capitalize()}: ", special=True), *pieces, Piece("\n")]
-    return (*prompt, Piece("Assistant:\n", special=True))
-
-
-def _compile(source: str) -> jinja2.Template:
-    environment = jinja2.sandbox.ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-    )
-    environment.globals["raise_exception"] = _raise
-    try:
-        return environment.from_string(source)
-    except jinja2.TemplateError as error:
-        raise _broken(error) from None
-
-
-def _raise(message: str) -> None:
-    raise jinja2.TemplateRuntimeError(message)
-
-
-def _broken(error: Exception) -> ModelError:
-    return ModelError(
-        f"the model's chat template does not work: {error}", hint="use another GGUF of this model"
-    )
-
-
-def _render(template: jinja2.Template, turns: Sequence[Turn]) -> Prompt:
-    """Render with a marker for every turn's text, then put the text in as plain pieces.
-
-    So control tokens that a task or a response spells stay text: only the template's own are
-    tokens. A template that refuses a system turn gets it in front of the first user turn.
-    """
-    try:
-        return _fill(template, turns)
-    except jinja2.TemplateError:
-        merged = [("user", (*turns[0][1], Piece("\n\n"), *turns[1][1])), *turns[2:]]
-    try:
-        return _fill(template, merged)
-    except jinja2.TemplateError as error:
-        raise _broken(error) from None
-
-
-def _fill(template: jinja2.Template, turns: Sequence[Turn]) -> Prompt:
-    mark = secrets.token_hex(12)
-    messages = [
-        {"role": role, "content": f"[{mark}:{index}]"} for index, (role, _) in enumerate(turns)
-    ]
-    text = template.render(
-        messages=messages, add_generation_prompt=True, bos_token="", eos_token="", tools=None
-    )
-    prompt: list[Piece] = []
-    for index, (_, pieces) in enumerate(turns):
-        before, found, text = text.partition(f"[{mark}:{index}]")
-        if not found:
-            raise jinja2.TemplateRuntimeError(f"turn {index + 1} is left out")
-        prompt += [Piece(before, special=True), *pieces]
-    return (*prompt, Piece(text, special=True))
