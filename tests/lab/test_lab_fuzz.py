@@ -79,6 +79,14 @@ def test_a_stopped_run_goes_on_and_a_seed_means_the_same_inputs(tmp_path: Path) 
     assert len(seen["parts"]) == 1000
 
 
+def test_what_failed_is_tried_again(tmp_path: Path) -> None:
+    assert run.fuzz([BROKEN], tmp_path, count=1, seed=3)[0].failure
+    mended = Target("broken", "", BROKEN.cases, lambda _: None)
+    assert not run.fuzz([mended], tmp_path, count=1, seed=3)[0].failure
+    unused = Target("broken", "", BROKEN.cases, _under_7)
+    assert not run.fuzz([unused], tmp_path, count=1, seed=3)[0].failure
+
+
 def test_known_failures_come_first() -> None:
     ran, failed = run.attempt(Target("t", "", st.just(1), _under_7, known=(9,)), SEED, 10)
     assert ran == 1
@@ -107,7 +115,7 @@ def test_the_command_reports_what_it_tried(tmp_path: Path) -> None:
     assert told["failures"] == []
     assert told["targets"][0] | {"seconds": 0} == {
         "target": "rules",
-        "inputs": run.BATCH,
+        "inputs": run.BATCH + 1,  # and the one that once failed
         "seed": 0,
         "seconds": 0,
         "failures": 0,

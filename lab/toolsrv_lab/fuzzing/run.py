@@ -1,7 +1,7 @@
 """A fuzzing run: batches of cases, each with a seed of its own, noted as they end.
 
-A batch that is in the folder's notes is not run again, so a run that was stopped goes on where it
-was; another seed makes other cases. A case that fails is shrunk and kept as a file. Knows nothing
+A batch that is in the folder's notes is not run again unless it failed, so a run that was stopped
+goes on where it was; another seed makes other cases. A case that fails is shrunk and kept as a file. Knows nothing
 of what is tested.
 """
 
@@ -62,7 +62,7 @@ def fuzz(
         done = {
             (one.target, one.number): one
             for one in _read(notes)
-            if one.seed == seed and (one.target, one.number) in wanted
+            if one.seed == seed and not one.failure and (one.target, one.number) in wanted
         }
         with notes.open("a", encoding="utf-8") as file:
             for number in range(each):
