@@ -27,6 +27,9 @@ from toolsrv_runtime.calls.sizes import (
 _ITEM = 200
 """Characters that an item of a list is to have before a further item is shown."""
 
+_ENTRY = 40
+"""The same for each key of an item that is an object."""
+
 _KEY = 80
 """Characters of a key in an object that is shortened."""
 
@@ -112,7 +115,8 @@ def _array(value: list[Any], room: int, depth: int) -> str:
 
 
 def _cost(item: Any, depth: int) -> int:
-    return min(size(item, _ITEM, depth + 1), _ITEM) + 2
+    room = max(_ITEM, _ENTRY * len(item)) if isinstance(item, dict) else _ITEM
+    return min(size(item, room, depth + 1), room) + 2
 
 
 def _more(count: int, noun: str) -> str:
