@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
 from typing import Annotated, Any
 
 import airportsdata
@@ -13,6 +12,7 @@ from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, Field, NotFound
 from toolsrv_catalogs.offline.values.city import CityName, distance_km
 from toolsrv_catalogs.offline.values.country import countries
 from toolsrv_catalogs.offline.values.number import tidy
+from toolsrv_catalogs.offline.values.once import once
 from toolsrv_catalogs.offline.values.words import fold
 from toolsrv_registry.errors import UsageError
 
@@ -23,12 +23,12 @@ _GROUND_HOURS = 0.5
 _NO_AIRLINES = re.compile(r"air ?base|seaplane|heli|\braf\b|army|naval|air force", re.IGNORECASE)
 
 
-@cache
+@once
 def _airports() -> Mapping[str, Airport]:
     return airportsdata.load("IATA")
 
 
-@cache
+@once
 def _by_icao() -> Mapping[str, Airport]:
     return {row["icao"]: row for row in _airports().values() if row["icao"]}
 

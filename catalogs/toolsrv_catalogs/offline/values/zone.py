@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta, timezone, tzinfo
-from functools import cache
 from typing import Annotated
 from zoneinfo import ZoneInfo, available_timezones
 
 from toolsrv_catalogs.offline.endpoint import Field, quoted
 from toolsrv_catalogs.offline.values.city import find_city
 from toolsrv_catalogs.offline.values.country import parse_country
+from toolsrv_catalogs.offline.values.once import once
 from toolsrv_registry.errors import NotFoundError
 
 _ABBREVIATIONS = {
@@ -31,7 +31,7 @@ _ABBREVIATIONS = {
 _OFFSET = re.compile(r"(?:utc|gmt)? ?([+-])([0-9]{1,2})(?::?([0-9]{2}))?")
 
 
-@cache
+@once
 def _zones() -> dict[str, str]:
     return {name.lower(): name for name in available_timezones()}
 
