@@ -1,8 +1,8 @@
 """The recordings on disk: one SQLite file that is only ever appended to, until it is pruned.
 
-With n entries in all and m of one API: ``find`` O(log n), ``add`` O(log n), ``nearest`` O(m) for
-at most ``NEAREST_LIMIT`` of them. Safe for several threads and processes; an entry that was added
-survives the death of its process. Knows nothing of how calls are made.
+With n entries in all: ``find`` and ``add`` O(log n), ``nearest`` that and O(``NEAREST_LIMIT``).
+Safe for several threads and processes; an entry that was added survives the death of its process.
+Knows nothing of how calls are made.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, Self
+
+from rapidfuzz import fuzz
 
 from toolsrv_registry.database import Database
 from toolsrv_runtime.calls.recordings.entry import Entry, Provenance
@@ -22,6 +23,7 @@ RECORDINGS_FILE = "recordings.sqlite3"
 """The store's name in a data directory."""
 
 NEAREST_LIMIT = 300
+"""The latest entries of an API that a near one is looked for among."""
 _PAGE = 500
 
 _SCHEMA = (
@@ -161,7 +163,7 @@ class RecordingStore:
         """Return the recorded arguments of an API that are most like these, None without any."""
         rows = self._database.read(
             "SELECT json_extract(document, '$.arguments') AS arguments FROM entries"
-            " WHERE api_id = ? GROUP BY 1 ORDER BY max(number) DESC LIMIT ?",
+            " WHERE api_id = ? ORDER BY number DESC LIMIT ?",
             [api_id, NEAREST_LIMIT],
         )
         known: list[dict[str, Any]] = [json.loads(row["arguments"]) for row in rows]
@@ -246,4 +248,4 @@ def _likeness(known: Mapping[str, Any], wanted: Mapping[str, Any]) -> float:
 
 
 def _alike(one: str, other: str) -> float:
-    return 1.0 if one == other else SequenceMatcher(None, one[:200], other[:200]).ratio() / 2
+    return 1.0 if one == other else fuzz.ratio(one[:200], other[:200]) / 200
