@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from toolsrv_lab.fuzzing.target import Target
 
 
-@click.command(epilog=example("toolsrv lab fuzz --target requests --count 2000 --out fuzz"))
+@click.command(epilog=example("toolsrv lab fuzz --target addresses --count 500 --out fuzz"))
 @click.option("--target", "names", multiple=True, metavar="NAME",
               help="Only this one; may be given several times. [default: all]")  # fmt: skip
 @click.option("--count", type=click.IntRange(1), default=10_000, show_default=True,
