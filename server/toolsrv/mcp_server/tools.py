@@ -7,7 +7,6 @@ change something only with a person's consent.
 from __future__ import annotations
 
 import asyncio
-import time
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from mcp.server.mcpserver import Context
@@ -17,12 +16,13 @@ from pydantic import Field
 from toolsrv.background import in_thread
 from toolsrv.mcp_server import sampling, texts
 from toolsrv.mcp_server.consent import Consents
+from toolsrv.mcp_server.following import Following, ended
 from toolsrv.mcp_server.kept import Kept
 from toolsrv.mcp_server.progress import Progress
 from toolsrv.mcp_server.rim import failure, success
-from toolsrv.plain import clean_task, plain
-from toolsrv.run_views import RunView, phase, record_view, run_view
-from toolsrv.runs import Run, Runs
+from toolsrv.plain import plain
+from toolsrv.run_views import RunView, record_view
+from toolsrv.runs import Runs
 from toolsrv.search_view import SearchView, search_view
 from toolsrv.trees.shown import ShownRun, brief, shown_record
 from toolsrv.views import (
@@ -37,7 +37,6 @@ from toolsrv_registry.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
-    from toolsrv_runtime.options import SolveOptions
 
 Ctx = Context[None, Any]
 Wait = Annotated[float, Field(ge=0, le=600, description="Seconds to wait for the end.")]
@@ -54,7 +53,7 @@ class Tools:
         self._bench = bench
         self._runs = runs
         self._kept = Kept(runs, bench.settings.data_dir)
-        self._clients = clients
+        self._following = Following(runs, clients)
         self._consents = Consents()
 
     async def search_apis(
@@ -177,10 +176,10 @@ class Tools:
             seed=seed,
             verify=verify,
         )
-        run = self._begin(ctx, task, options)
+        run = self._following.begin(ctx, task, options)
         seconds = self._bench.settings.wait_s if wait_s is None else wait_s
         try:
-            return await self._follow(ctx, run, seconds)
+            return await self._following.follow(ctx, run, seconds)
         except asyncio.CancelledError:  # the client took the request back
             self._runs.cancel(run.id)
             raise
@@ -190,8 +189,8 @@ class Tools:
     ) -> Annotated[CallToolResult, RunView] | InputRequiredResult:
         """Wait."""
         if run := self._kept.remembered(run_id):
-            return await self._follow(ctx, run, wait_s)
-        return _ended(record_view(await self._kept.record(run_id)))
+            return await self._following.follow(ctx, run, wait_s)
+        return ended(record_view(await self._kept.record(run_id)))
 
     async def show_run(self, run_id: RunId) -> Annotated[CallToolResult, ShownRun]:
         """Show."""
@@ -201,59 +200,8 @@ class Tools:
     async def cancel_run(self, ctx: Ctx, run_id: RunId) -> Annotated[CallToolResult, RunView]:
         """Stop."""
         run = self._runs.cancel(run_id)
-        await self._watch(ctx, run, CANCEL_WAIT_S)
-        return self._told(run)
-
-    def _begin(self, ctx: Ctx, task: str, options: SolveOptions) -> Run:
-        """Start a run, or go on with the one that a repeated call belongs to."""
-        if self._clients is not None:
-            sampling.require(ctx)
-            run_id, _ = sampling.resumed(ctx)
-            if run_id:
-                return self._runs.get(run_id)
-        return self._runs.start(clean_task(task), options)
-
-    async def _follow(
-        self, ctx: Ctx, run: Run, seconds: float
-    ) -> CallToolResult | InputRequiredResult:
-        if self._clients is None:
-            await self._watch(ctx, run, seconds)
-            return self._told(run)
-        asked = await self._serve(ctx, run, seconds, self._clients)
-        return self._told(run) if asked is None else asked
-
-    async def _serve(
-        self, ctx: Ctx, run: Run, seconds: float, clients: sampling.Sampling
-    ) -> InputRequiredResult | None:
-        """Watch a run and put its questions to the client; return one that goes by returning."""
-        rounds = sampling.resumed(ctx)[1]
-        question = clients.model(run.stop).question
-        if question is not None and (response := sampling.response(ctx)) is not None:
-            question.answer(response)
-        end = time.monotonic() + seconds
-        while run.live:
-            watching = asyncio.ensure_future(self._watch(ctx, run, end - time.monotonic()))
-            asking = asyncio.ensure_future(clients.asked(run.stop))
-            try:
-                await asyncio.wait({watching, asking}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                watching.cancel()
-                asking.cancel()
-            if not asking.done() or asking.cancelled():
-                break
-            if not sampling.by_returning(ctx):
-                await Progress(ctx).during(sampling.put(ctx, asking.result()), "asking your model")
-            elif rounds < sampling.MOST_ROUNDS:
-                return sampling.returned(run.id, rounds, asking.result())
-            else:
-                break
-        return None
-
-    async def _watch(self, ctx: Ctx, run: Run, seconds: float) -> None:
-        await Progress(ctx).follow(run, seconds, lambda one: phase(one, self._runs.position(one)))
-
-    def _told(self, run: Run) -> CallToolResult:
-        return _ended(run_view(run, self._runs.position(run)))
+        await self._following.watch(ctx, run, CANCEL_WAIT_S)
+        return self._following.told(run)
 
     def _describe(self, ids: list[str]) -> DescribeView:
         apis, missing = [], []
@@ -263,12 +211,6 @@ class Tools:
             except NotFoundError as error:
                 missing.append(MissingView(id=one[:200], error=error.message, hint=error.hint))
         return DescribeView(apis=tuple(apis), not_found=tuple(missing))
-
-
-def _ended(view: RunView) -> CallToolResult:
-    if view.status == "failed":
-        return failure(view.reason, view.next_step, view)
-    return success(texts.run_text(view), view)
 
 
 CANCEL_WAIT_S = 5.0
