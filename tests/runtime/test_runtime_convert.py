@@ -112,7 +112,7 @@ def test_a_profile_writes_toolllamas_positions_into_the_file(tmp_path: Path) -> 
         assert (made.rope.kind, made.rope.factor, made.context) == ("linear", factor, 8192)
         info = inspect_model(Path(made.path))
         assert info.context_train == 8192
-        assert info.profile.name == "toolllama"
+        assert info.profile.name == profile
         assert info.profile.rope_freq_scale is None  # the file's own, not one over it
         assert f"by {factor}, as the file says" in info.reasons["rope"]
     with pytest.raises(UsageError, match="no profile"):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolsrv_catalogs.text import clean
 from toolsrv_runtime.evidence import SOURCE_LIMIT, Traced, trace
 from toolsrv_runtime.outcome import Claim
 
@@ -140,7 +141,7 @@ WORDS = st.one_of(
 @settings(max_examples=150, deadline=None)
 @given(st.lists(WORDS, min_size=1, max_size=12), st.data())
 def test_text_copied_from_a_response_is_always_supported(words: list[str], data: Any) -> None:
-    words = " ".join(words).split()
+    words = clean(" ".join(words), SOURCE_LIMIT).split()  # as a model sees a response
     start = data.draw(st.integers(0, len(words)))
     end = data.draw(st.integers(start, len(words)))
     answer = " ".join(words[start:end])

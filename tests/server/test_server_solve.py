@@ -47,7 +47,8 @@ class TestScripted:
     def test_quiet_shows_only_the_end(self, run: Run) -> None:
         result = run("solve", "LOOKUP it", "--quiet")
         assert result.exit_code == 0
-        assert result.stderr == ""
+        told = [line.partition(":")[0] for line in result.stderr.splitlines()]
+        assert told == ["No response says", "the whole search"]
 
     def test_json_is_one_document_that_is_an_outcome(self, run: Run) -> None:
         result = run("solve", "LOOKUP it", "--json")
