@@ -98,6 +98,9 @@ def prepare_example(run: Run, path: tuple[str, ...]) -> None:
         write_tiny_checkpoint(Path("ToolLLaMA-2-7b-v2"))
         words = ["model", "convert", "ToolLLaMA-2-7b-v2", "--out", "model.f16.gguf"]
         assert run(*words).exit_code == 0
+    if path[0] == "recordings":
+        assert run("call", CAPITAL, '{"country": "Peru"}', "--mode", "record").exit_code == 0
+        assert run("recordings", "export", "calls.pack").exit_code == 0
     if path == ("catalog", "remove"):
         assert run("catalog", "export", "offline", "my_tools.zip", "--force").exit_code == 0
         assert run("catalog", "import", "my_tools.zip", "--no-index").exit_code == 0
