@@ -10,13 +10,13 @@ retriever's view of words and function enters the choice of the function as a pr
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from toolsrv_catalogs.text import clean
 from toolsrv_runtime.engine.base import Engine, Piece
-from toolsrv_runtime.formats import copying, facts, grounding, layout
+from toolsrv_runtime.formats import answering, copying, facts, grounding, layout
 from toolsrv_runtime.formats.base import FINISH, Meter, Move, Prior, Step, View
 from toolsrv_runtime.formats.filling import Filling, has_left
 from toolsrv_runtime.formats.fit import Shape, fit
@@ -267,9 +267,9 @@ class CompactFormat:
             for step in steps
             for value in json.loads(step.move.arguments).values()
         }
-        said = turn.write(_answer_grammar(groups, told)).removeprefix(layout.ANSWER)
+        said = turn.write(answering.grammar(groups, told)).removeprefix(layout.ANSWER)
         sentences = []
-        for step, chosen in zip(steps, _chosen(said, groups), strict=True):
+        for step, chosen in zip(steps, answering.chosen(said, groups), strict=True):
             full = facts.whole(step.response)
             sentences.append(facts.sentence((name, full[name]) for name in chosen))
         answer = {"return_type": "give_answer", "final_answer": "; ".join(sentences)}
@@ -298,48 +298,3 @@ def _repeats(move: Move, path: Sequence[Step]) -> bool:
         step.ok and (step.move.function, step.move.arguments) == (move.function, move.arguments)
         for step in path
     )
-
-
-def _chosen(said: str, groups: Sequence[Sequence[facts.Fact]]) -> list[list[str]]:
-    """Return the names of the facts that an answer of ``_answer_grammar`` mentions, per group."""
-    found = []
-    position = 0
-    for group in groups:
-        names = []
-        for name, value in group:
-            item = facts.sentence([(name, value)])
-            if said.startswith(item, position):
-                names.append(name)
-                position += len(item)
-                position += 2 * said.startswith((", ", "; "), position)
-        found.append(names)
-    return found
-
-
-def _answer_grammar(groups: Sequence[Sequence[facts.Fact]], told: Collection[str]) -> str:
-    """Return the grammar of an answer: of each response everything that is news, in order.
-
-    A fact that repeats what the task or an argument already said is the model's choice.
-    """
-    rules = []
-    for index, group in enumerate(groups):
-        pairs = [
-            (copying.literal(facts.sentence([fact])), fact[1].lower() not in told) for fact in group
-        ]
-        if not any(news for _, news in pairs):
-            pairs = [(text, True) for text, _ in pairs]
-        rules.append(f"g{index}: {_sequence(pairs)}")
-    body = f" {copying.literal('; ')} ".join(f"g{index}" for index in range(len(groups)))
-    closing = copying.literal('"}')
-    return f"start: {copying.literal(layout.ANSWER)} {body} {closing}\n" + "\n".join(rules) + "\n"
-
-
-def _sequence(pairs: Sequence[tuple[str, bool]]) -> str:
-    """Return items in order with commas between, where some may be left out."""
-    comma = copying.literal(", ")
-    first = next(index for index, (_, must) in enumerate(pairs) if must)
-    head = "".join(f"({text} {comma})? " for text, _ in pairs[:first])
-    tail = "".join(
-        f" {comma} {text}" if must else f" ({comma} {text})?" for text, must in pairs[first + 1 :]
-    )
-    return f"{head}{pairs[first][0]}{tail}"

@@ -1,0 +1,55 @@
+"""The answer of the compact format: which facts of the responses it tells. Grammar and reading.
+
+Asks nothing; a fact is a name and a value, a group the facts of one response.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from toolsrv_runtime.formats import copying, facts, layout
+
+
+def chosen(said: str, groups: Sequence[Sequence[facts.Fact]]) -> list[list[str]]:
+    """Return the names of the facts that an answer of ``grammar`` mentions, per group."""
+    found = []
+    position = 0
+    for group in groups:
+        names = []
+        for name, value in group:
+            item = facts.sentence([(name, value)])
+            if said.startswith(item, position):
+                names.append(name)
+                position += len(item)
+                position += 2 * said.startswith((", ", "; "), position)
+        found.append(names)
+    return found
+
+
+def grammar(groups: Sequence[Sequence[facts.Fact]], told: Collection[str]) -> str:
+    """Return the grammar of an answer: of each response everything that is news, in order.
+
+    A fact that repeats what the task or an argument already said is the model's choice.
+    """
+    rules = []
+    for index, group in enumerate(groups):
+        pairs = [
+            (copying.literal(facts.sentence([fact])), fact[1].lower() not in told) for fact in group
+        ]
+        if not any(news for _, news in pairs):
+            pairs = [(text, True) for text, _ in pairs]
+        rules.append(f"g{index}: {_sequence(pairs)}")
+    body = f" {copying.literal('; ')} ".join(f"g{index}" for index in range(len(groups)))
+    closing = copying.literal('"}')
+    return f"start: {copying.literal(layout.ANSWER)} {body} {closing}\n" + "\n".join(rules) + "\n"
+
+
+def _sequence(pairs: Sequence[tuple[str, bool]]) -> str:
+    """Return items in order with commas between, where some may be left out."""
+    comma = copying.literal(", ")
+    first = next(index for index, (_, must) in enumerate(pairs) if must)
+    head = "".join(f"({text} {comma})? " for text, _ in pairs[:first])
+    tail = "".join(
+        f" {comma} {text}" if must else f" ({comma} {text})?" for text, must in pairs[first + 1 :]
+    )
+    return f"{head}{pairs[first][0]}{tail}"
