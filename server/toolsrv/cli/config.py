@@ -57,7 +57,11 @@ def path(session: Session, as_json: bool) -> None:
         click.echo(place)
 
 
-@config.command("set", epilog=example("toolsrv config set max_seconds 300"))
+@config.command(
+    "set",
+    short_help="Set a setting in the settings file.",
+    epilog=example("toolsrv config set max_seconds 300"),
+)
 @click.argument("key")
 @click.argument("value")
 @json_option

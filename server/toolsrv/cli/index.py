@@ -16,7 +16,9 @@ def index() -> None:
     """Build or inspect the search index."""
 
 
-@index.command(epilog=example("toolsrv index build"))
+@index.command(
+    short_help="Build the index, or what changed of it.", epilog=example("toolsrv index build")
+)
 @json_option
 @pass_session
 def build(session: Session, as_json: bool) -> None:

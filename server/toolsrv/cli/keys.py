@@ -53,7 +53,9 @@ def set_key(session: Session, name: str, as_json: bool) -> None:
         note(f"stored the key for {known} in {_PLACES.get(place, store.path)}")
 
 
-@keys.command("list", epilog=example("toolsrv keys list --json"))
+@keys.command(
+    "list", short_help="List for whom there are keys.", epilog=example("toolsrv keys list --json")
+)
 @json_option
 @pass_session
 def list_keys(session: Session, as_json: bool) -> None:

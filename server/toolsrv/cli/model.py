@@ -29,7 +29,10 @@ for command in (list_, pull, convert, quantize, use, prompts, remove):
     model.add_command(command)
 
 
-@model.command(epilog=example("toolsrv model info", "toolsrv model info http://127.0.0.1:8000/v1"))
+@model.command(
+    short_help="Say what a model is and how it is run.",
+    epilog=example("toolsrv model info", "toolsrv model info http://127.0.0.1:8000/v1"),
+)
 @click.argument("path", metavar="[MODEL]", required=False)
 @profile_option
 @json_option

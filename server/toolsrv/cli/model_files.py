@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from toolsrv.model_list import ModelList
 
 
-@click.command("list", epilog=example("toolsrv model list"))
+@click.command(
+    "list", short_help="List the models that have a name.", epilog=example("toolsrv model list")
+)
 @json_option
 @pass_session
 def list_(session: Session, as_json: bool) -> None:
@@ -57,7 +59,10 @@ def list_(session: Session, as_json: bool) -> None:
     )
 
 
-@click.command(epilog=example("toolsrv model pull Qwen/Qwen3-4B-GGUF:Qwen3-4B-Q4_K_M.gguf"))
+@click.command(
+    short_help="Bring a GGUF file from a Hugging Face hub.",
+    epilog=example("toolsrv model pull Qwen/Qwen3-4B-GGUF:Qwen3-4B-Q4_K_M.gguf"),
+)
 @click.argument("repo", metavar="REPO[:FILE]")
 @click.option("--name", help="Name on the list. [default: the file's]")
 @json_option
@@ -92,7 +97,9 @@ def pull(session: Session, repo: str, name: str | None, as_json: bool) -> None:
     note(f"use it with: toolsrv model use {entry.name}")
 
 
-@click.command(epilog=example("toolsrv model use nano"))
+@click.command(
+    short_help="Make a model the one that solves use.", epilog=example("toolsrv model use nano")
+)
 @click.argument("model", metavar="NAME|FILE")
 @json_option
 @pass_session
@@ -127,7 +134,9 @@ def use(session: Session, model: str, as_json: bool) -> None:
         note(f"{place}: model = {value or SHIPPED}")
 
 
-@click.command(epilog=example("toolsrv model remove model.f16 --yes"))
+@click.command(
+    short_help="Take a model off the list.", epilog=example("toolsrv model remove model.f16 --yes")
+)
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option

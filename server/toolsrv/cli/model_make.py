@@ -21,7 +21,8 @@ _OUT = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command(
-    epilog=example("toolsrv model convert ToolLLaMA-2-7b-v2 --profile toolllama-2 --type f16")
+    short_help="Make a GGUF file of a LLaMA checkpoint.",
+    epilog=example("toolsrv model convert ToolLLaMA-2-7b-v2 --profile toolllama-2 --type f16"),
 )
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--out", type=_OUT, help="The GGUF file. [default: beside the folder]")

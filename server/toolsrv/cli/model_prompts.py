@@ -12,7 +12,8 @@ from toolsrv.cli.session import Session, pass_session
 
 
 @click.command(
-    epilog=example("toolsrv model prompts answer/G1_answer/57_ChatGPT_DFS_woFilter_w2.json")
+    short_help="Keep ToolBench's own sentences.",
+    epilog=example("toolsrv model prompts answer/G1_answer/57_ChatGPT_DFS_woFilter_w2.json"),
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @json_option

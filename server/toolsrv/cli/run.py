@@ -49,7 +49,10 @@ def list_(session: Session, limit: int, as_json: bool) -> None:
     )  # fmt: skip
 
 
-@run.command(epilog=example("toolsrv run show last", "toolsrv run show last --html run.html"))
+@run.command(
+    short_help="Show a run, or an answer file, as a tree.",
+    epilog=example("toolsrv run show last", "toolsrv run show last --html run.html"),
+)
 @click.argument("run", metavar="RUN_ID|FILE")
 @click.option("--path", "only_path", is_flag=True, help="Only the path of the answer.")
 @click.option("--full", is_flag=True, help="Texts whole, not their beginnings.")
@@ -83,7 +86,10 @@ def show(
         show_run(shown, full=full)
 
 
-@run.command(epilog=example("toolsrv run response last 3 --limit 500"))
+@run.command(
+    short_help="Print the whole response of a call.",
+    epilog=example("toolsrv run response last 3 --limit 500"),
+)
 @click.argument("run_id")
 @click.argument("node", type=int)
 @click.option("--offset", type=click.IntRange(min=0), default=0, help="Characters to pass over.")

@@ -17,7 +17,10 @@ def world() -> None:
     """Be the API world of other programs."""
 
 
-@world.command(epilog=example("toolsrv world serve --mode offline --port 8080"))
+@world.command(
+    short_help="Serve ToolBench's protocols on loopback.",
+    epilog=example("toolsrv world serve --mode offline --port 8080"),
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Loopback address.")
 @click.option(
     "--port",
