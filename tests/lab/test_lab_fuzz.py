@@ -17,7 +17,7 @@ from toolsrv_lab.fuzzing.target import Target, hold
 from toolsrv_lab.fuzzing.targets import TARGETS
 from toolsrv_registry.errors import DataError, NotFoundError
 
-SEED, COUNT = 6, 60
+SEED, COUNT = 6, 40
 
 
 def _under_7(case: Any) -> None:

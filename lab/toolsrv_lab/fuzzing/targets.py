@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from toolsrv_lab.fuzzing import addresses, calls, catalogs, readers, responses
+from toolsrv_lab.fuzzing import addresses, calls, catalogs, readers, recorded, responses
 
 TARGETS = (
     *calls.TARGETS,
     *addresses.TARGETS,
     *responses.TARGETS,
+    *recorded.TARGETS,
     *catalogs.TARGETS,
     *readers.TARGETS,
 )
