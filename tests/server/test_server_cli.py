@@ -108,8 +108,15 @@ def prepare_example(run: Run, path: tuple[str, ...]) -> None:
 
 NEEDS_MORE = ("retriever", "model", "unseen", "curve")
 """What needs the extra "lab" (torch); tried where that is installed."""
-ELSEWHERE = {("model", "pull"), ("model", "prompts"), ("keys", "set"), ("keys", "remove")}
-"""Tried by tests of their own: at a hub on loopback, on ToolBench's files, without a keyring."""
+ELSEWHERE = {
+    ("model", "pull"),  # at a hub on loopback
+    ("model", "prompts"),  # on ToolBench's files
+    ("keys", "set"),  # without the developer's keyring
+    ("keys", "remove"),
+    ("recordings", "export"),  # of live calls
+    ("recordings", "import"),
+}
+"""Tried by tests of their own."""
 TRIED_HERE = [
     path
     for path in LEAVES
