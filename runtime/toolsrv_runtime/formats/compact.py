@@ -35,7 +35,7 @@ This and the next two are a multinomial logit fitted to 1,700 steps of whole tas
 LIKE = 2.0
 """What the likeness to requests that people make of a function adds to its prior."""
 
-NOTHING_PRIOR = 1.16
+NOTHING_PRIOR = 1.3
 """The prior that no function serves some words."""
 
 OWN = 0.6
