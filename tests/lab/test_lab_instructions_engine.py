@@ -36,7 +36,7 @@ TEXT = "My cousin gets married in Porto on the third of June and I still know no
 
 @pytest.fixture(scope="module")
 def nano() -> Iterator[Engine]:
-    engine, _ = load_engine()
+    engine, _ = load_engine(threads=1)
     yield engine
     engine.close()
 

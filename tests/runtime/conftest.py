@@ -25,7 +25,7 @@ SHARED = Path(__file__).parents[3] / "shared" / "data"
 
 @pytest.fixture(scope="session")
 def loaded() -> Iterator[tuple[Engine, Profile]]:
-    engine, profile = load_engine(threads=2)
+    engine, profile = load_engine(threads=1)
     yield engine, profile
     engine.close()
 

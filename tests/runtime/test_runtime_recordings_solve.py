@@ -63,7 +63,7 @@ def work(registry: Registry) -> Work:
     """Return a function that solves the task alone, on an engine of its own."""
 
     def solve(caller: Caller) -> Outcome:
-        engine, profile = load_engine(threads=2)
+        engine, profile = load_engine(threads=1)
 
         async def main() -> Outcome:
             async with caller:
