@@ -30,9 +30,12 @@ def quiet(level: int, text: bytes, data: Any) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Tokens of one sequence in a batch, from ``position`` on; ``logits`` after the last one."""
+    """Tokens in a batch, from ``position`` on; ``logits`` after the last one.
 
-    sequence: int
+    ``sequences`` hold them together, in the same cells. Those that do must be alike so far.
+    """
+
+    sequences: Sequence[int]
     tokens: Sequence[int]
     position: int
     logits: bool
@@ -85,7 +88,7 @@ class Context:
         params = llama_cpp.llama_context_default_params()
         params.n_ctx = cells
         params.n_batch = params.n_ubatch = batch
-        params.n_seq_max = sequences + 1  # one more for saving
+        params.n_seq_max = sequences
         params.n_threads = params.n_threads_batch = threads
         params.kv_unified = True
         params.no_perf = True
@@ -100,7 +103,7 @@ class Context:
             raise MemoryError
         self._memory = llama_cpp.llama_get_memory(self._ctx)
         self._vocabulary = llama_cpp.llama_vocab_n_tokens(llama_cpp.llama_model_get_vocab(model))
-        self._batch = llama_cpp.llama_batch_init(batch, 0, 1)
+        self._batch = llama_cpp.llama_batch_init(batch, 0, sequences)
         self.batch_size = batch
 
     def close(self) -> None:
@@ -138,7 +141,9 @@ class Context:
     def decode(
         self, parts: Sequence[Part], *, abort: Callable[[], bool] | None = None
     ) -> tuple[int, list[Logits | None]]:
-        """Evaluate parts of different sequences in one step: (code, a row for each that asks).
+        """Evaluate parts in one step: (code, a row for each that asks).
+
+        Of parts that share a sequence, the one that comes first in it stands first.
 
         ``abort`` is asked many times meanwhile. Unless DECODED, nothing was evaluated.
         """
@@ -152,7 +157,8 @@ class Context:
             llama_cpp.llama_set_abort_callback(self._ctx, none, None)
         if code != DECODED:
             for part in parts:
-                self.cut(part.sequence, part.position)
+                for sequence in part.sequences:
+                    self.cut(sequence, part.position)
             return code, []
         rows = [
             self._row(end) if part.logits else None for part, end in zip(parts, ends, strict=True)
@@ -166,8 +172,9 @@ class Context:
             for offset, token in enumerate(part.tokens):
                 batch.token[index] = token
                 batch.pos[index] = part.position + offset
-                batch.n_seq_id[index] = 1
-                batch.seq_id[index][0] = part.sequence
+                batch.n_seq_id[index] = len(part.sequences)
+                for place, sequence in enumerate(part.sequences):
+                    batch.seq_id[index][place] = sequence
                 batch.logits[index] = 0
                 index += 1
             batch.logits[index - 1] = 1 if part.logits else 0

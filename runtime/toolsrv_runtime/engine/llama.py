@@ -13,14 +13,13 @@ from pathlib import Path
 
 import llama_cpp
 import llguidance
-import numpy as np
-from numpy.typing import NDArray
 
 from toolsrv_runtime.engine.base import Prompt, Reply, Sampling, Scores
 from toolsrv_runtime.engine.context import Context, open_model
-from toolsrv_runtime.engine.drawing import log_softmax
 from toolsrv_runtime.engine.heads import Heads, head_of
 from toolsrv_runtime.engine.scheduler import Scheduler
+from toolsrv_runtime.engine.scoring import Scoring
+from toolsrv_runtime.engine.seats import EXTRA
 from toolsrv_runtime.engine.states import StateStore, identity
 from toolsrv_runtime.engine.vocabulary import Vocabulary
 from toolsrv_runtime.engine.writing import Writing
@@ -76,7 +75,7 @@ class LlamaEngine:
             self._ctx = Context(
                 self._model,
                 cells=cells,
-                sequences=SEQUENCES,
+                sequences=SEQUENCES + EXTRA,
                 batch=min(batch, context),
                 threads=threads,
                 rope_freq_scale=rope_freq_scale,
@@ -171,29 +170,9 @@ class LlamaEngine:
             self._check_open()
             tokens = self._vocabulary.prompt(prompt)
             self._room(tokens)
-            evaluated = 0
-            rows: dict[tuple[int, ...], NDArray[np.float64]] = {}
-            values: list[float] = []
-            for option in options:
-                total = 0.0
-                spelled = self._vocabulary.text(option, special=True)
-                for index, token in enumerate(spelled):
-                    head = spelled[:index]
-                    if head not in rows:
-                        rows[head], new = self._row([*tokens, *head])
-                        evaluated += new
-                    total += float(rows[head][token])
-                values.append(total)
-        return Scores(tuple(values), len(tokens), evaluated)
-
-    def _row(self, tokens: Sequence[int]) -> tuple[NDArray[np.float64], int]:
-        """Return the log-probabilities behind ``tokens``, and how many were evaluated for them."""
-        with self._scheduler.seat(tokens, reserve=1, stop=None) as seat:
-            if seat is not None:
-                work = self._scheduler.evaluate(seat, tokens[seat.keep :], None)
-                if work.row is not None:
-                    return log_softmax(work.row), work.evaluated
-        raise ModelError("llama.cpp stopped in the middle of a score")
+            spelled = [self._vocabulary.text(option, special=True) for option in options]
+            scoring = Scoring(self._scheduler, spelled)
+            return Scores(tuple(scoring.values(tokens)), len(tokens), scoring.evaluated)
 
     def _room(self, tokens: Sequence[int]) -> int:
         """Return how many tokens still fit behind ``tokens``: at least one, or ContextError."""

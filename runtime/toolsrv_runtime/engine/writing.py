@@ -16,7 +16,8 @@ import numpy as np
 
 from toolsrv_runtime.engine.base import Reply, Sampling
 from toolsrv_runtime.engine.drawing import Logits, draw
-from toolsrv_runtime.engine.scheduler import Scheduler, Seat
+from toolsrv_runtime.engine.scheduler import Scheduler
+from toolsrv_runtime.engine.seats import Seat
 from toolsrv_runtime.engine.vocabulary import Vocabulary
 from toolsrv_runtime.errors import GrammarError
 from toolsrv_runtime.stop import Stop

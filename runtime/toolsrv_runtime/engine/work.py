@@ -1,0 +1,52 @@
+"""What a call wants evaluated, and how far that is. Knows no threads and no cache."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from toolsrv_runtime.engine.context import Part
+from toolsrv_runtime.engine.drawing import Logits
+from toolsrv_runtime.stop import Stop
+
+
+@dataclass(slots=True)
+class Work:
+    """Parts to be evaluated in this order; ``rows`` are the logits that they ask for, in order.
+
+    ``evaluated`` counts the tokens that are done; ``over`` also when Stop ended it or it
+    ``failed``. ``sequence`` is the resident one that grows by it, None where none does.
+    """
+
+    parts: Sequence[Part]
+    stop: Stop | None
+    sequence: int | None
+    evaluated: int = 0
+    rows: list[Logits] = field(default_factory=list)
+    over: bool = False
+    failed: str = ""
+
+    @property
+    def left(self) -> int:
+        """How many tokens are not evaluated yet."""
+        return sum(len(part.tokens) for part in self.parts) - self.evaluated
+
+    @property
+    def row(self) -> Logits | None:
+        """The logits behind the last token, None until it is evaluated."""
+        return self.rows[-1] if self.rows else None
+
+    def next(self, count: int) -> list[Part]:
+        """Return the next ``count`` tokens as parts."""
+        return list(_cut(self.parts, self.evaluated, self.evaluated + count))
+
+
+def _cut(parts: Sequence[Part], begin: int, end: int) -> Iterator[Part]:
+    """Yield what lies from token ``begin`` to ``end`` of parts that are counted through."""
+    for part in parts:
+        size = len(part.tokens)
+        first, last = max(begin, 0), min(end, size)
+        if first < last:
+            tokens, position = part.tokens[first:last], part.position + first
+            yield Part(part.sequences, tokens, position, logits=part.logits and last == size)
+        begin, end = begin - size, end - size
