@@ -75,6 +75,29 @@ def test_replies_that_are_none_are_told_as_that(solve: Solve, reply: str, word: 
     assert len(engine.prompts) == 2
 
 
+def test_a_grammar_that_takes_more_tokens_than_there_are_is_cut_and_told(
+    solve: Solve, tmp_path: Path
+) -> None:
+    """Each reply has to hold an argument of letters, and this model never closes one."""
+    engine, _ = load_engine(one_token_model(tmp_path / "one", LETTER), threads=1)
+    try:
+        for room in (1, 20):
+            cut = engine.generate(
+                (Piece("hello"),), grammar="start: /(.|\\n){500}/", max_tokens=room
+            )
+            assert (cut.finish, cut.tokens) == ("length", (LETTER,) * room)
+        limits = Limits(seconds=20, model_calls=3, tokens=90)
+        short = Profile(name="chat", format="chat", context=4096, max_reply_tokens=30)
+        outcome = solve(engine, SolveOptions(limits=limits), profile=short)
+        after = engine.generate((Piece("hello"),), grammar='start: "Alpha"\n', max_tokens=20)
+    finally:
+        engine.close()
+    assert (outcome.status, outcome.answer) == ("gave_up", "")
+    assert outcome.reason
+    assert outcome.usage.generated_tokens <= 90 + 512
+    assert (after.finish, after.text) == ("grammar", "Alpha")
+
+
 def test_a_random_model_ends_within_its_budget(solve: Solve, tmp_path: Path) -> None:
     folder = write_tiny_checkpoint(tmp_path / "random", max_position_embeddings=4096)
     engine, _ = load_engine(Path(convert(folder, type="f32").path), threads=1)
