@@ -12,13 +12,12 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 from toolsrv_runtime.engine.context import ABORTED, DECODED, NO_ROOM, Context, Part
 from toolsrv_runtime.engine.drawing import Logits
 from toolsrv_runtime.engine.seats import Seat, Seats
 from toolsrv_runtime.engine.shares import shares
-from toolsrv_runtime.engine.work import Work
+from toolsrv_runtime.engine.work import Counts, Work
 from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.stop import Stop
 
@@ -27,20 +26,6 @@ _LEAST_PATIENCE_S = 0.001
 
 _POLL_S = 0.02
 """How often a call that waits for cells looks at its Stop."""
-
-
-@dataclass(slots=True)
-class Counts:
-    """What was done so far.
-
-    ``steps`` are calls of ``llama_decode``, ``shared_steps`` those for several calls at once,
-    ``tokens`` were evaluated, ``seconds`` were spent inside llama.cpp.
-    """
-
-    steps: int = 0
-    shared_steps: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
 
 
 class Scheduler:
@@ -105,16 +90,12 @@ class Scheduler:
 
     def restore(self, seat: Seat, tokens: Sequence[int], state: bytes) -> bool:
         """Let a seat begin with ``tokens``, from the state that ``save`` gave of them."""
-        with self._turn:
-            while self._decoding:
-                self._turn.wait()
+        with self._still():
             return self._seats.restore(seat, tokens, state)
 
     def save(self, seat: Seat, length: int) -> bytes:
         """Return the state of a seat's first ``length`` tokens."""
-        with self._turn:
-            while self._decoding:
-                self._turn.wait()
+        with self._still():
             return self._seats.save(seat, length)
 
     @contextlib.contextmanager
@@ -126,9 +107,7 @@ class Scheduler:
         try:
             yield lent
         finally:
-            with self._turn:
-                while self._decoding:
-                    self._turn.wait()
+            with self._still():
                 self._seats.join(lent)
                 self._turn.notify_all()
 
@@ -150,6 +129,14 @@ class Scheduler:
             ModelError: llama.cpp failed.
         """
         return self._do(Work(parts, None, None))
+
+    @contextlib.contextmanager
+    def _still(self) -> Iterator[None]:
+        """Hold the lock while nobody decodes."""
+        with self._turn:
+            while self._decoding:
+                self._turn.wait()
+            yield
 
     def _do(self, work: Work) -> Work:
         with self._turn:
@@ -189,14 +176,11 @@ class Scheduler:
         for work in self._waiting:
             work.over = work.evaluated > 0 and work.stop is not None and work.stop.is_set()
         works = [work for work in self._waiting if not work.over]
-        counts = shares(
-            [work.left for work in works],
-            self._context.batch_size,
-            others=self._choosing > 0,
-        )
-        served = [(work, count) for work, count in zip(works, counts, strict=True) if count]
-        if served:
-            batch = [(work, work.next(count)) for work, count in served]
+        others = self._choosing > 0
+        counts = shares([work.left for work in works], self._context.batch_size, others=others)
+        shared = zip(works, counts, strict=True)
+        batch = [(work, work.next(count)) for work, count in shared if count]
+        if batch:
             code, rows = self._decode(batch)
             for work, parts in batch:
                 mine, rows = rows[: len(parts)], rows[len(parts) :]
@@ -208,15 +192,14 @@ class Scheduler:
         self, batch: Sequence[tuple[Work, Sequence[Part]]]
     ) -> tuple[int, list[Logits | None]]:
         """Decode with the lock let go, twice if the cache has to make room first."""
-        works = [work for work, _ in batch]
+        parts = [part for _, mine in batch for part in mine]
+        # Where several share a decode, it is not broken off: work of the others would be lost.
+        stop = batch[0][0].stop if self._interruptible and len(batch) == 1 else None
         self._decoding = True
         self._turn.release()
         try:
             began = time.monotonic()
-            abort = works[0].stop.is_set if self._breaks_off(works) and works[0].stop else None
-            code, rows = self._context.decode(
-                [one for _, parts in batch for one in parts], abort=abort
-            )
+            code, rows = self._context.decode(parts, abort=stop.is_set if stop else None)
             took = time.monotonic() - began
         finally:
             self._turn.acquire()
@@ -231,10 +214,6 @@ class Scheduler:
         if self.on_step is not None:
             self.on_step([sum(len(one.tokens) for one in parts) for _, parts in batch])
         return code, rows
-
-    def _breaks_off(self, works: Sequence[Work]) -> bool:
-        """Whether Stop may break off this decode: nobody else's work would be lost."""
-        return self._interruptible and len(works) == 1
 
     def _book(
         self, work: Work, parts: Sequence[Part], code: int, rows: Sequence[Logits | None]

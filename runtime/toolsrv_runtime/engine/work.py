@@ -1,4 +1,4 @@
-"""What a call wants evaluated, and how far that is. Knows no threads and no cache."""
+"""What a call wants evaluated, how far that is, and what was done for all. Knows no threads."""
 
 from __future__ import annotations
 
@@ -39,6 +39,20 @@ class Work:
     def next(self, count: int) -> list[Part]:
         """Return the next ``count`` tokens as parts."""
         return list(_cut(self.parts, self.evaluated, self.evaluated + count))
+
+
+@dataclass(slots=True)
+class Counts:
+    """What was done so far.
+
+    ``steps`` are calls of ``llama_decode``, ``shared_steps`` those for several calls at once,
+    ``tokens`` were evaluated, ``seconds`` were spent inside llama.cpp.
+    """
+
+    steps: int = 0
+    shared_steps: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
 
 
 def _cut(parts: Sequence[Part], begin: int, end: int) -> Iterator[Part]:
