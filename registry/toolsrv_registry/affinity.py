@@ -90,18 +90,21 @@ class Affinity:
         An API that no requests are known for gets what its affinity lets expect.
         """
         text = text[:_TEXT_LIMIT]
-        expected = [_LEAST_LIKE + _LIKE * one for one in self.measure(text, apis)]
+        near = self._nearest(text, apis)
+        unknown = [api for api, one in zip(apis, near, strict=True) if one is None]
+        expected = iter([_LEAST_LIKE + _LIKE * one for one in self.measure(text, unknown)])
+        return [next(expected) if one is None else one for one in near]
+
+    def _nearest(self, text: str, apis: Sequence[Api]) -> list[float | None]:
+        """Return the cosine with each API's nearest request, None where none can be had."""
         try:
             (vector,), digest = self._encoded([text]), self._encoder.digest
-            found = [
+            return [
                 self._examples.nearest(vector, document_hash(document_text(api)), digest)
                 for api in apis
             ]
         except DataError:
-            return expected
-        return [
-            other if near is None else near for near, other in zip(found, expected, strict=True)
-        ]
+            return [None] * len(apis)
 
     def overlap(self, text: str, api: Api) -> Overlap:
         """Return which content words of the text the API has, and how much they weigh."""

@@ -100,7 +100,6 @@ class Asking:
             path,
             tried,
             tuple(step for step in past if not step.ok),
-            fits=offer.fits,
             seed=state.options.seed,
         )
 

@@ -137,10 +137,7 @@ class Calling:
             return self._known[key]
         self._state.budget.calls += 1
         call = self._caller.call(api, arguments, tainted=self._tainted())
-        try:
-            result = await until_stopped(call, self._state.stop)
-        except ArgumentError as error:  # a caller of another world may raise it
-            result = _refused(api, arguments, f"{error.message} ({error.hint})")
+        result = await until_stopped(call, self._state.stop)
         if result.refused:
             result = result.model_copy(update={"error": f"{result.error} ({result.hint})"})
         self._known[key] = result

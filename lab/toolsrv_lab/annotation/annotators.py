@@ -15,8 +15,9 @@ from toolsrv_lab.annotation.assignments import Assignment
 from toolsrv_lab.annotation.listing import Listing
 from toolsrv_lab.annotation.slips import Slip, drawn, needed_rounds, rounds
 from toolsrv_lab.annotation.teacher import Oracle
-from toolsrv_lab.annotation.world import PlayedCaller, Scene, twin_of
+from toolsrv_lab.annotation.world import PlayedCaller, Scene
 from toolsrv_lab.nano.world import World
+from toolsrv_lab.twins import twin_of
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import FunctionList
 from toolsrv_runtime.calls.caller import Caller

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolsrv_lab.annotation.slips import Kind
-from toolsrv_lab.annotation.world import does_the_same
+from toolsrv_lab.twins import does_the_same
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import Function
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import random
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,8 +18,7 @@ from toolsrv_registry.api import Api
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.caller import Caller, CallResult
 from toolsrv_runtime.calls.result import Consent
-
-_PROVIDERS = ("alt", "pro", "plus", "v2", "backup", "express", "open", "global", "lite", "hub")
+from toolsrv_runtime.errors import ArgumentError
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,10 @@ class PlayedCaller(Caller):
     ) -> CallResult:
         """Call or play ``api``; see ``Caller.call``."""
         scene = self._scene
-        bound = args.bind(api, arguments)
+        try:
+            bound = args.bind(api, arguments)
+        except ArgumentError as error:
+            return self._refused(api, dict(arguments), "bad_arguments", error)
         key = json.dumps([scene.seed, api.id, bound], sort_keys=True)
         rng = random.Random(key)
         if api.id in scene.down:
@@ -68,20 +69,6 @@ class PlayedCaller(Caller):
             return result.model_copy(update={"api_id": api.id})
         wanted = scene.fields.get(origin.id, "")
         return _result(api, bound, self._world.call(origin, {}, rng, with_field=wanted))
-
-
-def twin_of(api: Api, rng: random.Random) -> Api:
-    """Return an API of another provider that does the same."""
-    other = rng.choice(_PROVIDERS)
-    tool = f"{other} {api.tool}" if rng.random() < 0.5 else f"{api.tool} {other}"
-    category, _, last = api.id.split("/", 2)
-    key = re.sub(r"[^a-z0-9]+", "_", tool.lower()).strip("_")
-    return api.model_copy(update={"tool": tool, "id": f"{category}/{key}/{last}"})
-
-
-def does_the_same(one: Api, other: Api) -> bool:
-    """Whether two APIs have the same name and description."""
-    return (one.name, one.description) == (other.name, other.description)
 
 
 def _result(api: Api, bound: dict[str, Any], answer: Answer) -> CallResult:

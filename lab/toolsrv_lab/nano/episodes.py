@@ -21,6 +21,7 @@ from toolsrv_lab.instructions.errands import Errand, Step, swapped
 from toolsrv_lab.nano.invented import Invented
 from toolsrv_lab.nano.told import Needs, Told
 from toolsrv_lab.nano.world import Answer, World
+from toolsrv_lab.twins import does_the_same, twin_of
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import Function, FunctionList
 from toolsrv_runtime.formats import facts, layout
@@ -43,7 +44,6 @@ _EPISODES, _ERRANDS = 4, 3
 _FULL = 0.5
 # A function that a task needs is not offered: that need is left open.
 _MISSED = 0.06
-_TWIN_NAMES = ("alt", "pro", "plus", "v2", "backup", "express", "open", "global", "lite", "hub")
 _REFERENCES = ("that {}", "this {}", "the {} you find", "the same {}", "the {} from that", "its {}")
 
 
@@ -166,7 +166,7 @@ class Teacher:
             other = rng.choice(near) if near and rng.random() < 0.75 else rng.choice(self._apis)
             found.setdefault(other.id, other)
         if doubled:
-            twin = _twin(rng.choice(golds), rng)
+            twin = twin_of(rng.choice(golds), rng)
             found.setdefault(twin.id, twin)
         offered = list(found.values())
         rng.shuffle(offered)
@@ -282,7 +282,9 @@ class Teacher:
     ) -> _Wish | None:
         """Return the need with what its call answers, None where the call is refused."""
         arguments = {name: value for name, (value, _) in told.values.items()}
-        numbers = [at for at, one in enumerate(functions, start=1) if _same(one.api, told.api)]
+        numbers = [
+            at for at, one in enumerate(functions, start=1) if does_the_same(one.api, told.api)
+        ]
         numbers.sort(key=lambda at: functions[at - 1].api.id != told.api.id)
         if not numbers:
             return _Wish(told, [], None)
@@ -408,19 +410,3 @@ def _clause(text: str, task: str) -> str:
 def _meant(parameter: str, fact: str) -> bool:
     asked, has = facts.words(parameter), facts.words(fact)
     return bool(asked) and (asked == has or has.endswith(f" {asked}") or asked.endswith(f" {has}"))
-
-
-def _twin(api: Api, rng: random.Random) -> Api:
-    """Return an API of another provider that does the same."""
-    other = (
-        f"{rng.choice(_TWIN_NAMES)} {api.tool}"
-        if rng.random() < 0.5
-        else f"{api.tool} {rng.choice(_TWIN_NAMES)}"
-    )
-    category, _, last = api.id.split("/", 2)
-    key = re.sub(r"[^a-z0-9]+", "_", other.lower()).strip("_")
-    return api.model_copy(update={"tool": other, "id": f"{category}/{key}/{last}"})
-
-
-def _same(one: Api, other: Api) -> bool:
-    return (one.name, one.description) == (other.name, other.description)

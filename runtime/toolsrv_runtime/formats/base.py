@@ -78,9 +78,8 @@ class Step:
 class View:
     """What a format may know: the task, the functions, the path, what was tried from here.
 
-    ``failed`` are the steps that failed anywhere in the tree: the same calls fail again. ``fits`` is
-    False when the retriever finds none of the functions related. ``seed`` is the solve's, for
-    sampling.
+    ``failed`` are the steps that failed anywhere in the tree: the same calls fail again.
+    ``seed`` is the solve's, for sampling.
     """
 
     task: str
@@ -88,7 +87,6 @@ class View:
     path: tuple[Step, ...] = ()
     tried: tuple[Step, ...] = ()
     failed: tuple[Step, ...] = ()
-    fits: bool = True
     seed: int = 0
 
 

@@ -107,9 +107,7 @@ class Filling:
 
     def _best(self, kind: str, options: Sequence[str], near: Collection[str]) -> str | None:
         """Return the option that the model, with a hint from the text, finds likeliest."""
-        forms: dict[str, str] = {}
-        for option in options[:TYPED_LIMIT]:
-            forms.setdefault(facts.plain(option)[: facts.VALUE_LIMIT].strip(), option)
+        forms = _forms(options[:TYPED_LIMIT])
         if not forms:
             return None
         told = list(forms)
@@ -157,10 +155,16 @@ class Filling:
 
         What it reads and writes is a short plain form: exact text, however long, reaches the call.
         """
-        forms: dict[str, str] = {}
-        for option in options:
-            forms.setdefault(facts.plain(option)[: facts.VALUE_LIMIT].strip(), option)
+        forms = _forms(options)
         return forms[self._turn.write(copying.one_of(tuple(forms)))[:-1]]
+
+
+def _forms(options: Sequence[str]) -> dict[str, str]:
+    """Return short plain form -> the first value that has it."""
+    forms: dict[str, str] = {}
+    for option in options:
+        forms.setdefault(facts.plain(option)[: facts.VALUE_LIMIT].strip(), option)
+    return forms
 
 
 def _looks(kind: str, said: str) -> bool:

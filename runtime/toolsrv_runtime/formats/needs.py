@@ -21,7 +21,7 @@ NEED = 0.35
 ASKED = 0.20
 """Prior from which on a part that asks for something is a need that some function serves."""
 
-OWN = 0.5
+PART_SHARE = 0.5
 """Share of the prior that comes from the part itself; the rest from what leads up to it."""
 
 _COVERED = 0.5
@@ -162,7 +162,7 @@ class Needs:
         if part.context == part.text:
             return list(own)
         around = self._prior.affinity(part.context, apis)
-        return [OWN * o + (1 - OWN) * a for o, a in zip(own, around, strict=True)]
+        return [PART_SHARE * o + (1 - PART_SHARE) * a for o, a in zip(own, around, strict=True)]
 
 
 def _within(placed: Sequence[_Placed], begin: int, end: int) -> list[_Placed]:
