@@ -10,14 +10,16 @@ import pytest
 from click.testing import CliRunner, Result
 from hypothesis import strategies as st
 
+from toolsrv.cli.lab_fuzz_world import TARGETS as WORLD
 from toolsrv.cli.main import cli
 from toolsrv_lab.fuzzing import run
 from toolsrv_lab.fuzzing.reproducer import read
 from toolsrv_lab.fuzzing.target import Target, hold
-from toolsrv_lab.fuzzing.targets import TARGETS
+from toolsrv_lab.fuzzing.targets import TARGETS as LAB
 from toolsrv_registry.errors import DataError, NotFoundError
 
 SEED, COUNT = 6, 40
+TARGETS = (*LAB, *WORLD)
 
 
 def _under_7(case: Any) -> None:
@@ -87,6 +89,20 @@ def test_what_failed_is_tried_again(tmp_path: Path) -> None:
     assert not run.fuzz([unused], tmp_path, count=1, seed=3)[0].failure
 
 
+@pytest.mark.parametrize("fault", ["raises", "other shape", "no token"])
+def test_the_target_of_the_world_sees_a_world_that_breaks_its_promise(
+    fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if fault == "raises":
+        monkeypatch.setattr("toolsrv.world.request.WorldRequest.filters", lambda _: 1 / 0)
+    elif fault == "other shape":
+        monkeypatch.setattr("toolsrv.world.answer.CUT", 10**6)
+    else:
+        monkeypatch.setattr("toolsrv.world.app._same", lambda *_: True)
+    _, failed = run.attempt(WORLD[0], SEED, 400)
+    assert failed is not None
+
+
 def test_known_failures_come_first() -> None:
     ran, failed = run.attempt(Target("t", "", st.just(1), _under_7, known=(9,)), SEED, 10)
     assert ran == 1
@@ -127,7 +143,7 @@ def test_the_command_fails_where_an_input_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("toolsrv_lab.fuzzing.targets.TARGETS", (BROKEN,))
-    done = invoke("--count", "1", "--out", str(tmp_path))
+    done = invoke("--target", "broken", "--count", "1", "--out", str(tmp_path))
     assert done.exit_code == 1
     (kept,) = tmp_path.glob("broken-*.json")
     assert str(kept) in done.stderr

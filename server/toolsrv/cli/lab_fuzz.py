@@ -54,15 +54,21 @@ def fuzz(
     from toolsrv_lab.extras import load
 
     load("hypothesis").configuration.set_hypothesis_home_dir(out / ".hypothesis")
+    targets = _targets()
+    if listed:
+        table(("target", "what is tried"), [(one.name, one.about) for one in targets])
+    elif replay is not None:
+        context.exit(_again(replay, targets, as_json=as_json))
+    else:
+        chosen = _chosen(names, targets)
+        context.exit(_run(chosen, out, {"count": count, "seed": seed}, as_json=as_json))
+
+
+def _targets() -> tuple[Target, ...]:
+    from toolsrv.cli.lab_fuzz_world import TARGETS as WORLD
     from toolsrv_lab.fuzzing.targets import TARGETS
 
-    if listed:
-        table(("target", "what is tried"), [(one.name, one.about) for one in TARGETS])
-    elif replay is not None:
-        context.exit(_again(replay, TARGETS, as_json=as_json))
-    else:
-        chosen = _chosen(names, TARGETS)
-        context.exit(_run(chosen, out, {"count": count, "seed": seed}, as_json=as_json))
+    return (*TARGETS, *WORLD)
 
 
 def _chosen(names: Sequence[str], targets: Sequence[Target]) -> list[Target]:
