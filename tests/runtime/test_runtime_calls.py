@@ -245,6 +245,23 @@ def test_a_value_that_names_another_place_is_refused(city: str) -> None:
     assert call(target, echo, {"city": city}).kind == "bad_arguments"
 
 
+@pytest.mark.parametrize("place", ["path", "query", "header", "cookie", "body", "payload"])
+def test_half_a_surrogate_pair_is_refused_wherever_it_stands(place: Any) -> None:
+    for kind, value in (
+        ("STRING", "\ud800"),
+        ("ARRAY", ["a", "\ud800"]),
+        ("OBJECT", {"a": {"\ud800": 1}}),
+        ("OBJECT", '{"a": "\\ud800"}'),
+    ):
+        parameter = Parameter(name="city", type=kind, place=place)
+        target = api("/v1/{city}/now", required=(parameter,), method="POST")
+        with pytest.raises(ArgumentError, match="Unicode"):
+            args.bind(target, {"city": value})
+        default = parameter.model_copy(update={"default": value, "enum": ("",)})
+        with pytest.raises(ArgumentError, match="Unicode"):
+            args.bind(target.model_copy(update={"required": (default,)}), {})
+
+
 def test_an_endless_integer_is_refused() -> None:
     with pytest.raises(ArgumentError):
         args.parse('{"a": ' + "1" * 5_000 + "}")

@@ -1,4 +1,4 @@
-"""Targets about calls: arguments, requests, policy, replies.
+"""Targets about calls: arguments, requests, replies.
 
 The properties are told from outside, with the standard library's own readers where there are any.
 """
@@ -15,14 +15,19 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import httpx
 from hypothesis import strategies as st
 
-from toolsrv_lab.fuzzing.strategies import CALLS, METHODS, NASTY, SCALARS, TEXTS, json_values
+from toolsrv_lab.fuzzing.strategies import (
+    CALLS,
+    HALF_A_PAIR,
+    NASTY,
+    TEXTS,
+    json_values,
+)
 from toolsrv_lab.fuzzing.target import Target, hold
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_registry.errors import UsageError
 from toolsrv_registry.functions import parameter_keys
 from toolsrv_runtime.calls import body
 from toolsrv_runtime.calls.arguments import bind, parse
-from toolsrv_runtime.calls.policy import READING, Policy, Rule, check_address, consent_for
+from toolsrv_runtime.calls.policy import check_address
 from toolsrv_runtime.calls.request import BODILESS, Outgoing, build, spell
 from toolsrv_runtime.errors import ArgumentError, PolicyError
 
@@ -135,36 +140,6 @@ def _check_query(api: Api, bound: Mapping[str, Any], out: Outgoing) -> None:
             hold(pair in pairs, "a query parameter arrives as it is", pair, pairs)
 
 
-def _check_policy(case: Any) -> None:
-    api = Api(id="C/t/a", category="C", tool="t", name="a", url="https://api.test/x")
-    url = httpx.URL(case["url"]) if case["url"] else httpx.URL(api.url)
-    out = Outgoing(case["method"], url)
-    rules = tuple(Rule.parse(" ".join(one)) for one in case["rules"])
-    consent = consent_for(api, out, case["arguments"], "") if case["consent"] else None
-    try:
-        asked = Policy(rules=rules).check(
-            api, out, case["arguments"], tainted=case["tainted"], consent=consent
-        )
-    except PolicyError:
-        return
-    hold(case["url"] in {"", api.url}, "another address is refused", case["url"])
-    fit = [one.verdict for one in rules if one.fits(case["method"], "api.test", "")]
-    hold(not fit or fit[-1] != "deny", "what is denied is refused", rules)
-    if asked is None and consent is None:
-        reading = case["method"] in READING
-        allowed = fit[-1] == "allow" if fit else reading
-        hold(allowed, "only what is allowed passes without a question", case["method"], rules)
-        hold(reading or not case["tainted"], "no rule stands in for consent in a tainted run")
-
-
-def _check_rule(case: Any) -> None:
-    try:
-        rule = Rule.parse(case)
-    except UsageError:
-        return
-    hold(rule.verdict in {"allow", "ask", "deny"}, "a rule has a verdict", rule)
-
-
 _PLANTED = "k3y-4/7+é"
 
 
@@ -184,13 +159,6 @@ def _check_reply(case: Any) -> None:
     hold(len(told) <= 8 * len(data) + 100, "a reply does not grow", len(told), len(data))
 
 
-_METHODS = st.sampled_from(METHODS)
-_RULES = st.tuples(
-    st.sampled_from(["allow", "ask", "deny"]),
-    _METHODS | st.just("*"),
-    st.sampled_from(["", "api.test", "evil.test", "catalog:x"]),
-).map(list)
-_ARGUMENTS = st.dictionaries(TEXTS, SCALARS, max_size=2)
 _TYPES = ("application/json", "text/html", "text/plain; charset=utf-16", "x; charset=idna", "")
 
 TARGETS = (
@@ -201,32 +169,12 @@ TARGETS = (
         TEXTS | json_values().map(json.dumps) | st.text(alphabet='{}[]",:0\\ue-'),
         _check_parse,
     ),
-    Target("requests", "URLs, headers and bodies of calls", CALLS, _check_request),
     Target(
-        "policy",
-        "what passes without a person",
-        st.fixed_dictionaries(
-            {
-                "method": _METHODS,
-                "url": st.sampled_from(
-                    ["", "https://evil.test/x", "http://api.test/x", "https://a@api.test/x"]
-                ),
-                "rules": st.lists(_RULES, max_size=4),
-                "arguments": _ARGUMENTS,
-                "tainted": st.booleans(),
-                "consent": st.booleans(),
-            }
-        ),
-        _check_policy,
-    ),
-    Target(
-        "rules",
-        "rules for calls as text",
-        st.lists(st.sampled_from([*NASTY, "allow", "ask", "deny", "GET", "*", "get"])).map(
-            " ".join
-        ),
-        _check_rule,
-        known=("",),
+        "requests",
+        "URLs, headers and bodies of calls",
+        CALLS,
+        _check_request,
+        known=(HALF_A_PAIR,),
     ),
     Target(
         "replies",

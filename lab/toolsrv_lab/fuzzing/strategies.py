@@ -121,3 +121,16 @@ def _call(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 CALLS = _RAW.map(_call)
 """An API in the catalog's own shape, and arguments that a model might give it."""
+
+HALF_A_PAIR = {
+    "api": {
+        "id": "C/t/a",
+        "category": "C",
+        "tool": "t",
+        "name": "a",
+        "url": "https://api.test",
+        "required": [{"name": "a", "place": "path", "enum": [""], "default": "\ud800"}],
+    },
+    "arguments": {},
+}
+"""A call whose default no encoding has, which once broke the request."""

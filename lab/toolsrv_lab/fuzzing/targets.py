@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from toolsrv_lab.fuzzing import addresses, calls, catalogs, readers, recorded, responses
+from toolsrv_lab.fuzzing import addresses, calls, catalogs, policies, readers, recorded, responses
 
 TARGETS = (
     *calls.TARGETS,
+    *policies.TARGETS,
     *addresses.TARGETS,
     *responses.TARGETS,
     *recorded.TARGETS,

@@ -85,6 +85,9 @@ def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
             bound[parameter.name] = _default(parameter)
         else:
             problems.append(f"the argument {parameter.key!r} is missing")
+    for name, value in bound.items():  # defaults and what stands in lists and objects too
+        if not _is_unicode(value):
+            problems.append(f"the argument {originals[name].key!r} must be valid Unicode text")
     if problems:
         raise ArgumentError(f"{api.id}: {'; '.join(problems)}", hint=_wanted(api))
     return bound
@@ -96,6 +99,15 @@ def _default(parameter: Parameter) -> Any:
         return _convert(parameter, parameter.default)
     except _WrongError:
         return parameter.default
+
+
+def _is_unicode(value: Any) -> bool:
+    """Whether a value can be written as UTF-8: half a surrogate pair cannot, nor endless depth."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except (UnicodeEncodeError, RecursionError):
+        return False
+    return True
 
 
 class _WrongError(Exception):
@@ -116,8 +128,6 @@ def _wanted(api: Api) -> str:
 def _convert(parameter: Parameter, value: Any) -> Any:
     if isinstance(value, str) and len(value) > VALUE_LIMIT:
         raise _wrong(parameter, value, f"at most {VALUE_LIMIT} characters")
-    if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
-        raise _wrong(parameter, value, "valid Unicode text")
     kind = parameter.type.upper().partition(" ")[0]
     if convert := _CONVERTERS.get(kind):
         return convert(parameter, value)

@@ -126,11 +126,11 @@ def _pieces(content: bytes, case: Any) -> Iterator[dict[str, Any]]:
 
 def _bytes(body: Mapping[str, Any]) -> bytes:
     if "raw" in body:
-        raw: str = body["raw"]
-        return (raw * body["times"]).encode("latin-1", "replace")
+        raw: bytes = body["raw"].encode("latin-1", "replace")
+        times: int = body["times"]
+        return raw * times
     text = json.dumps(body["json"], ensure_ascii=body["ascii"])
-    encoding: str = body["encoding"]
-    return text.encode(encoding, "surrogatepass")
+    return text.encode(body["encoding"], "surrogatepass")
 
 
 def _mostly(
