@@ -3,7 +3,8 @@
 ``/fine``, ``/slow`` (0.4 s), ``/never``, ``/reset``, ``/half`` (a body that breaks off), ``/html``,
 ``/error`` (200 with only an error), ``/empty``, ``/nothing`` ([]), ``/text``, ``/500``, ``/404``,
 ``/401``, ``/busy`` (429 twice, then fine), ``/flaky`` (503 once, then fine), ``/shut`` (429
-always), ``/echo`` (what was sent). Anything after the first part of the path is free.
+always), ``/echo`` (what was sent). Anything after the first part of the path is free. Only
+``/write`` takes a POST; what it was sent stands in ``written``.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ class FaultyHost:
 
     def __init__(self) -> None:
         self.calls: list[tuple[float, str, str]] = []
+        self.written: list[str] = []
         self.closing = threading.Event()
         self.gate = threading.Event()
         self._seen: Counter[str] = Counter()
@@ -122,6 +124,14 @@ def _handler(state: FaultyHost) -> type[BaseHTTPRequestHandler]:
                     self._say(int(kind), b'{"message": "no"}')
                 case _:
                     self._say(200, b'{"a": 1}')
+
+        def do_POST(self) -> None:
+            state.note(self.headers["Host"], self.path)
+            sent = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+            if self.path.split("?")[0] != "/write":
+                return self.send_error(501)
+            state.written.append(sent.decode())
+            return self._say(200, json.dumps({"written": len(sent), "place": "page 7"}).encode())
 
         def _say(
             self,

@@ -14,6 +14,7 @@ from toolsrv_registry.api import Api
 from toolsrv_runtime import events
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.caller import Caller, CallResult
+from toolsrv_runtime.calls.result import Ask, Consent
 from toolsrv_runtime.errors import ArgumentError
 from toolsrv_runtime.formats.base import FINISH, Format, Move, Step
 from toolsrv_runtime.ledger import code, settled
@@ -35,12 +36,19 @@ class Calling:
     """The calls of one solve; the same call is made once."""
 
     def __init__(
-        self, state: State, form: Format, caller: Caller, second_opinion: SecondOpinion | None
+        self,
+        state: State,
+        form: Format,
+        caller: Caller,
+        second_opinion: SecondOpinion | None,
+        ask: Ask | None = None,
     ) -> None:
+        """Take the parts; ``ask`` is how a person is asked for consent, None where nobody can be."""
         self._state = state
         self._second_opinion = second_opinion
         self._format = form
         self._caller = caller
+        self._ask = ask
         self._known: dict[str, CallResult] = {}
         self._made: dict[int, str] = {}
 
@@ -100,7 +108,7 @@ class Calling:
         else:
             self._made[node.id] = _key(api.id, shown)
             self._tell_call(node, move, api, shown, depth)
-            result = await self._result(api, arguments, self._made[node.id])
+            result = await self._result(node, api, arguments)
         schema = self._caller.schema(api)
         text = self._format.observation(result.response, result.error, schema)
         state.ledger.results[node.id] = result
@@ -131,17 +139,50 @@ class Calling:
             )
         )
 
-    async def _result(self, api: Api, arguments: dict[str, Any], key: str) -> CallResult:
+    async def _result(self, node: Node, api: Api, arguments: dict[str, Any]) -> CallResult:
         """Call, or repeat what the same call gave before in this solve."""
+        key = self._made[node.id]
         if key in self._known:
             return self._known[key]
         self._state.budget.calls += 1
-        call = self._caller.call(api, arguments, tainted=self._tainted())
+        tainted = self._tainted()
+        call = self._caller.call(api, arguments, tainted=tainted)
         result = await until_stopped(call, self._state.stop)
+        if result.consent is not None and await self._allowed(node, result.consent):
+            call = self._caller.call(api, arguments, tainted=tainted, consent=result.consent)
+            result = await until_stopped(call, self._state.stop)
         if result.refused:
             result = result.model_copy(update={"error": f"{result.error} ({result.hint})"})
         self._known[key] = result
         return result
+
+    async def _allowed(self, node: Node, wanted: Consent) -> bool:
+        """Ask a person whether exactly this call may be made.
+
+        Raises:
+            Interrupted: the user wants to stop, and nobody waits for the answer any more.
+        """
+        if self._ask is None:
+            return False
+        self._tell_consent(node, wanted, None)
+        with self._state.waiting():
+            said = await until_stopped(self._ask(wanted), self._state.outer)
+        self._tell_consent(node, wanted, said)
+        return said
+
+    def _tell_consent(self, node: Node, wanted: Consent, allowed: bool | None) -> None:
+        state = self._state
+        state.tell(
+            events.ConsentEvent(
+                seconds=state.seconds(),
+                node=node.id,
+                depth=len(node.calls()),
+                method=wanted.method,
+                host=wanted.host,
+                path=wanted.path,
+                allowed=allowed,
+            )
+        )
 
     def _tainted(self) -> bool:
         """Whether text of a response has entered the run: consent is then asked for more."""

@@ -54,6 +54,19 @@ class CallEvent(_Frozen):
     arguments: dict[str, Any]
 
 
+class ConsentEvent(_Frozen):
+    """A person is asked for consent to a call (``allowed`` None), or has answered."""
+
+    kind: Literal["consent"] = "consent"
+    seconds: float
+    node: int
+    depth: int
+    method: str
+    host: str
+    path: str
+    allowed: bool | None
+
+
 class ObservationEvent(_Frozen):
     """An API answered (or failed to)."""
 
@@ -106,6 +119,7 @@ Event = Annotated[
     CandidatesEvent
     | ThoughtEvent
     | CallEvent
+    | ConsentEvent
     | ObservationEvent
     | BacktrackEvent
     | BudgetEvent

@@ -13,6 +13,7 @@ from toolsrv_runtime import outcome as out
 from toolsrv_runtime.asking import Asking
 from toolsrv_runtime.calling import Calling, CallsOverError
 from toolsrv_runtime.calls.caller import Caller
+from toolsrv_runtime.calls.result import Ask
 from toolsrv_runtime.closing import close
 from toolsrv_runtime.conclusion import conclude
 from toolsrv_runtime.engine.base import Engine
@@ -58,6 +59,7 @@ class Run:
         offered: int,
         anew_after_give_up: bool = True,
         draws: bool = False,
+        ask: Ask | None = None,
     ) -> None:
         offer = Offer(retriever, task, offered, options.category, again=options.search_again)
         self._state = State(task, options, offer, stop, on_event)
@@ -65,7 +67,7 @@ class Run:
         second = None
         if options.verify and isinstance(form, Verifier):
             second = SecondOpinion(self._state, form, self._asking.view)
-        self._calling = Calling(self._state, form, caller, second)
+        self._calling = Calling(self._state, form, caller, second, ask)
         self._before = out.Usage()
         self._engine = engine
         self._format = form

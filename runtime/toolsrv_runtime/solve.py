@@ -13,6 +13,7 @@ from toolsrv_runtime import events
 from toolsrv_runtime import outcome as out
 from toolsrv_runtime.answers.prompts import Prompts
 from toolsrv_runtime.calls.caller import Caller
+from toolsrv_runtime.calls.result import Ask
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.engine.chat import ChatModel
 from toolsrv_runtime.fidelity import Fidelity
@@ -85,8 +86,12 @@ class Solver:
         *,
         on_event: Callable[[events.Event], None] = ignore,
         stop: Stop | None = None,
+        ask: Ask | None = None,
     ) -> out.Outcome:
         """Solve ``task``; ``on_event`` is called on the event loop's thread.
+
+        ``ask`` asks a person for consent to a call that needs it, and its time is not the
+        budget's; without it such a call stays refused.
 
         Ends with an outcome whatever happens to the search: answered, partial (a budget ended),
         gave up or cancelled (``stop`` was set). Cancelling the coroutine stops the engine at the
@@ -124,5 +129,6 @@ class Solver:
             offered=options.candidates or self._profile.candidates,
             anew_after_give_up=self._profile.anew_after_give_up,
             draws=self._profile.draws,
+            ask=ask,
         )
         return await run.run()

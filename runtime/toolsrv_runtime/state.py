@@ -66,9 +66,20 @@ class State:
             for text in list(self.meter.notes)[told:]:
                 self.tell(events.NoteEvent(seconds=self.seconds(), text=text))
 
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Wait for a person in the block: it costs no time of the solve."""
+        since = time.monotonic()
+        try:
+            yield
+        finally:
+            waited = time.monotonic() - since
+            self.budget.waited += waited
+            self.stop.postpone(waited)
+
     def seconds(self) -> float:
-        """Seconds since the solve began."""
-        return round(time.monotonic() - self.budget.started, 4)
+        """Seconds since the solve began, without those that a person was waited for."""
+        return round(time.monotonic() - self.budget.started - self.budget.waited, 4)
 
     def tell_budget(self) -> None:
         """Tell how much of the budget is used."""

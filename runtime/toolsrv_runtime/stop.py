@@ -17,6 +17,11 @@ class Stop:
         self._parent = parent
         self._deadline = deadline
 
+    def postpone(self, seconds: float) -> None:
+        """Put the deadline off, where there is one."""
+        if self._deadline is not None:
+            self._deadline += seconds
+
     def set(self) -> None:
         """Ask everything that watches this object to stop as soon as it can."""
         self._event.set()

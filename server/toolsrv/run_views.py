@@ -14,6 +14,7 @@ from toolsrv.plain import compact_json, one_line, plain
 from toolsrv.run_record import RunRecord, record_of
 from toolsrv.runs import Run, RunStatus
 from toolsrv.views import shorten
+from toolsrv_runtime.events import ConsentEvent
 from toolsrv_runtime.outcome import Claim, Evidence, Opinion, Usage
 
 EVIDENCE_LIMIT = 4_000
@@ -97,6 +98,8 @@ def phase(run: Run, position: int) -> str:
                 return f"thinking: {one_line(event.text, 120)}"
             case "call":
                 return f"calling {event.api_id}"
+            case "consent":
+                return consent_line(event)
             case "observation":
                 return f"reading an answer (status {event.status})"
             case "backtrack":
@@ -108,6 +111,12 @@ def phase(run: Run, position: int) -> str:
             case _:
                 continue
     return "loading the catalog and the model"
+
+
+def consent_line(event: ConsentEvent) -> str:
+    """Return on one line what a person is asked, or has said."""
+    said = {None: "waiting for a person's consent:", True: "allowed:", False: "not allowed:"}
+    return one_line(f"{said[event.allowed]} {event.method} {event.host}{event.path}", 200)
 
 
 def returned(evidence: Evidence) -> str:

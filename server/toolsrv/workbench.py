@@ -105,8 +105,12 @@ class Workbench:
             )
         return engine, profile
 
-    def solver(self, model: tuple[Engine | ChatModel, Profile] | None = None) -> Solver:
+    def solver(
+        self, model: tuple[Engine | ChatModel, Profile] | None = None, *, asks: bool = False
+    ) -> Solver:
         """Return a solver on ``model``, without one on the model of the settings.
+
+        ``asks`` says that a person can be asked for consent: then what needs it is offered too.
 
         Raises:
             DataError: The model, the data folder or what is in it cannot be used.
@@ -114,13 +118,13 @@ class Workbench:
         from toolsrv.offered import Offered
         from toolsrv_runtime.solve import Solver
 
-        registry = self.searchable()
+        registry, caller = self.searchable(), self.caller()
         engine, profile = model or self.model()
         return Solver(
-            retriever=Offered(registry, self.caller().can_call),
+            retriever=Offered(registry, lambda api: caller.can_call(api, asks=asks)),
             engine=engine,
             profile=profile,
-            caller=self.caller(),
+            caller=caller,
             prompts=self.prompts() if profile.format == "toolllama" else None,
             fidelity=self.fidelity(),
         )

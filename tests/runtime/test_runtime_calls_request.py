@@ -276,6 +276,27 @@ def test_a_key_that_json_spells_with_escapes_does_not_come_back(spelt: str) -> N
     assert found.value == {"you": ["sent [key]"], "[key]": 1}
 
 
+@pytest.mark.parametrize("value", ["é", "\x85", "日本"])
+def test_what_no_header_can_hold_is_refused_before_anything_is_sent(value: str) -> None:
+    for place in ("header",):
+        target = api(required=(Parameter(name="X-City", place=place),))  # type: ignore[arg-type]
+        with pytest.raises(ArgumentError, match="header"):
+            request(target, {"x_city": value})
+    typed = api(method="POST", body_type=f"text/plain; {value}", required=(Parameter(name="v"),))
+    with pytest.raises(PolicyError, match="media type"):
+        request(typed, {"v": "1"})
+
+
+@pytest.mark.parametrize("key", ["ü", "a\nb", "\x85"])
+def test_a_key_that_no_header_can_hold_is_none(key: str) -> None:
+    for url in ("https://x.p.rapidapi.com/a", "https://é.p.rapidapi.com/a"):
+        target = api(url)
+        got = authorize(target, build(target, {}), lambda _: key)
+        assert "X-RapidAPI-Key" not in got.headers
+        assert got.headers["X-RapidAPI-Host"].isascii()
+        assert not has_what_it_needs(target, "x.p.rapidapi.com", lambda _: key)
+
+
 # --- addresses ------------------------------------------------------------------------------------
 
 

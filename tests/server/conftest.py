@@ -22,6 +22,8 @@ from toolsrv.settings import load
 
 HERE = Path(__file__).parent
 SCRIPTED = HERE / "scripted_server.py"
+SOURCES = {key: value for key, value in os.environ.items() if key == "PYTHONPATH"}
+"""What a client does not hand on to a server by itself: where these sources are."""
 TOOLSRV = [sys.executable, "-m", "toolsrv"]
 Connect = Callable[[], AbstractAsyncContextManager[Any]]
 
@@ -162,7 +164,7 @@ def connect(transport: str, era: str, ready_dir: Path, request: pytest.FixtureRe
                 parameters = StdioServerParameters(
                     command=sys.executable,
                     args=[str(SCRIPTED), "stdio"],
-                    env={"TOOLSRV_DATA_DIR": str(ready_dir)},
+                    env={"TOOLSRV_DATA_DIR": str(ready_dir), **SOURCES},
                 )
                 async with Client(parameters, mode=era) as one:
                     yield one

@@ -1,13 +1,15 @@
 """A toolsrv server whose model is scripted: ``scripted_server.py stdio|http``.
 
 Everything else is real. The task chooses the script: one that says SLOW makes every reply take a
-minute, one that says HOPELESS is given up, one that says LOOKUP calls an API first. Asked whether an answer is
-right, the model rejects that of a task that says DOUBTFUL.
+minute, one that says HOPELESS is given up, one that says LOOKUP calls an API first, one that says
+WRITE with a word calls the API ``write`` with it. Asked whether an answer is right, the model
+rejects that of a task that says DOUBTFUL.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Sequence
 
@@ -58,6 +60,8 @@ class TaskEngine:
         engine = self._hopeless if "HOPELESS" in text else engine
         if "LOOKUP" in text and "<response from" not in text:
             engine = ScriptedEngine([_first_call(text)])
+        if (wanted := re.search(r"WRITE (\w+)", text)) and "Action: write" not in text:
+            engine = ScriptedEngine([reply("note it", "write_for_notes", {"text": wanted[1]})])
         if "is proposed" in text:
             word = "no" if "DOUBTFUL" in text else "yes"
             engine = ScriptedEngine([f"Check: read it\nAccept: {word}"])

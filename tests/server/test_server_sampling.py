@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 pytestmark = pytest.mark.anyio
 CAPITAL = "capital_city_for_country_facts"
 TASK = "capital of Peru"
+SOURCES = {key: value for key, value in os.environ.items() if key == "PYTHONPATH"}
 Asked = list[Any]
 
 
@@ -39,7 +41,7 @@ def client(ready_dir: Path, era: str, script: list[str] | None, asked: Asked) ->
     parameters = StdioServerParameters(
         command=sys.executable,
         args=["-m", "toolsrv", "serve", "--no-warm", "--model", "sampling"],
-        env={"TOOLSRV_DATA_DIR": str(ready_dir)},
+        env={"TOOLSRV_DATA_DIR": str(ready_dir), **SOURCES},
     )
     callback = None if script is None else model
     return Client(parameters, mode=era, sampling_callback=callback)
@@ -100,7 +102,7 @@ async def test_a_client_that_refuses_ends_the_run_with_the_reason(ready_dir: Pat
     parameters = StdioServerParameters(
         command=sys.executable,
         args=["-m", "toolsrv", "serve", "--no-warm", "--model", "sampling"],
-        env={"TOOLSRV_DATA_DIR": str(ready_dir)},
+        env={"TOOLSRV_DATA_DIR": str(ready_dir), **SOURCES},
     )
     async with Client(parameters, mode="legacy", sampling_callback=refuse) as one:
         result: Any = await one.call_tool("solve_task", {"task": TASK, "wait_s": 60})

@@ -16,8 +16,8 @@ import httpx
 from hypothesis import strategies as st
 
 from toolsrv_lab.fuzzing.strategies import (
+    BROKEN_CALLS,
     CALLS,
-    HALF_A_PAIR,
     NASTY,
     TEXTS,
     json_values,
@@ -174,7 +174,7 @@ TARGETS = (
         "URLs, headers and bodies of calls",
         CALLS,
         _check_request,
-        known=(HALF_A_PAIR,),
+        known=BROKEN_CALLS,
     ),
     Target(
         "replies",

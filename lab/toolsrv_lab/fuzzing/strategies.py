@@ -43,6 +43,7 @@ BODY_TYPES = (
     "application/x-www-form-urlencoded",
     "multipart/form-data",
     "text/plain",
+    "text/plain; é",
 )
 HOSTS = (
     "https://api.test",
@@ -122,15 +123,15 @@ def _call(raw: Mapping[str, Any]) -> dict[str, Any]:
 CALLS = _RAW.map(_call)
 """An API in the catalog's own shape, and arguments that a model might give it."""
 
-HALF_A_PAIR = {
-    "api": {
-        "id": "C/t/a",
-        "category": "C",
-        "tool": "t",
-        "name": "a",
-        "url": "https://api.test",
-        "required": [{"name": "a", "place": "path", "enum": [""], "default": "\ud800"}],
-    },
-    "arguments": {},
-}
-"""A call whose default no encoding has, which once broke the request."""
+
+def _defaulting(**parameter: Any) -> dict[str, Any]:
+    """Return a call without arguments of an API that has a default for its one parameter."""
+    api = {"id": "C/t/a", "category": "C", "tool": "t", "name": "a", "url": "https://api.test"}
+    return {"api": {**api, "required": [{"name": "a", **parameter}]}, "arguments": {}}
+
+
+BROKEN_CALLS = (
+    _defaulting(place="path", enum=[""], default="\ud800"),
+    _defaulting(place="header", default="\u0085"),
+)
+"""Calls whose default no encoding has, or no header: each once broke the request."""

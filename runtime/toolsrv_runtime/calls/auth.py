@@ -35,6 +35,16 @@ class Authorized:
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
+def usable(keys: Keys) -> Keys:
+    """Return the keys that can stand in a header; others are as good as none."""
+
+    def found(name: str) -> str:
+        secret = keys(name)
+        return secret if secret.isascii() and secret.isprintable() else ""
+
+    return found
+
+
 def no_keys(name: str) -> str:
     """Have no key for any name."""
     del name
@@ -61,8 +71,8 @@ def key_names(api: Api, host: str) -> tuple[str, ...]:
 def has_what_it_needs(api: Api, host: str, keys: Keys) -> bool:
     """Whether a call can be made with the keys that there are."""
     if on_rapidapi(host):
-        return bool(keys(RAPIDAPI))
-    return not api.security or _alternative(api, host, keys) is not None
+        return bool(usable(keys)(RAPIDAPI))
+    return not api.security or _alternative(api, host, usable(keys)) is not None
 
 
 def authorize(api: Api, outgoing: Outgoing, keys: Keys, *, plain: bool = False) -> Authorized:
@@ -70,11 +80,11 @@ def authorize(api: Api, outgoing: Outgoing, keys: Keys, *, plain: bool = False) 
 
     None go over unencrypted HTTP, unless ``plain`` says that the host is a person's own.
     """
-    host, headers = outgoing.url.host, dict(outgoing.headers)
+    host, headers, keys = outgoing.url.host, dict(outgoing.headers), usable(keys)
     if outgoing.url.scheme != "https" and not plain:
         keys = no_keys
     if on_rapidapi(host):
-        headers["X-RapidAPI-Host"] = host
+        headers["X-RapidAPI-Host"] = outgoing.url.raw_host.decode("ascii")
         if key := keys(RAPIDAPI):
             headers["X-RapidAPI-Key"] = key
             return Authorized(outgoing.url, headers, (key,))

@@ -152,14 +152,17 @@ class Caller:
         """Return what is known of the shape of an API's responses, None for nothing."""
         return self._home(api).schema
 
-    def can_call(self, api: Api) -> bool:
-        """Whether a call of this API could succeed as things are: policy, address, key."""
+    def can_call(self, api: Api, *, asks: bool = False) -> bool:
+        """Whether a call of this API could succeed as things are: policy, address, key.
+
+        ``asks`` says that a person can be asked for consent.
+        """
         if self._serves(api):
-            return self._policy.reads_only(api)
+            return self._policy.could_pass(api, asks=asks)
         host = _host(api)
         if self._network is None or not host:
             return False
-        allowed = self._policy.reads_only(api, self._home(api).catalog)
+        allowed = self._policy.could_pass(api, self._home(api).catalog, asks=asks)
         return allowed and auth.has_what_it_needs(api, host, self._network.keys)
 
     def _serves(self, api: Api) -> bool:

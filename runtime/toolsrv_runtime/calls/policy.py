@@ -120,14 +120,15 @@ class Policy:
         wanted = consent_for(api, outgoing, arguments, reason)
         return None if consent is not None and consent.covers(wanted) else wanted
 
-    def reads_only(self, api: Api, catalog: str = "") -> bool:
-        """Whether a call of this API passes without a person in any run."""
+    def could_pass(self, api: Api, catalog: str = "", *, asks: bool = False) -> bool:
+        """Whether a call of this API passes in any run: by itself, or, where ``asks``, on a yes."""
         try:
             host = httpx.URL(api.url).host
         except httpx.InvalidURL:
             return False
         method = api.method.upper()
-        return method in READING and self._verdict(method, host, catalog) == "allow"
+        verdict = self._verdict(method, host, catalog)
+        return verdict != "deny" if asks else method in READING and verdict == "allow"
 
     def _verdict(self, method: str, host: str, catalog: str) -> Verdict:
         for rule in reversed(self.rules):

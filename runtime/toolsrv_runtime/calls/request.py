@@ -105,6 +105,8 @@ def _check_template(api: Api) -> None:
         raise _unusable(api, "its host would come from an argument")
     if _CONTROL.search(api.url) or "\\" in api.url:
         raise _unusable(api, "it holds a control character")
+    if _CONTROL.search(api.body_type) or not api.body_type.isascii():
+        raise _unusable(api, f"its body would be {api.body_type[:80]!r}, which is no media type")
 
 
 def _unusable(api: Api, why: str) -> PolicyError:
@@ -129,7 +131,7 @@ def _put(api: Api, parts: _Parts, place: str, name: str, value: Any, *, styled: 
         case "header":
             if not _TOKEN.fullmatch(name) or name.lower() in _OURS:
                 raise ArgumentError(f"{api.id}: the header {name!r} cannot be set", hint=_OTHER)
-            parts.headers[name] = _one_line(api, name, _joined(value))
+            parts.headers[name] = _in_header(api, name, _joined(value))
         case "cookie":
             if not _TOKEN.fullmatch(name):
                 raise ArgumentError(f"{api.id}: the cookie {name!r} cannot be set", hint=_OTHER)
@@ -161,6 +163,16 @@ def _one_line(api: Api, name: str, text: str) -> str:
             f"{api.id}: the argument {names.api_name(name)!r} holds a line end or control "
             "character, and it stands in the path or in a header",
             hint="give it in one line",
+        )
+    return text
+
+
+def _in_header(api: Api, name: str, text: str) -> str:
+    if not _one_line(api, name, text).isascii():
+        raise ArgumentError(
+            f"{api.id}: the argument {names.api_name(name)!r} stands in a header, which takes "
+            "unaccented letters, digits and signs only",
+            hint="write it so, or leave it out",
         )
     return text
 

@@ -5,6 +5,7 @@ Shared by every world that answers calls. Knows nothing of HTTP or policies.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -71,6 +72,10 @@ class Consent(BaseModel):
     def covers(self, other: Consent) -> bool:
         """Whether this consent was given for exactly that call."""
         return self.model_copy(update={"reason": ""}) == other.model_copy(update={"reason": ""})
+
+
+Ask = Callable[[Consent], Coroutine[Any, Any, bool]]
+"""Asks a person for consent to one call. Cancelled when nobody waits for the answer any more."""
 
 
 class CallResult(BaseModel):

@@ -175,9 +175,9 @@ class SimulatingCaller(Caller):
             }
         )
 
-    def can_call(self, api: Api) -> bool:
+    def can_call(self, api: Api, *, asks: bool = False) -> bool:
         """Whether the other caller can."""
-        return self._inner.can_call(api)
+        return self._inner.can_call(api, asks=asks)
 
     def schema(self, api: Api) -> Any:
         """Return what the other caller knows of the shape of responses."""

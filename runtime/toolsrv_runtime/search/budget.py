@@ -11,7 +11,8 @@ from toolsrv_runtime.outcome import Limits
 class Budget:
     """Limits and what is spent of them; ``started`` is in ``time.monotonic`` seconds.
 
-    ``longest`` is how many seconds the longest step took, which is what the closing one may take.
+    ``longest`` is how many seconds the longest step took, which is what the closing one may take;
+    ``waited`` how many seconds a person was waited for, which nobody has spent.
     """
 
     limits: Limits
@@ -20,11 +21,12 @@ class Budget:
     tokens: int = 0
     model_calls: int = 0
     longest: float = 0.0
+    waited: float = 0.0
 
     @property
     def deadline(self) -> float:
         """When the seconds are over, in ``time.monotonic`` seconds."""
-        return self.started + self.limits.seconds
+        return self.started + self.limits.seconds + self.waited
 
     @property
     def tokens_left(self) -> int:

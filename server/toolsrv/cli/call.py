@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolsrv.cli import rim
+from toolsrv.cli import consent, rim
 from toolsrv.cli.options import example, json_option, mode_option
 from toolsrv.cli.output import console, emit_json, note, read_stdin
 from toolsrv.cli.session import Session, pass_session
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
     from toolsrv_registry.api import Api
     from toolsrv_runtime.calls.caller import CallResult
-    from toolsrv_runtime.calls.result import Consent
 
 
 @click.command(
@@ -76,17 +74,8 @@ def call(
 async def _call(bench: Workbench, api: Api, arguments: dict[str, Any]) -> CallResult:
     try:
         result = await bench.caller().call(api, arguments)
-        if result.consent is not None and _allowed(result.consent):
+        if result.consent is not None and consent.can_ask() and await consent.asked(result.consent):
             result = await bench.caller().call(api, arguments, consent=result.consent)
         return result
     finally:
         await bench.aclose()
-
-
-def _allowed(consent: Consent) -> bool:
-    """Show a person the call and ask; False where nobody can be asked."""
-    if sys.stdin is None or not sys.stdin.isatty() or not sys.stderr.isatty():
-        return False
-    note(f"{consent.method} {consent.host}{consent.path}")
-    note(json.dumps(consent.arguments, ensure_ascii=False, indent=2))
-    return click.confirm(f"{consent.reason}. Make this call?", default=False, err=True)

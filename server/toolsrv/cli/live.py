@@ -6,11 +6,13 @@ API says is shown as plain text: no markup, no escape sequences.
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator
 
 from toolsrv.cli.status_line import StatusLine
 from toolsrv.plain import compact_json, one_line
-from toolsrv.run_views import opinion_line
+from toolsrv.run_views import consent_line, opinion_line
 from toolsrv_runtime.events import CandidatesEvent, Event
 from toolsrv_runtime.outcome import Limits, Usage
 
@@ -19,6 +21,7 @@ STYLES = {
     "candidates": "cyan",
     "thought": "italic",
     "call": "bold green",
+    "consent": "bold yellow",
     "observation": "",
     "backtrack": "yellow",
     "opinion": "magenta",
@@ -36,6 +39,8 @@ def event_line(event: Event) -> str:
         case "call":
             arguments = one_line(compact_json(event.arguments), LINE_LIMIT)
             return f"{_indent(event.depth)}call  {one_line(event.api_id)} {arguments}"
+        case "consent":
+            return _indent(event.depth) + consent_line(event)
         case "observation":
             text = one_line(event.text, LINE_LIMIT)
             return f"{_indent(event.depth)}{event.status or 'failed'} ({event.source})  {text}"
@@ -106,6 +111,16 @@ class LiveView(StatusLine):
             self._usage = event.usage
         elif line := event_line(event):
             self.say(line, STYLES[event.kind])
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave the terminal to a person in the block; its time is not the budget's."""
+        since = time.monotonic()
+        try:
+            with self.away():
+                yield
+        finally:
+            self._started += time.monotonic() - since
 
     def finish(self, usage: Usage) -> None:
         """Log what the solve cost."""

@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from toolsrv.cli import rim
+from toolsrv.cli import consent, rim
 from toolsrv.cli.options import example, json_option, solve_options
 from toolsrv.cli.output import emit_json, note, read_stdin
 from toolsrv.cli.session import Session, pass_session
+from toolsrv.consent import worth_asking
 from toolsrv.plain import clean_task
 from toolsrv_registry.errors import ToolsrvError
 
 if TYPE_CHECKING:
     from toolsrv.cli.live import LiveView
     from toolsrv.workbench import Workbench
+    from toolsrv_runtime.calls.result import Consent
     from toolsrv_runtime.outcome import Outcome
     from toolsrv_runtime.solve import SolveOptions, Solver
     from toolsrv_runtime.stop import Stop
@@ -51,6 +53,9 @@ def solve(
     **flags: Any,
 ) -> None:
     """Work on TASK until it has an answer with evidence; "-" reads the task from stdin.
+
+    A call that may change something is shown and asked about on a terminal; elsewhere it is not
+    made.
 
     Exit codes: 0 answered, 3 gave up or only a partial answer, 130 interrupted.
     """
@@ -92,6 +97,7 @@ class _Solve:
         self._run_id = ""
         self._warning = ""
         self._stop: Stop = Stop()
+        self._asks = consent.can_ask()
         self._view: LiveView = LiveView(options.limits, quiet=quiet)
         bench.progress = self._view.building
 
@@ -127,7 +133,11 @@ class _Solve:
         self._view.begin()
         try:
             outcome = await solver.solve(
-                self._task, self._options, on_event=self._view.on_event, stop=self._stop
+                self._task,
+                self._options,
+                on_event=self._view.on_event,
+                stop=self._stop,
+                ask=self._consent if self._asks and worth_asking(self._bench.settings) else None,
             )
             if (path := self._save) is not None:
                 await in_thread(lambda: self._write(path, outcome))
@@ -138,7 +148,12 @@ class _Solve:
 
     def _prepare(self) -> Solver:
         self._bench.check_category(self._options.category)
-        return self._bench.solver()
+        return self._bench.solver(asks=self._asks)
+
+    async def _consent(self, wanted: Consent) -> bool:
+        """Ask the person at this terminal."""
+        with self._view.paused():
+            return await consent.asked(wanted)
 
     def _keep(self, outcome: Outcome) -> None:
         """Keep the run on disk; what prevents it is told, and the answer is shown anyway."""

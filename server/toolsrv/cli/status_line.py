@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -28,6 +30,21 @@ class StatusLine(ABC):
         """Return the line as it is now; called from a thread of rich's."""
 
     def __enter__(self) -> Self:
+        self._open()
+        return self
+
+    @contextlib.contextmanager
+    def away(self) -> Iterator[None]:
+        """Have no line in the block."""
+        shown = self._live is not None
+        self.close()
+        try:
+            yield
+        finally:
+            if shown:
+                self._open()
+
+    def _open(self) -> None:
         if not self._quiet and self._console.is_terminal:
             from rich.live import Live
 
@@ -38,7 +55,6 @@ class StatusLine(ABC):
                 transient=True,
             )
             self._live.start()
-        return self
 
     def __exit__(
         self,

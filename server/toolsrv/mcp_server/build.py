@@ -20,10 +20,12 @@ from mcp.types import ToolAnnotations
 import toolsrv
 from toolsrv import faults
 from toolsrv.background import in_thread
+from toolsrv.consent import worth_asking
 from toolsrv.mcp_server import words
 from toolsrv.mcp_server.kept import Kept, keep
 from toolsrv.mcp_server.resources import add_responses
 from toolsrv.mcp_server.rim import ToolsrvServer
+from toolsrv.mcp_server.run_consent import RunConsents
 from toolsrv.mcp_server.sampling import Sampling
 from toolsrv.mcp_server.tools import Tools
 from toolsrv.models import SAMPLING
@@ -54,9 +56,10 @@ _CALL = ToolAnnotations(
     read_only_hint=False, destructive_hint=True, idempotent_hint=False, open_world_hint=True
 )
 _SOLVE_LIVE = ToolAnnotations(
-    read_only_hint=True, destructive_hint=False, idempotent_hint=False, open_world_hint=True
+    read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=True
 )
-"""Where imported catalogs are called over the network; what changes something needs consent."""
+"""Where imported catalogs are called over the network. By itself a solve changes nothing; a call
+that may is made on a person's yes, asked by elicitation with that very call shown."""
 _STOP = ToolAnnotations(
     read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
@@ -66,8 +69,9 @@ _DAY_MS = 24 * 3600 * 1000
 def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
     """Return the server over a workbench, which stays the caller's to close."""
     clients = Sampling() if bench.settings.model == SAMPLING else None
+    consents = RunConsents()
     runs = Runs(
-        lambda *given: _solve(bench, clients, *given),
+        lambda *given: _solve(bench, clients, consents, *given),
         report=lambda error: faults.summary(error, bench.settings.data_dir),
         parallel=bench.settings.parallel,
         on_end=lambda run: keep(run, bench.settings.data_dir, bench.settings.keep_runs),
@@ -80,7 +84,7 @@ def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
         instructions=words.instructions(domains),
         version=toolsrv.__version__,
         tools=_tools(
-            Tools(bench, runs, clients),
+            Tools(bench, runs, consents, clients),
             words.descriptions(domains),
             live=bench.settings.mode in {"live", "record"},
         ),
@@ -161,6 +165,7 @@ async def _warm(bench: Workbench, listed: asyncio.Event) -> None:
 async def _solve(
     bench: Workbench,
     clients: Sampling | None,
+    consents: RunConsents,
     task: str,
     options: SolveOptions,
     on_event: Callable[[Event], None],
@@ -168,5 +173,8 @@ async def _solve(
 ) -> Outcome:
     await in_thread(lambda: bench.check_category(options.category))
     model = None if clients is None else (clients.model(stop), REMOTE)
-    solver = await in_thread(lambda: bench.solver(model))
-    return await solver.solve(task, options, on_event=on_event, stop=stop)
+    ask = consents.ask(stop)
+    solver = await in_thread(lambda: bench.solver(model, asks=ask is not None))
+    if not worth_asking(bench.settings):
+        ask = None
+    return await solver.solve(task, options, on_event=on_event, stop=stop, ask=ask)

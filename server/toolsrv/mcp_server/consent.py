@@ -7,7 +7,6 @@ was shown, and counts once.
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections import OrderedDict
 from typing import Any
@@ -24,12 +23,11 @@ from mcp.types import (
 )
 from pydantic import BaseModel, Field
 
-from toolsrv.mcp_server.sampling import by_returning
-from toolsrv.plain import plain
+from toolsrv.consent import question
+from toolsrv.mcp_server.questions import by_returning
 from toolsrv_runtime.calls.result import Consent
 
 Ctx = Context[None, Any]
-SHOWN = 4_000
 OPEN_QUESTIONS = 100
 _KEY = "consent"
 
@@ -48,7 +46,7 @@ class Consents:
 
     async def ask(self, ctx: Ctx, wanted: Consent) -> bool | InputRequiredResult:
         """Return whether the person allows the call, or what makes the client ask and call again."""
-        if not _can_ask(ctx):
+        if not can_ask(ctx):
             return False
         if not by_returning(ctx):
             answer = await ctx.elicit(question(wanted), Confirm)
@@ -56,34 +54,28 @@ class Consents:
         asked = self._open.pop(ctx.request_state or "", None)
         if asked is not None and asked.covers(wanted):
             given = (ctx.input_responses or {}).get(_KEY)
-            return isinstance(given, ElicitResult) and _accepted(given)
+            return isinstance(given, ElicitResult) and accepted(given)
         token = secrets.token_urlsafe(16)
         self._open[token] = wanted
         while len(self._open) > OPEN_QUESTIONS:
             self._open.popitem(last=False)
-        params = ElicitRequestFormParams(
-            message=question(wanted), requested_schema=Confirm.model_json_schema()
-        )
         return InputRequiredResult(
-            input_requests={_KEY: ElicitRequest(params=params)}, request_state=token
+            input_requests={_KEY: ElicitRequest(params=form(question(wanted)))},
+            request_state=token,
         )
 
 
-def question(wanted: Consent) -> str:
-    """Return what the person is shown: method, host, path, arguments and why they are asked."""
-    arguments = json.dumps(wanted.arguments, ensure_ascii=False, indent=2)
-    if len(arguments) > SHOWN:
-        arguments = f"{arguments[:SHOWN]}… ({len(arguments):,} characters)"
-    return plain(
-        f"Allow this call? {wanted.reason}.\n"
-        f"{wanted.method} {wanted.host}{wanted.path[:SHOWN]}\n{arguments}"
-    )
+def form(message: str) -> ElicitRequestFormParams:
+    """Return the form as the protocol has it."""
+    return ElicitRequestFormParams(message=message, requested_schema=Confirm.model_json_schema())
 
 
-def _accepted(given: ElicitResult) -> bool:
+def accepted(given: ElicitResult) -> bool:
+    """Whether a form that came back says yes."""
     return given.action == "accept" and (given.content or {}).get("ok") is True
 
 
-def _can_ask(ctx: Ctx) -> bool:
+def can_ask(ctx: Ctx) -> bool:
+    """Whether the client declares that it puts forms to a person."""
     form = ElicitationCapability(form=FormElicitationCapability())
     return bool(ctx.session.check_client_capability(ClientCapabilities(elicitation=form)))

@@ -2,13 +2,12 @@
 
 Sampling is deprecated in the protocol since 2026-07-28, and few clients have it; a local model or
 a server is the way to prefer. A solve runs in a thread and asks a question; whichever request
-follows its run puts it to the client. Up to 2025-11-25 that is a request of its own, since then
-the tool returns what it needs and is called again with the answer.
+follows its run puts it to the client (``questions``).
 """
 
 from __future__ import annotations
 
-import asyncio
+import secrets
 import threading
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,7 +20,6 @@ from mcp.types import (
     CreateMessageRequest,
     CreateMessageRequestParams,
     CreateMessageResult,
-    InputRequiredResult,
     SamplingMessage,
     TextContent,
 )
@@ -35,25 +33,45 @@ from toolsrv_runtime.stop import Stop
 
 Ctx = Context[None, Any]
 
-MODERN = "2026-07-28"
-"""From this revision on a server asks by returning."""
-
-MOST_ROUNDS = 8
-"""Questions in one request; clients end at ten, and the run goes on with ``get_run``."""
-
-_KEY = "model"
 _POLL_S = 0.05
 _REPLY_CHARACTERS = 100_000
 
 
 @dataclass(slots=True)
-class Question:
-    """What the client's model is asked. ``error`` says why there is no ``text``."""
+class ModelQuestion:
+    """What the client's model is asked (``Question``). ``error`` says why there is no ``text``."""
 
     params: CreateMessageRequestParams
     text: str = ""
     error: str = ""
     answered: threading.Event = field(default_factory=threading.Event)
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(16))
+    held: bool = False
+    key: str = "model"
+    saying: str = "asking your model"
+
+    @property
+    def open(self) -> bool:
+        """Whether there is no reply yet."""
+        return not self.answered.is_set()
+
+    def request(self) -> CreateMessageRequest:
+        """Return the request for the client."""
+        return CreateMessageRequest(params=self.params)
+
+    async def put(self, ctx: Ctx) -> None:
+        """Ask the client in a request of its own."""
+        try:
+            response = await ctx.session.send_request(
+                self.request(),
+                CreateMessageResult,
+                metadata=ServerMessageMetadata(related_request_id=ctx.request_id),
+            )
+        except MCPError as error:
+            self.error = str(error)
+            self.answered.set()
+        else:
+            self.answer(response)
 
     def answer(self, response: object) -> None:
         """Take the client's response; only text is read."""
@@ -72,7 +90,7 @@ class ClientModel:
     modes = "none"
 
     def __init__(self) -> None:
-        self.question: Question | None = None
+        self.question: ModelQuestion | None = None
 
     def reply(self, request: Request, *, stop: Stop) -> Answer | None:
         """Return the client's reply; see ``ChatModel.reply``. Tokens are guessed at four characters.
@@ -80,7 +98,7 @@ class ClientModel:
         Raises:
             ServerError: the client refused.
         """
-        question = Question(_params(request))
+        question = ModelQuestion(_params(request))
         self.question = question
         try:
             while not question.answered.wait(_POLL_S):
@@ -111,13 +129,6 @@ class Sampling:
         """Return the model of the run that ``stop`` belongs to."""
         return self._models.setdefault(stop, ClientModel())
 
-    async def asked(self, stop: Stop) -> Question:
-        """Wait for the run's next question."""
-        # set from the thread of the solve, for whichever loop and request happen to look
-        while (question := self.model(stop).question) is None or question.answered.is_set():  # noqa: ASYNC110
-            await asyncio.sleep(_POLL_S)
-        return question
-
 
 def require(ctx: Ctx) -> None:
     """Raise a UsageError unless the client offers its model."""
@@ -127,45 +138,6 @@ def require(ctx: Ctx) -> None:
             "this server is set to use the client's model, and this client offers none (sampling)",
             hint="set another model: toolsrv config set model '' takes the one that ships",
         )
-
-
-def by_returning(ctx: Ctx) -> bool:
-    """Whether the client is asked by returning from the request."""
-    return (ctx.protocol_version or "") >= MODERN
-
-
-async def put(ctx: Ctx, question: Question) -> None:
-    """Ask the client in a request of its own."""
-    try:
-        response = await ctx.session.send_request(
-            CreateMessageRequest(params=question.params),
-            CreateMessageResult,
-            metadata=ServerMessageMetadata(related_request_id=ctx.request_id),
-        )
-    except MCPError as error:
-        question.error = str(error)
-        question.answered.set()
-    else:
-        question.answer(response)
-
-
-def returned(run_id: str, rounds: int, question: Question) -> InputRequiredResult:
-    """Return what makes the client ask its model and call again."""
-    return InputRequiredResult(
-        input_requests={_KEY: CreateMessageRequest(params=question.params)},
-        request_state=f"{run_id} {rounds + 1}",
-    )
-
-
-def resumed(ctx: Ctx) -> tuple[str, int]:
-    """Return the run that a repeated call goes on with, and its rounds so far; "" for none."""
-    run_id, _, rounds = (ctx.request_state or "").partition(" ")
-    return run_id, int(rounds or 0)
-
-
-def response(ctx: Ctx) -> object | None:
-    """Return the client's answer that a repeated call brings."""
-    return (ctx.input_responses or {}).get(_KEY)
 
 
 def _params(request: Request) -> CreateMessageRequestParams:

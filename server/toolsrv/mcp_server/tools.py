@@ -20,6 +20,7 @@ from toolsrv.mcp_server.following import Following, ended
 from toolsrv.mcp_server.kept import Kept
 from toolsrv.mcp_server.progress import Progress
 from toolsrv.mcp_server.rim import failure, success
+from toolsrv.mcp_server.run_consent import RunConsents
 from toolsrv.plain import plain
 from toolsrv.run_views import RunView, record_view
 from toolsrv.runs import Runs
@@ -47,13 +48,17 @@ class Tools:
     """The tools' functions; signatures become the published schemas."""
 
     def __init__(
-        self, bench: Workbench, runs: Runs, clients: sampling.Sampling | None = None
+        self,
+        bench: Workbench,
+        runs: Runs,
+        consents: RunConsents,
+        clients: sampling.Sampling | None = None,
     ) -> None:
-        """Take the workbench, the runs, and the clients' models where those are used."""
+        """Take the workbench, the runs, what they ask, and the clients' models where used."""
         self._bench = bench
         self._runs = runs
         self._kept = Kept(runs, bench.settings.data_dir)
-        self._following = Following(runs, clients)
+        self._following = Following(runs, consents, clients)
         self._consents = Consents()
 
     async def search_apis(

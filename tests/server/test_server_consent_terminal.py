@@ -1,0 +1,217 @@
+"""Consent at a terminal, in the middle of ``toolsrv solve``: a real process on a pseudo-terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import select
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+HELPERS = runpy.run_path(str(HERE / "writing.py"))
+TASK: str = HELPERS["TASK"].format(word="alpha")
+QUESTION = "Make this call? [y/N]:"
+
+
+class Terminal:
+    """A process whose stdin and stderr are a terminal, and what it says there."""
+
+    def __init__(self, master: int, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self.said = ""
+        self._master = master
+
+    def read_until(self, words: str, seconds: float = 60) -> None:
+        end = time.monotonic() + seconds
+        while words not in self.said:
+            left = end - time.monotonic()
+            assert left > 0, self.said
+            if select.select([self._master], [], [], left)[0]:
+                try:
+                    data = os.read(self._master, 65536)
+                except OSError:  # the other side is closed
+                    data = b""
+                assert data, self.said
+                self.said += data.decode("utf-8", "replace")
+
+    def type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def drain(self) -> None:
+        while select.select([self._master], [], [], 0.2)[0]:
+            try:
+                data = os.read(self._master, 65536)
+            except OSError:
+                return
+            self.said += data.decode("utf-8", "replace")
+
+    def end(self, seconds: float = 60) -> tuple[int, bytes]:
+        """Wait for the end; return the exit code and what is on stdout."""
+        assert self.process.stdout is not None
+        end = time.monotonic() + seconds
+        while self.process.poll() is None:
+            assert time.monotonic() < end, self.said
+            self.drain()
+        self.drain()
+        return self.process.returncode, self.process.stdout.read()
+
+
+@contextmanager
+def terminal(*words: str, stdin: bool = True) -> Iterator[Terminal]:
+    master, slave = os.openpty()
+    code = "import fcntl, os, sys, termios; fcntl.ioctl(2, termios.TIOCSCTTY, 0); "
+    code += "os.execv(sys.executable, [sys.executable, '-m', 'toolsrv', *sys.argv[1:]])"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *words],
+        stdin=slave if stdin else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=slave,
+        start_new_session=True,
+        env=os.environ | {"TERM": "dumb", "COLUMNS": "200"},
+    )
+    os.close(slave)
+    try:
+        yield Terminal(master, process)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+@pytest.fixture
+def host(ready_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    with HELPERS["FaultyHost"]() as one:
+        HELPERS["serve"](one, ready_dir)
+        monkeypatch.setenv("TOOLSRV_OWN_HOSTS", one.url.removeprefix("http://"))
+        yield one
+
+
+@pytest.fixture
+def solve(tmp_path: Path) -> tuple[str, ...]:
+    """A solve whose model writes a word, and then answers."""
+    script = tmp_path / "script.json"
+    call = {"function": "write_for_notes", "arguments": {"text": "al\u202epha"}}
+    answer = {
+        "function": "Finish",
+        "arguments": {"return_type": "give_answer", "final_answer": "Done."},
+    }
+    script.write_text(json.dumps({"replies": [call, answer]}), "utf-8")
+    return ("solve", TASK, "--category", "Notes", "--model", f"scripted:{script}", "--json")
+
+
+def test_a_yes_makes_the_call_that_was_shown(host: Any, solve: tuple[str, ...]) -> None:
+    with terminal(*solve) as one:
+        one.read_until(QUESTION)
+        assert host.calls == []
+        one.type("y\n")
+        code, out = one.end()
+    outcome = json.loads(out)
+    assert (code, outcome["answer"]) == (0, "Done.")
+    assert [call["status"] for call in outcome["evidence"]] == [200]
+    assert len(host.written) == 1
+    for part in ("POST 127.0.0.1:", "/write", '"text": "al\\u202epha"'):  # what is sent
+        assert part in one.said
+    assert "\u202e" not in one.said
+    assert "allowed: POST" in one.said
+
+
+@pytest.mark.parametrize("typed", ["n\n", "\n", "yess\n", "\x04"])
+def test_anything_else_is_no(host: Any, solve: tuple[str, ...], typed: str) -> None:
+    with terminal(*solve) as one:
+        one.read_until(QUESTION)
+        one.type(typed)
+        code, out = one.end()
+    (call,) = json.loads(out)["evidence"]
+    assert code == 0
+    assert (call["status"], "needs a person's consent" in call["error"]) == (0, True)
+    assert host.calls == []
+    assert "not allowed: POST" in one.said
+
+
+def test_what_was_typed_before_the_question_is_no_answer(host: Any, solve: tuple[str, ...]) -> None:
+    with terminal(*solve) as one:
+        one.type("y\ny\ny\n")
+        one.read_until(QUESTION)
+        time.sleep(0.5)
+        assert one.process.poll() is None
+        assert host.calls == []
+        one.type("n\n")
+        one.end()
+    assert host.calls == []
+
+
+def test_ctrl_c_at_the_question_ends_the_solve_at_once(host: Any, solve: tuple[str, ...]) -> None:
+    with terminal(*solve) as one:
+        one.read_until(QUESTION)
+        started = time.monotonic()
+        one.type("\x03")
+        code, out = one.end(30)
+    assert code == 130
+    assert time.monotonic() - started < 5
+    assert json.loads(out)["status"] == "cancelled"
+    assert "Traceback" not in one.said
+    assert host.calls == []
+
+
+@pytest.mark.usefixtures("host")
+def test_the_time_of_the_answer_is_not_the_budgets(solve: tuple[str, ...]) -> None:
+    with terminal(*solve, "--max-seconds", "5") as one:
+        one.read_until(QUESTION)
+        time.sleep(6)
+        one.type("yes\n")
+        code, out = one.end()
+    outcome = json.loads(out)
+    assert (code, outcome["status"]) == (0, "answered")
+    assert outcome["usage"]["seconds"] < 5
+
+
+def test_without_a_terminal_to_type_at_nobody_is_asked(
+    host: Any, solve: tuple[str, ...], ready_dir: Path
+) -> None:
+    HELPERS["serve"](host, ready_dir, only=True)  # so that it is offered all the same
+    with terminal(*solve, stdin=False) as one:
+        code, out = one.end()
+    (call,) = json.loads(out)["evidence"]
+    assert (code, call["status"]) == (0, 0)
+    assert "needs a person's consent" in call["error"]
+    assert QUESTION not in one.said
+    assert host.calls == []
+
+
+def test_one_call_is_asked_about_in_the_same_way(host: Any) -> None:
+    words = ("call", "Notes/notes/write", '{"text": "beta"}', "--json")
+    with terminal(*words) as one:
+        one.read_until(QUESTION)
+        one.type("y\n")
+        code, out = one.end()
+    assert (code, json.loads(out)["status"]) == (0, 200)
+    assert host.written == ['{"text":"beta"}']
+    with terminal(*words) as one:
+        one.read_until(QUESTION)
+        one.type("\x03")
+        code, out = one.end()
+    assert (code, json.loads(out)["error"]) == (130, "interrupted")
+    assert "Fatal Python error" not in one.said
+    assert len(host.written) == 1
+
+
+@pytest.mark.usefixtures("host")
+def test_the_terminal_is_left_as_it_was(solve: tuple[str, ...]) -> None:
+    with terminal(*solve) as one:
+        before = termios.tcgetattr(one._master)
+        one.read_until(QUESTION)
+        one.type("\x03")
+        one.end()
+        assert termios.tcgetattr(one._master) == before
