@@ -20,7 +20,10 @@ _BLOCK_BYTES: Mapping[KvType, int] = {"f16": 64, "q8_0": 34, "q4_0": 18}
 
 
 class Footprint(BaseModel):
-    """Bytes: of the weights, of one token in the KV cache, and of what a batch is worked out in."""
+    """Bytes: of the weights, of one token in the KV cache, and of what a batch is worked out in.
+
+    What a batch needs for every token in the cache is part of ``per_token``.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -43,11 +46,17 @@ def resident_cells(context: int) -> int:
 
 
 def footprint(
-    header: Header, *, weights: int, vocabulary: int, kv_type: KvType = "f16"
+    header: Header,
+    *,
+    weights: int,
+    vocabulary: int,
+    kv_type: KvType = "f16",
+    flash_attention: bool = True,
 ) -> Footprint:
     """Return what a model takes; ``weights`` is the size of its files in bytes.
 
-    ``kv_type`` is how keys and values are kept.
+    ``kv_type`` is how keys and values are kept. Without ``flash_attention`` a batch has a weight
+    for every cell, in each head.
     """
     layers, width = _number(header, "block_count"), _number(header, "embedding_length")
     heads = _number(header, "attention.head_count") or 1
@@ -57,9 +66,10 @@ def footprint(
     kv_heads = _per_layer(header.own("attention.head_count_kv"), layers, heads)
     inner = _number(header, "feed_forward_length")
     floats = vocabulary + 4 * width + 2 * inner + heads * _BATCH
+    looked_at = 0 if flash_attention else 4 * _BATCH * (heads + 1)
     return Footprint(
         weights=weights,
-        per_token=-(-kv_heads * (key + value) * _BLOCK_BYTES[kv_type] // _BLOCK),
+        per_token=-(-kv_heads * (key + value) * _BLOCK_BYTES[kv_type] // _BLOCK) + looked_at,
         scratch=4 * _BATCH * floats,
     )
 

@@ -72,6 +72,8 @@ def inspect_model(
     check_header(header)
     import llama_cpp  # noqa: PLC0415 - heavy
 
+    from toolsrv_runtime.engine.context import attention  # noqa: PLC0415 - heavy
+
     model = _open(header)
     try:
         check_loaded(llama_cpp, model, path)
@@ -90,7 +92,13 @@ def inspect_model(
             context_train=facts.trained_context,
             vocabulary=vocabulary,
             chat_template=facts.chat_template is not None,
-            memory=footprint(header, weights=size, vocabulary=vocabulary, kv_type=chosen.kv_type),
+            memory=footprint(
+                header,
+                weights=size,
+                vocabulary=vocabulary,
+                kv_type=chosen.kv_type,
+                flash_attention=attention(chosen.flash_attention, chosen.kv_type) is not False,
+            ),
             problem=problem,
             remedy=remedy,
             profile=chosen,

@@ -60,6 +60,21 @@ def test_a_branch_reuses_the_trunk_and_leaves_the_other_branch_resident(
     assert back.evaluated < 8
 
 
+def test_a_branch_of_the_same_task_that_was_left_goes_where_it_would_slow_others_down() -> None:
+    shared = Piece("System:\n#1 capital_for_facts(country): Capital\n", shared=True)
+    long = Piece("the capital of Peru and of Chile and of Japan and of Kenya and of Spain")
+    evaluated = []
+    for flash in (True, False):
+        engine = LlamaEngine(SHIPPED_MODEL, context=512, threads=1, flash_attention=flash)
+        for ends in ((ASK, long), (ASK, Piece("else")), (ASK, Piece("else"), ASK), (ASK, long)):
+            reply = engine.generate((shared, *ends), grammar=NAMES, max_tokens=20)
+        evaluated.append(reply.evaluated)
+        engine.close()
+    kept, gone = evaluated
+    assert kept < 8
+    assert 16 <= gone < reply.prompt_tokens - 16  # what the branches share is still there
+
+
 def test_reuse_changes_no_choice(fresh: LlamaEngine) -> None:
     prompts = [(HEAD, ASK, Piece(text)) for text in ("the capital", "of Peru", "the capital of")]
     warm = [fresh.generate(p, grammar=LONG, max_tokens=30).text for p in (*prompts, *prompts)]
@@ -103,6 +118,21 @@ def test_a_prompt_beyond_the_context_is_refused_with_the_sizes(fresh: LlamaEngin
 def test_a_defective_grammar_is_named(engine: Engine) -> None:
     with pytest.raises(GrammarError):
         engine.generate((HEAD,), grammar="start: nowhere\n", max_tokens=5)
+
+
+@pytest.mark.parametrize(
+    "grammar", ["start: /[^\\s\\S]/\n", 'start: "a" B\nB: "b" & "c"\n', "start: /a[^\\s\\S]/\n"]
+)
+def test_a_grammar_that_nothing_fulfils_is_an_error_and_not_an_empty_reply(
+    engine: Engine, grammar: str
+) -> None:
+    with pytest.raises(GrammarError, match="fulfils"):
+        engine.generate((HEAD, ASK), grammar=grammar, max_tokens=5)
+
+
+def test_an_empty_reply_is_one_where_the_grammar_allows_it(engine: Engine) -> None:
+    reply = engine.generate((HEAD, ASK), grammar='start: ""\n', max_tokens=5)
+    assert (reply.text, reply.finish) == ("", "grammar")
 
 
 def test_control_tokens_in_data_stay_text(engine: Engine) -> None:

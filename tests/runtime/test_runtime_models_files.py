@@ -187,7 +187,7 @@ def test_a_context_beyond_all_memory_is_refused_before_anything_is_loaded(tmp_pa
     folder = write_tiny_checkpoint(tmp_path / "wide", max_position_embeddings=2_000_000_000)
     path = Path(convert(folder).path)
     profile = tmp_path / "all.toml"
-    profile.write_text("context = 2000000000\n")
+    profile.write_text("context = 2000000000\nflash_attention = true\n")
     with pytest.raises(MemoryShortError) as caught:
         load_engine(path, profile=str(profile))
     assert "256 GB for a context of 2,000,000,000 tokens" in caught.value.message
@@ -203,6 +203,8 @@ def test_the_estimate_counts_grouped_queries_and_layers_of_their_own_size(tmp_pa
     for kind, size in kinds:
         quantised = footprint(header, weights=1000, vocabulary=448, kv_type=kind)
         assert quantised.per_token == 2 * 2 * (8 + 8) * size // 32
+    every = footprint(header, weights=1000, vocabulary=448, flash_attention=False)
+    assert every.per_token == needs.per_token + 256 * (4 + 1) * 4  # batch, heads and mask, 32 bits
     header.metadata["llama.attention.head_count_kv"] = [1, 4]
     assert footprint(header, weights=1000, vocabulary=448).per_token == 5 * (8 + 8) * 2
 

@@ -22,10 +22,11 @@ def reply(folder: Path) -> tuple[str, int]:
     """Write with a new engine; return the text and the tokens that were evaluated."""
     store = StateStore(folder, limit=1 << 26)
     engine = LlamaEngine(SHIPPED_MODEL, context=1024, threads=1, states=store)
-    text = engine.generate((HEAD, ASK), grammar=FREE, max_tokens=20).text
+    written = engine.generate((HEAD, ASK), grammar=FREE, max_tokens=20)
     evaluated = engine.scheduler.counts.tokens
     engine.close()
-    return text, evaluated
+    assert written.evaluated == evaluated  # the head counts, whoever evaluated it
+    return written.text, evaluated
 
 
 def test_a_stored_head_is_not_evaluated_again_and_changes_nothing(

@@ -94,7 +94,7 @@ class Engine(Protocol):
 
         Raises:
             ContextError: the prompt leaves no room for a reply.
-            GrammarError: the grammar does not compile.
+            GrammarError: the grammar does not compile, or no text fulfils it.
         """
 
     def score(self, prompt: Prompt, options: Sequence[str]) -> Scores:

@@ -66,8 +66,8 @@ def open_model(path: Path, *, repack: bool = True) -> Any:
 class Context:
     """A KV cache of ``cells`` tokens for up to ``sequences`` sequences, and its batch.
 
-    ``kv_type`` is how keys and values are stored; all but "f16" need flash attention.
-    ``flash_attention`` None leaves it to llama.cpp.
+    ``kv_type`` is how keys and values are stored; all but "f16" need flash attention, for which
+    see ``attention``. With it (``skips``) cells of other sequences cost a decode nothing.
 
     Raises:
         MemoryError: there is no memory for so many cells.
@@ -93,8 +93,10 @@ class Context:
         params.kv_unified = True
         params.no_perf = True
         params.type_k = params.type_v = getattr(llama_cpp, f"GGML_TYPE_{kv_type.upper()}")
-        if flash_attention is not None:
-            params.flash_attn_type = int(flash_attention)
+        flash = attention(flash_attention, kv_type)
+        self.skips = flash is not False
+        if flash is not None:
+            params.flash_attn_type = int(flash)
         if rope_freq_scale is not None:
             params.rope_scaling_type = llama_cpp.LLAMA_ROPE_SCALING_TYPE_LINEAR
             params.rope_freq_scale = rope_freq_scale
@@ -188,11 +190,24 @@ class Context:
         return row
 
 
+def attention(asked: bool | None, kv_type: KvType) -> bool | None:
+    """Return whether flash attention is used: as ``asked``; None leaves it to llama.cpp.
+
+    Where nothing was asked, not on a processor: below 64 tokens in a batch llama.cpp's kernel goes
+    through each one's cells singly there and takes 5 to 15 times as long for them.
+    """
+    if asked is None and kv_type == "f16" and not llama_cpp.llama_supports_gpu_offload():
+        return False
+    return asked
+
+
 def has_amx() -> bool:
     """Whether llama.cpp would repack weights for AMX tiles.
 
-    That path dies of a segmentation fault on some such machines (llama.cpp issue 20824) and the
-    process with it; without repacking the same CPU uses its AVX-512 kernels.
+    That path dies of a segmentation fault, and the process with it, where llama.cpp was compiled
+    by a GCC whose ``_tile_loadconfig`` reads 8 bytes of 64 (12.2 is one): the rest of the tiles'
+    configuration is never written. Nothing tells from here what a library was compiled by;
+    without repacking the same CPU uses its AVX-512 kernels.
     """
     try:
         return "amx_int8" in Path("/proc/cpuinfo").read_text(encoding="ascii", errors="ignore")

@@ -8,6 +8,7 @@ conversations.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -154,9 +155,10 @@ class LlamaEngine:
             self._check_open()
             tokens = self._vocabulary.prompt(prompt)
             room = min(max_tokens, self._room(tokens))
-            if self._heads is not None and (head := head_of(prompt)):
-                self._heads.ready(self._vocabulary.prompt(head), stop)
-            return self.writing(matcher, sampling, stop).reply(tokens, room)
+            head = self._head(prompt)
+            evaluated = self._heads.ready(head, stop) if self._heads is not None and head else 0
+            reply = self.writing(matcher, sampling, stop).reply(tokens, room, head=len(head))
+            return dataclasses.replace(reply, evaluated=reply.evaluated + evaluated)
 
     def writing(
         self, matcher: llguidance.LLMatcher, sampling: Sampling, stop: Stop | None
@@ -172,7 +174,13 @@ class LlamaEngine:
             self._room(tokens)
             spelled = [self._vocabulary.text(option, special=True) for option in options]
             scoring = Scoring(self._scheduler, spelled)
-            return Scores(tuple(scoring.values(tokens)), len(tokens), scoring.evaluated)
+            values = scoring.values(tokens, head=len(self._head(prompt)))
+            return Scores(tuple(values), len(tokens), scoring.evaluated)
+
+    def _head(self, prompt: Prompt) -> list[int]:
+        """Return the tokens that other prompts share; empty where none are said to be."""
+        head = head_of(prompt)
+        return self._vocabulary.prompt(head) if head else []
 
     def _room(self, tokens: Sequence[int]) -> int:
         """Return how many tokens still fit behind ``tokens``: at least one, or ContextError."""

@@ -67,14 +67,15 @@ class Scheduler:
 
     @contextlib.contextmanager
     def seat(
-        self, tokens: Sequence[int], *, reserve: int, stop: Stop | None
+        self, tokens: Sequence[int], *, reserve: int, stop: Stop | None, head: int = 0
     ) -> Iterator[Seat | None]:
         """Lend a sequence that holds as much of ``tokens`` as is known; None when Stop is set.
 
         Waits while the calls that are working leave no room for ``reserve`` more tokens, and
-        while one of them is evaluating what both begin with.
+        while one of them is evaluating what both begin with. The first ``head`` tokens begin
+        other prompts too (0: not known).
         """
-        seat = self._sit(list(tokens), reserve, stop)
+        seat = self._sit(list(tokens), reserve, stop, head)
         try:
             yield seat
         finally:
@@ -183,8 +184,8 @@ class Scheduler:
         if batch:
             code, rows = self._decode(batch)
             for work, parts in batch:
-                mine, rows = rows[: len(parts)], rows[len(parts) :]
-                self._book(work, parts, code, mine)
+                self._book(work, parts, code, rows[: len(parts)])
+                rows = rows[len(parts) :]
         self._waiting = [work for work in self._waiting if not work.over]
         self._turn.notify_all()
 
@@ -232,19 +233,18 @@ class Scheduler:
             if code != ABORTED:
                 work.failed = f"llama.cpp could not evaluate {count} tokens (code {code})"
 
-    def _sit(self, tokens: list[int], reserve: int, stop: Stop | None) -> Seat | None:
+    def _sit(self, tokens: list[int], reserve: int, stop: Stop | None, head: int) -> Seat | None:
         ticket = object()
         with self._turn:
             self._line.append(ticket)
             try:
-                while True:
-                    if stop is not None and stop.is_set():
-                        return None
+                while stop is None or not stop.is_set():
                     if not self._decoding and self._line[0] is ticket:
-                        seat = self._seats.take(tokens, reserve)
+                        seat = self._seats.take(tokens, reserve, head)
                         if seat is not None:
                             return seat
                     self._turn.wait(_POLL_S)
+                return None
             finally:
                 self._line.remove(ticket)
                 self._turn.notify_all()

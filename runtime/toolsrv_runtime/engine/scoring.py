@@ -30,15 +30,15 @@ class Scoring:
         self._seen: set[Path] = set()
         self.evaluated = 0
 
-    def values(self, tokens: Sequence[int]) -> list[float]:
-        """Return log P(option | ``tokens``) of each option.
+    def values(self, tokens: Sequence[int], *, head: int = 0) -> list[float]:
+        """Return log P(option | ``tokens``) of each option; ``head`` of them repeat in other prompts.
 
         Raises:
             ModelError: llama.cpp failed.
         """
         paths = branches(self._options)
         room = 1 + sum(1 for _ in nodes(paths, range(len(paths))))
-        with self._scheduler.seat(tokens, reserve=room, stop=None) as seat:
+        with self._scheduler.seat(tokens, reserve=room, stop=None, head=head) as seat:
             if seat is None:
                 raise ModelError("llama.cpp stopped in the middle of a score")
             self._take([()], self._scheduler.evaluate(seat, tokens[seat.keep :], None))

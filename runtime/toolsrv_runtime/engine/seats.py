@@ -36,12 +36,12 @@ class Seats:
 
     def __init__(self, context: Context, *, cells: int, resident: int) -> None:
         self._context = context
-        self._cache = SequenceCache(slots=resident, cells=cells)
+        self._cache = SequenceCache(slots=resident, cells=cells, carry=context.skips)
         self._spare = resident
         self._branches = list(range(resident + 1, resident + EXTRA))
         self._seats: list[Seat] = []
 
-    def take(self, tokens: list[int], reserve: int) -> Seat | None:
+    def take(self, tokens: list[int], reserve: int, head: int = 0) -> Seat | None:
         """Return a seat that holds as much of ``tokens`` as is known; None when it has to wait.
 
         It has to while there is no room for ``reserve`` more tokens, and while another seat is
@@ -52,7 +52,7 @@ class Seats:
             if common_prefix(seat.tokens, tokens) >= known + _WORTH_WAITING:
                 return None
         plan = self._cache.plan(tokens, reserve=reserve)
-        return self._carry_out(plan, tokens, reserve) if plan is not None else None
+        return self._carry_out(plan, tokens, reserve, head) if plan is not None else None
 
     def leave(self, seat: Seat) -> None:
         """End the work on a seat; its tokens stay resident while there is room."""
@@ -100,14 +100,14 @@ class Seats:
             self._context.cut(sequence, -1)
         self._branches += lent
 
-    def _carry_out(self, plan: Plan, tokens: list[int], reserve: int) -> Seat:
+    def _carry_out(self, plan: Plan, tokens: list[int], reserve: int, head: int) -> Seat:
         for dropped in plan.drop:
             self._context.cut(dropped, -1)
         if plan.source == plan.target:
             self._context.cut(plan.target, plan.keep)
         elif plan.source >= 0:
             self._context.copy(plan.source, plan.target, plan.keep)
-        self._cache.commit(plan, tokens[: plan.keep])
+        self._cache.commit(plan, tokens[: plan.keep], head=head)
         self._cache.pin(plan.target, room=len(tokens) - plan.keep + reserve)
         seat = Seat(plan.target, plan.keep, tokens)
         self._seats.append(seat)

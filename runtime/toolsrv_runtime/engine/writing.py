@@ -47,16 +47,20 @@ class Writing:
         self.written: list[int] = []
         self._pending: list[int] = []
         self._seat: Seat | None = None
+        self._head = 0
         self._evaluated = 0
         self._forced = 0
 
-    def reply(self, tokens: list[int], room: int) -> Reply:
+    def reply(self, tokens: list[int], room: int, *, head: int = 0) -> Reply:
         """Return the continuation of ``tokens`` by at most ``room`` more.
 
+        The first ``head`` of them begin other prompts too; 0 where that is not known.
+
         Raises:
-            GrammarError: the grammar allowed a token and then refused it.
+            GrammarError: no text fulfils the grammar, or it refused a token that it had allowed.
             ModelError: llama.cpp failed.
         """
+        self._head = head
         with contextlib.ExitStack() as stack:
             finish = self._write(tokens, room, stack)
         if self._cut_at_stop_text():
@@ -76,6 +80,7 @@ class Writing:
                 return "stopped"
             self._force(room)
             if self._matcher.is_stopped():
+                self._check()
                 return "grammar"
             if len(self.written) >= room:
                 return "length"
@@ -106,7 +111,7 @@ class Writing:
         pending = self._pending
         if self._seat is None:
             whole = [*tokens, *pending]
-            lent = self._scheduler.seat(whole, reserve=room, stop=self._stop)
+            lent = self._scheduler.seat(whole, reserve=room, stop=self._stop, head=self._head)
             self._seat = stack.enter_context(lent)
             if self._seat is None:
                 return None
@@ -118,7 +123,18 @@ class Writing:
     def draw(self, row: Logits) -> int:
         """Return the next token for a row of logits: one that the grammar allows."""
         bias = np.frombuffer(self._matcher.compute_logit_bias(), dtype=np.uint8)
+        self._check()  # with nothing left to write the end would be allowed
         return draw(row, bias[: self._vocabulary.size] != 0, self._sampling, self._rng)
+
+    def _check(self) -> None:
+        """Raise GrammarError where the grammar is not fulfilled and nothing fulfils it."""
+        if self._matcher.is_error():
+            said = self._matcher.get_error().splitlines()[0]
+            raise GrammarError(
+                f"no text fulfils the grammar behind {self._vocabulary.spelled(self.written)!r} "
+                f"({said})",
+                hint="allow one more thing there",
+            )
 
     def _stop_text_at(self) -> int | None:
         """Return where in the reply's bytes a stop text begins, None without one."""

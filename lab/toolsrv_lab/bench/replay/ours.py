@@ -73,7 +73,9 @@ def solve(engine: ReplayEngine, recording: Recording) -> int:
     """Write the whole tree; return how many tokens differ from the recording (none should)."""
     wrong = 0
     for step in recording.steps:
-        prompt = (Piece("", tokens=tuple(step.prompt[engine.count(()) :])),)
+        begin = engine.count(())
+        head, path = step.prompt[begin : recording.head], step.prompt[recording.head :]
+        prompt = (Piece("", tokens=tuple(head), shared=True), Piece("", tokens=tuple(path)))
         reply = engine.repeat(prompt, step.reply, recording.grammar)
         wrong += list(reply.tokens) != step.reply
     return wrong

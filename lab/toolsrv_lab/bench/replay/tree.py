@@ -15,6 +15,7 @@ import llguidance
 from pydantic import BaseModel, ConfigDict
 
 from toolsrv_registry.errors import DataError
+from toolsrv_runtime.engine.cache import common_prefix
 from toolsrv_runtime.engine.vocabulary import Vocabulary
 
 _PARENTS = (0, 1, 2, 3, 4, 5, 4, 7, 8, 9, 2, 11, 12, 13, 12, 15, 16, 1, 18, 19, 20)
@@ -47,7 +48,10 @@ class Step(BaseModel):
 
 
 class Recording(BaseModel):
-    """The steps in the order they were written, the grammar of a reply, the longest path."""
+    """The steps in the order they were written, the grammar of a reply, the longest path.
+
+    The first ``head`` tokens of every prompt are the same whatever the task is.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -55,6 +59,7 @@ class Recording(BaseModel):
     steps: list[Step]
     distinct: int
     context: int
+    head: int
 
     def write(self, path: Path) -> None:
         """Write it for another process."""
@@ -92,6 +97,7 @@ def record(vocabulary: Vocabulary, *, task: int = 0, steps: int | None = None) -
         steps=found,
         distinct=distinct([[*step.prompt, *step.reply] for step in found]),
         context=max(len(path) for path in paths) + 64,
+        head=common_prefix(head, vocabulary.prompt((Piece(_head(task + 1)),))),
     )
 
 
