@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from toolsrv_runtime.engine.cache import CARRIED, Plan, SequenceCache, common_prefix
 
 
-def planned(cache: SequenceCache, tokens: list[int], *, reserve: int = 1) -> Plan:
-    plan = cache.plan(tokens, reserve=reserve)
+def planned(cache: SequenceCache, tokens: list[int], *, reserve: int = 1, head: int = 0) -> Plan:
+    plan = cache.plan(tokens, reserve=reserve, head=head)
     assert plan is not None
     return plan
 
@@ -37,7 +37,7 @@ def test_plans_are_sound_and_stay_within_slots(
     cache = SequenceCache(slots=slots, cells=cells, carry=carry)
     memory: dict[int, list[int]] = {}  # what a real KV cache would hold
     for tokens in prompts:
-        plan = planned(cache, tokens, reserve=4)
+        plan = planned(cache, tokens, reserve=4, head=head)
         for dropped in plan.drop:
             del memory[dropped]
         if plan.source >= 0:
@@ -49,7 +49,7 @@ def test_plans_are_sound_and_stay_within_slots(
         assert 0 <= plan.target < slots
         assert plan.keep < len(tokens)
         memory[plan.target] = tokens[: plan.keep]
-        cache.commit(plan, tokens[: plan.keep], head=head)
+        cache.commit(plan, tokens[: plan.keep])
         memory[plan.target] = list(tokens)
         cache.extend(plan.target, tokens[plan.keep :])
         assert len(memory) == len(cache) <= slots
@@ -65,41 +65,36 @@ def test_the_least_recently_used_sequence_goes_first() -> None:
 
 def walked(cache: SequenceCache, tokens: list[int], *, head: int) -> Plan:
     """Take a sequence for ``tokens``, evaluate what is new, and let it go."""
-    plan = planned(cache, tokens)
-    cache.commit(plan, tokens[: plan.keep], head=head)
+    plan = planned(cache, tokens, head=head)
+    cache.commit(plan, tokens[: plan.keep])
     cache.pin(plan.target, room=1)
     cache.extend(plan.target, tokens[plan.keep :])
     cache.release(plan.target)
     return plan
 
 
-def test_a_path_that_its_tree_left_goes_where_carrying_it_costs() -> None:
-    head = [1, 1, 1]
-    for carry, dropped in ((True, ()), (False, (0,))):
+def test_a_path_that_its_tree_left_is_cut_back_where_carrying_it_costs() -> None:
+    for carry, target in ((True, 1), (False, 0)):
         cache = SequenceCache(slots=8, cells=10_000, carry=carry)
-        walked(cache, [*head, 5, 6, 7, 7], head=3)
-        assert walked(cache, [*head, 5, 6, 8, 8], head=3).drop == ()  # read, then of no use
-        assert walked(cache, [*head, 5, 6, 8, 8, 9], head=3).drop == dropped
+        walked(cache, [1, 1, 1, 5, 6, 7, 7], head=3)
+        assert walked(cache, [1, 1, 1, 5, 6, 8, 8], head=3) == Plan((), 0, target, 5)
 
 
-def test_another_tasks_path_stays_until_much_was_evaluated_since() -> None:
-    head = [1, 1, 1]
+def test_a_path_of_another_task_stays_until_much_was_evaluated_since() -> None:
     cache = SequenceCache(slots=8, cells=10_000, carry=False)
-    walked(cache, [*head, 5, 6, 7], head=3)
-    path = [*head, 6, 6]
-    assert walked(cache, path, head=3).drop == ()
+    walked(cache, [1, 1, 1, 5, 6, 7], head=3)
+    path = [1, 1, 1, 6, 6]
+    assert walked(cache, path, head=3) == Plan((), 0, 1, 3)
     for _ in range(8):
         path += [4] * (CARRIED // 8)
         assert walked(cache, path, head=3).drop == ()
     assert walked(cache, [*path, 5], head=3).drop == (0,)
 
 
-def test_a_path_that_somebody_works_on_is_not_left() -> None:
+def test_a_path_that_somebody_works_on_is_not_cut_back() -> None:
     cache = SequenceCache(slots=8, cells=10_000, carry=False)
     plan = planned(cache, [1, 2, 3, 4])
     cache.commit(plan, [])
     cache.pin(plan.target, room=1)
     cache.extend(plan.target, [1, 2, 3, 4])
-    walked(cache, [1, 2, 3, 5], head=1)
-    cache.release(plan.target)
-    assert walked(cache, [1, 2, 3, 5, 6], head=1).drop == ()
+    assert walked(cache, [1, 2, 3, 5], head=1) == Plan((), 0, 1, 3)

@@ -25,8 +25,7 @@ class Resident:
 
     ``spans`` number its cells as half-open ranges; sequences that share cells have the same
     numbers. ``pinned`` while a call works on it, with ``room`` cells still promised to that call.
-    ``age`` is how many tokens had been evaluated when it was last used; ``left`` once a call went
-    on from the middle of it.
+    ``age`` is how many tokens had been evaluated when it was last used.
     """
 
     id: int
@@ -36,7 +35,6 @@ class Resident:
     pinned: bool = False
     room: int = 0
     age: int = 0
-    left: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +97,18 @@ class SequenceCache:
         """Return how many leading ``tokens`` some sequence holds."""
         return max((common_prefix(r.tokens, tokens) for r in self._residents.values()), default=0)
 
-    def plan(self, tokens: Sequence[int], *, reserve: int) -> Plan | None:
+    def plan(self, tokens: Sequence[int], *, reserve: int, head: int = 0) -> Plan | None:
         """Choose source and target for ``tokens``, leaving room for ``reserve`` more.
 
         The last prompt token is always evaluated again, because its logits are needed. Pinned
-        sequences are read, never dropped or cut; None when they leave no room.
+        sequences are read, never dropped or cut; None when they leave no room. The first ``head``
+        tokens repeat from task to task (0: not known): what shares more is of the same tree, whose
+        search has left that path.
         """
         best, keep = self._best(tokens)
         need = len(tokens) - keep + reserve
-        extend = best is not None and not best.pinned and keep >= len(best.tokens) - 1
+        left = not self._carry and 0 < head < keep
+        extend = best is not None and not best.pinned and (left or keep >= len(best.tokens) - 1)
         protected = {best.id} if best is not None else set()
         drop = self._evict(need, slot=not extend, protected=protected)
         free = self._free(drop)
@@ -124,17 +125,9 @@ class SequenceCache:
             return None
         return Plan(drop, -1, max(free, 0), 0)
 
-    def commit(self, plan: Plan, tokens: Sequence[int], *, head: int = 0) -> None:
-        """Record that ``plan`` was carried out and ``tokens`` are resident in its target.
-
-        The first ``head`` of them repeat from task to task (0: not known): who shares more with
-        a sequence is on the same tree, and went on from the middle of that path.
-        """
+    def commit(self, plan: Plan, tokens: Sequence[int]) -> None:
+        """Record that ``plan`` was carried out and ``tokens`` are resident in its target."""
         source = self._residents.get(plan.source)
-        if 0 < head < len(tokens):
-            for one in self._residents.values():
-                if not one.pinned and common_prefix(one.tokens, tokens) > head:
-                    one.left = True
         spans = list(_head(source.spans, len(tokens))) if source is not None else []
         for dropped in plan.drop:
             self._residents.pop(dropped, None)
@@ -221,7 +214,7 @@ class SequenceCache:
         """Whether carrying a sequence has cost more than evaluating it again would."""
         if self._carry or one.pinned or one.id in protected:
             return False
-        return one.left or self._evaluated - one.age > CARRIED
+        return self._evaluated - one.age > CARRIED
 
     def _free(self, drop: Sequence[int]) -> int:
         taken = self._residents.keys() - set(drop)

@@ -51,8 +51,8 @@ class Seats:
         for seat in self._seats:
             if common_prefix(seat.tokens, tokens) >= known + _WORTH_WAITING:
                 return None
-        plan = self._cache.plan(tokens, reserve=reserve)
-        return self._carry_out(plan, tokens, reserve, head) if plan is not None else None
+        plan = self._cache.plan(tokens, reserve=reserve, head=head)
+        return self._carry_out(plan, tokens, reserve) if plan is not None else None
 
     def leave(self, seat: Seat) -> None:
         """End the work on a seat; its tokens stay resident while there is room."""
@@ -100,14 +100,14 @@ class Seats:
             self._context.cut(sequence, -1)
         self._branches += lent
 
-    def _carry_out(self, plan: Plan, tokens: list[int], reserve: int, head: int) -> Seat:
+    def _carry_out(self, plan: Plan, tokens: list[int], reserve: int) -> Seat:
         for dropped in plan.drop:
             self._context.cut(dropped, -1)
         if plan.source == plan.target:
             self._context.cut(plan.target, plan.keep)
         elif plan.source >= 0:
             self._context.copy(plan.source, plan.target, plan.keep)
-        self._cache.commit(plan, tokens[: plan.keep], head=head)
+        self._cache.commit(plan, tokens[: plan.keep])
         self._cache.pin(plan.target, room=len(tokens) - plan.keep + reserve)
         seat = Seat(plan.target, plan.keep, tokens)
         self._seats.append(seat)
