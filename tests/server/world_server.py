@@ -71,12 +71,16 @@ def value_apis(*names: str) -> dict[str, Api]:
 
 @contextlib.contextmanager
 def world_of(
-    apis: Mapping[str, Api], caller: Caller, token: str | None = TOKEN
+    apis: Mapping[str, Api], caller: Caller, token: str | None = TOKEN, *, changes: bool = False
 ) -> Iterator[tuple[str, Any]]:
     """Serve these APIs; yield the address and the server."""
     listener = listen("127.0.0.1", 0)
     server = make_server(
-        lambda ids: {one: apis[one] for one in ids if one in apis}, caller, token, caller.aclose
+        lambda ids: {one: apis[one] for one in ids if one in apis},
+        caller,
+        token,
+        caller.aclose,
+        changes=changes,
     )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     where = origin("127.0.0.1", listener)

@@ -31,13 +31,24 @@ def world() -> None:
 )
 @mode_option
 @click.option("--no-token", is_flag=True, help="Let every program on this machine in.")
+@click.option("--allow-changes", is_flag=True,
+              help="Let your rules allow what may change something.")  # fmt: skip
 @pass_session
-def serve(session: Session, host: str, port: int, mode: str | None, no_token: bool) -> None:
+def serve(
+    session: Session,
+    host: str,
+    port: int,
+    mode: str | None,
+    no_token: bool,
+    allow_changes: bool,
+) -> None:
     """Speak ToolBench's /rapidapi and StableToolBench's /virtual on loopback.
 
     Addresses and token are printed on stderr; TOOLSRV_TOKEN sets the token. Clients send it as
     their toolbench_key, or as Authorization: Bearer. Keys, rules, limits and recordings are those
-    of every other call.
+    of every other call. Nobody can be asked here, and behind a request stands a program that has
+    read responses: calls that may change something are not made, unless a rule of yours (the
+    setting "calls") allows them and you say so with --allow-changes.
     """
     bench = session.workbench(mode=mode)
     logging.basicConfig(
@@ -46,4 +57,4 @@ def serve(session: Session, host: str, port: int, mode: str | None, no_token: bo
     from toolsrv.world.serve import serve_world
 
     with contextlib.suppress(KeyboardInterrupt):  # the ordinary way to end it
-        serve_world(bench, host=host, port=port, with_token=not no_token)
+        serve_world(bench, host=host, port=port, with_token=not no_token, changes=allow_changes)

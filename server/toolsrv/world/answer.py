@@ -46,11 +46,15 @@ class Reply:
 class World:
     """Answers requests from one catalog store and one caller until ``stop`` is set."""
 
-    def __init__(self, find: Find, caller: Caller, stop: Stop) -> None:
-        """Take ``find``, which returns the APIs that exist among some ids, by id."""
+    def __init__(self, find: Find, caller: Caller, stop: Stop, *, changes: bool = False) -> None:
+        """Take ``find``, which returns the APIs that exist among some ids, by id.
+
+        ``changes`` says that a person lets their rules allow what may change something.
+        """
         self._find = find
         self._caller = caller
         self._stop = stop
+        self._changes = changes
 
     async def answer(self, request: WorldRequest, seconds: float | None) -> Reply:
         """Answer within ``seconds``, without them within the caller's own limit.
@@ -65,9 +69,10 @@ class World:
             arguments = args.parse(given) if isinstance(given, str) else given
         except ArgumentError:
             return Reply(PARSE_ERROR, "")
-        # Behind a request stands a program that has read responses: to a policy, a tainted run.
+        # Behind a request stands a program that has read responses: to a policy, a tainted run,
+        # unless the person who started the server has answered for it.
         schema = self._caller.schema(api) if request.filters() else None
-        call = self._caller.call(api, arguments, tainted=True)
+        call = self._caller.call(api, arguments, tainted=not self._changes)
         try:
             async with asyncio.timeout(seconds):
                 return reply(await until_stopped(call, self._stop), schema)
