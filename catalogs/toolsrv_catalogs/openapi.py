@@ -22,6 +22,7 @@ from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.hosts import address_fault
 from toolsrv_catalogs.openapi_body import read_body
 from toolsrv_catalogs.openapi_refs import Load, Node, ReferenceFault, References
+from toolsrv_catalogs.openapi_response import read_response
 from toolsrv_catalogs.openapi_schema import parameter
 from toolsrv_catalogs.text import DESCRIPTION_LIMIT, NAME_LIMIT
 from toolsrv_catalogs.toolbench import api_place
@@ -99,13 +100,14 @@ class _Reader:
         self._taken: set[str] = set()
 
     def tool(self) -> Tool:
-        apis = []
+        apis, extras = [], []
         for count, (url_path, method, item, operation) in enumerate(self._operations()):
             if count >= OPERATIONS_LIMIT:
                 self._found.refuse("API", f"more than {OPERATIONS_LIMIT} operations")
                 break
             if api := self._safely(url_path, method, item, operation):
                 apis.append(api)
+                extras.append(self._kept_beside(operation, api.name))
         self._found.apis += len(apis)
         info = _object(self._root.get("info"))
         docs = _object(self._root.get("externalDocs")).get("url")
@@ -118,6 +120,7 @@ class _Reader:
             home_url=home,
             host=hosts[0] if hosts else "",
             apis=tuple(apis),
+            api_extras=tuple(extras) if any(extras) else (),
         )
 
     def _operations(self) -> Iterator[tuple[str, str, Node, Node]]:
@@ -191,6 +194,12 @@ class _Reader:
             body_type=body_type,
             security=security,
         )
+
+    def _kept_beside(self, operation: Node, name: str) -> dict[str, Any]:
+        """Return what else is kept of an operation: what its responses look like."""
+        self._refs.renew()
+        answers = Node(operation.value.get("responses"), operation.resolver)
+        return read_response(self._refs, answers, self._found, name=name)
 
     def _about(self, about: Mapping[str, Any], item: Mapping[str, Any], name: str) -> str:
         text: list[str] = []

@@ -56,6 +56,11 @@ def read_body(
     return body_type, required, optional
 
 
+def is_json(kind: str) -> bool:
+    """Whether a media type is JSON, or anything."""
+    return _rank(kind) == 0
+
+
 def _about(name: str, examples: Mapping[str, Any], words: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is said of a property beside its schema."""
     about = {"deprecated": words.get("deprecated")}

@@ -47,7 +47,7 @@ def _bound(case: Mapping[str, Any]) -> tuple[Api, dict[str, Any]] | None:
 def _fits(parameter: Parameter, value: Any) -> bool:
     match parameter.type.upper().partition(" ")[0]:
         case "NUMBER" | "INTEGER":
-            return type(value) in {int, float} and math.isfinite(value)
+            return type(value) is int or (type(value) is float and math.isfinite(value))
         case "BOOLEAN":
             return isinstance(value, bool)
         case "DATE":

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from hypothesis import strategies as st
 
 from toolsrv_catalogs import yaml_text
+from toolsrv_catalogs.fields import EXTRA_LIMIT
 from toolsrv_catalogs.importer import read_catalog
 from toolsrv_catalogs.openapi import read_openapi
 from toolsrv_catalogs.text import cleaned
@@ -97,6 +98,10 @@ def _check_openapi(case: Any) -> None:
     except DataError:
         return
     _check_tool(tool)
+    hold(len(tool.api_extras) in {0, len(tool.apis)}, "each API has its own beside it", tool)
+    for extra in tool.api_extras:
+        text = json.dumps(extra, ensure_ascii=False)
+        hold(not hidden(text) and len(text) <= EXTRA_LIMIT, "a response schema is clean", text)
 
 
 def _check_yaml(case: Any) -> None:

@@ -59,6 +59,10 @@ _OPERATIONS = st.fixed_dictionaries(
             max_size=3,
         ),
         "requestBody": _OPENAPI_VALUES,
+        "responses": _OPENAPI_VALUES
+        | st.fixed_dictionaries(
+            {"schema": _OPENAPI_VALUES},
+        ).map(lambda media: {"200": {"content": {"application/json": media}}}),
         "security": _OPENAPI_VALUES,
     },
 )

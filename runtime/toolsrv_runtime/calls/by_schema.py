@@ -2,7 +2,8 @@
 
 A schema mirrors what is worth keeping: keys with ``"str"``, ``"int"`` …, nested objects, lists as
 a list of one object. Pure; a response is never changed. Where the reference crashes, what the
-schema says nothing of is left out.
+schema says nothing of is left out. ``True``, which ToolBench's schemas never hold and those of
+OpenAPI documents may, keeps whatever stands there.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def by_schema(response: dict[str, Any], schema: Any) -> dict[str, Any]:
 
 
 def _kept(value: dict[str, Any], schema: Any, depth: int) -> dict[str, Any]:
-    if depth >= _DEPTH:
+    if depth >= _DEPTH or schema is True:
         return value
     return {
         key: _below(inner, schema[key] if isinstance(schema, dict) else None, depth + 1)
