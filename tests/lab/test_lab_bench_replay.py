@@ -14,6 +14,7 @@ from toolsrv_lab.bench.replay.ours import ReplayEngine, solve
 from toolsrv_lab.bench.replay.tree import distinct, record
 from toolsrv_lab.bench.replay.ways import figures, measure
 from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_runtime.engine import guessing
 from toolsrv_runtime.engine.context import open_model
 from toolsrv_runtime.engine.vocabulary import Vocabulary
 from toolsrv_runtime.models import SHIPPED_MODEL
@@ -47,8 +48,28 @@ def test_ours_evaluates_little_more_than_the_distinct_tokens_of_the_tree(
         SHIPPED_MODEL, context=recording.context, threads=1, cells=3 * recording.context
     )
     assert solve(engine, recording) == 0
-    assert engine.scheduler.counts.tokens <= 1.05 * recording.distinct
+    counts = engine.scheduler.counts
+    assert counts.tokens <= 1.05 * recording.distinct
+    assert counts.tokens - counts.missed <= recording.distinct
     engine.close()
+
+
+def test_guessed_tokens_spare_decodes(
+    vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recording = record(vocabulary)
+    steps = []
+    for credit in (0, 4):
+        monkeypatch.setattr(guessing, "CREDIT", credit)
+        engine = ReplayEngine(
+            SHIPPED_MODEL, context=recording.context, threads=1, cells=3 * recording.context
+        )
+        assert solve(engine, recording) == 0
+        steps.append(engine.scheduler.counts.steps)
+        assert (engine.scheduler.counts.missed > 0) is (credit > 0)
+        engine.close()
+    without, with_guesses = steps
+    assert with_guesses < 0.85 * without
 
 
 def test_every_way_is_measured_and_compared(tmp_path: Path) -> None:

@@ -147,6 +147,15 @@ class SequenceCache:
         resident.spans[-1] = (start, end + len(tokens))
         resident.room = max(0, resident.room - len(tokens))
 
+    def shorten(self, target: int, count: int) -> int:
+        """Record that the last ``count`` tokens of ``extend`` were forgotten; return what is left."""
+        resident = self._residents[target]
+        del resident.tokens[-count:]
+        start, end = resident.spans[-1]
+        resident.spans[-1] = (start, end - count)
+        resident.room += count
+        return len(resident.tokens)
+
     def replace(self, target: int, tokens: Sequence[int]) -> None:
         """Record that a pinned sequence now holds ``tokens`` in cells of its own."""
         resident = self._residents[target]

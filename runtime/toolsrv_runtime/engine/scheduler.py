@@ -82,6 +82,7 @@ class Scheduler:
             if seat is not None:
                 with self._turn:
                     self._seats.leave(seat)
+                    self.counts.missed += seat.missed
                     self._turn.notify_all()
 
     def known(self, tokens: Sequence[int]) -> int:
@@ -112,23 +113,22 @@ class Scheduler:
                 self._seats.join(lent)
                 self._turn.notify_all()
 
-    def evaluate(self, seat: Seat, tokens: Sequence[int], stop: Stop | None) -> Work:
+    def evaluate(
+        self, seat: Seat, tokens: Sequence[int], stop: Stop | None, ahead: Sequence[int] = ()
+    ) -> Work:
         """Evaluate ``tokens`` behind the seat's; returns when all are done or Stop is set.
+
+        ``ahead`` comes behind them, with logits of its own.
 
         Raises:
             ModelError: llama.cpp failed.
         """
-        part = Part((seat.sequence,), tokens, seat.keep, logits=True)
-        work = self._do(Work([part], stop, seat.sequence))
+        work = self._do(seat.work(tokens, ahead, stop))
         seat.keep += work.evaluated
         return work
 
     def evaluate_branches(self, parts: Sequence[Part]) -> Work:
-        """Evaluate parts of sequences that ``fork`` lent; returns when all are done.
-
-        Raises:
-            ModelError: llama.cpp failed.
-        """
+        """Evaluate parts of sequences that ``fork`` lent, as ``evaluate`` does."""
         return self._do(Work(parts, None, None))
 
     @contextlib.contextmanager
@@ -177,11 +177,11 @@ class Scheduler:
         for work in self._waiting:
             work.over = work.evaluated > 0 and work.stop is not None and work.stop.is_set()
         works = [work for work in self._waiting if not work.over]
-        others = self._choosing > 0
-        counts = shares([work.left for work in works], self._context.batch_size, others=others)
-        shared = zip(works, counts, strict=True)
-        batch = [(work, work.next(count)) for work, count in shared if count]
+        wanted, others = [work.left for work in works], self._choosing > 0
+        counts = shares(wanted, self._context.batch_size, others=others)
+        batch = [(one, one.next(count)) for one, count in zip(works, counts, strict=True) if count]
         if batch:
+            self._seats.step_back([work for work, _ in batch])
             code, rows = self._decode(batch)
             for work, parts in batch:
                 self._book(work, parts, code, rows[: len(parts)])

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from toolsrv_runtime.engine.cache import Plan, SequenceCache, common_prefix
-from toolsrv_runtime.engine.context import Context
+from toolsrv_runtime.engine.context import Context, Part
+from toolsrv_runtime.engine.work import Work
+from toolsrv_runtime.stop import Stop
 
 BRANCHES = 32
 """Sequences for branches, of all calls together."""
@@ -24,11 +26,26 @@ _WORTH_WAITING = 32
 
 @dataclass(slots=True)
 class Seat:
-    """A sequence that a call works on; the first ``keep`` of its tokens were there already."""
+    """A sequence that a call works on; the first ``keep`` of its tokens were there already.
+
+    ``back`` tokens at its end turned out to be wrong. ``missed`` counts the tokens that were
+    evaluated on a guess and not written.
+    """
 
     sequence: int
     keep: int
     tokens: list[int] = field(default_factory=list)
+    back: int = 0
+    missed: int = 0
+
+    def work(self, tokens: Sequence[int], ahead: Sequence[int], stop: Stop | None) -> Work:
+        """Return the work on ``tokens`` and, with logits of its own, on ``ahead`` behind them."""
+        back, self.back = self.back, 0
+        self.keep -= back
+        parts = [Part((self.sequence,), tokens, self.keep, logits=True)]
+        if ahead:
+            parts.append(Part((self.sequence,), ahead, self.keep + len(tokens), logits=True))
+        return Work(parts, stop, self.sequence, back)
 
 
 class Seats:
@@ -66,6 +83,13 @@ class Seats:
     def grown(self, sequence: int, tokens: Sequence[int]) -> None:
         """Record tokens that were evaluated behind a resident sequence."""
         self._cache.extend(sequence, tokens)
+
+    def step_back(self, works: Sequence[Work]) -> None:
+        """Forget the tokens that works want forgotten before their first decode."""
+        for work in works:
+            if work.sequence is not None and work.back:
+                self._context.cut(work.sequence, self._cache.shorten(work.sequence, work.back))
+                work.back = 0
 
     def restore(self, seat: Seat, tokens: Sequence[int], state: bytes) -> bool:
         """Let a seat begin with ``tokens``, from the state that ``save`` gave of them."""

@@ -14,6 +14,8 @@ from toolsrv_runtime.stop import Stop
 class Work:
     """Parts to be evaluated in this order; ``rows`` are the logits that they ask for, in order.
 
+    ``back`` tokens of the resident sequence are to be forgotten first.
+
     ``evaluated`` counts the tokens that are done; ``over`` also when Stop ended it or it
     ``failed``. ``sequence`` is the resident one that grows by it, None where none does.
     """
@@ -21,6 +23,7 @@ class Work:
     parts: Sequence[Part]
     stop: Stop | None
     sequence: int | None
+    back: int = 0
     evaluated: int = 0
     rows: list[Logits] = field(default_factory=list)
     over: bool = False
@@ -46,12 +49,14 @@ class Counts:
     """What was done so far.
 
     ``steps`` are calls of ``llama_decode``, ``shared_steps`` those for several calls at once,
-    ``tokens`` were evaluated, ``seconds`` were spent inside llama.cpp.
+    ``tokens`` were evaluated, of which ``missed`` on a guess that was wrong; ``seconds`` were spent
+    inside llama.cpp.
     """
 
     steps: int = 0
     shared_steps: int = 0
     tokens: int = 0
+    missed: int = 0
     seconds: float = 0.0
 
 

@@ -2,7 +2,8 @@
 
 Forced tokens are the model's own way to write the forced text: llguidance tokenises it with the
 model's tokenizer and holds back what the next token could still merge with. They are evaluated
-in one batch, together with the token that is drawn after them.
+in one batch, behind the token that was drawn before them. A token that is likely to be drawn next
+is evaluated with them: where it is, its logits are there already.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from toolsrv_runtime.engine.base import Reply, Sampling
 from toolsrv_runtime.engine.drawing import Logits, draw
+from toolsrv_runtime.engine.guessing import Guessing
 from toolsrv_runtime.engine.scheduler import Scheduler
 from toolsrv_runtime.engine.seats import Seat
 from toolsrv_runtime.engine.vocabulary import Vocabulary
@@ -46,6 +48,8 @@ class Writing:
         self._rng = np.random.default_rng(sampling.seed)
         self.written: list[int] = []
         self._pending: list[int] = []
+        self._ahead: tuple[int, Logits] | None = None
+        self._guessing: Guessing | None = None
         self._seat: Seat | None = None
         self._head = 0
         self._evaluated = 0
@@ -115,10 +119,34 @@ class Writing:
             self._seat = stack.enter_context(lent)
             if self._seat is None:
                 return None
+            self._guessing = Guessing(tokens)
             pending = whole[self._seat.keep :]
-        work = self._scheduler.evaluate(self._seat, pending, self._stop)
+        elif self._ahead is not None:
+            guess, behind = self._ahead
+            self._ahead = None
+            if guess != pending[0]:
+                self._seat.back = 1
+            else:
+                self._seat.missed -= 1
+                pending = pending[1:]
+            if not pending:
+                return behind
+        guesses = self._guess(room)
+        work = self._scheduler.evaluate(self._seat, pending, self._stop, guesses)
         self._evaluated += work.evaluated
-        return work.row
+        if len(work.rows) > 1:
+            self._ahead = guesses[0], work.rows[1]
+            self._seat.missed += 1
+        return work.rows[0] if work.rows else None
+
+    def _guess(self, room: int) -> list[int]:
+        """Return a token that may be drawn next, to be evaluated already; or none."""
+        if self._guessing is None or len(self.written) + 1 >= room:
+            return []
+        guess = self._guessing.next(
+            self.written, lambda token: self._matcher.validate_tokens([token]) == 1
+        )
+        return [] if guess is None else [guess]
 
     def draw(self, row: Logits) -> int:
         """Return the next token for a row of logits: one that the grammar allows."""

@@ -1,0 +1,82 @@
+"""Guesses of the next token: what a text repeats, and no trace of a wrong one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolsrv_runtime.engine import guessing
+from toolsrv_runtime.engine.base import Piece, Sampling
+from toolsrv_runtime.engine.guessing import CREDIT, Guessing
+from toolsrv_runtime.engine.llama import LlamaEngine
+from toolsrv_runtime.models import SHIPPED_MODEL
+
+TOKENS = st.lists(st.integers(0, 2), max_size=30)
+
+
+def followed(tokens: list[int]) -> int | None:
+    """What came behind the last two tokens when they came before."""
+    for at in range(len(tokens) - 3, -1, -1):
+        if tokens[at : at + 2] == tokens[-2:]:
+            return tokens[at + 2]
+    return None
+
+
+@given(TOKENS, TOKENS, st.integers(0, 30))
+def test_the_guess_is_what_followed_the_same_two_tokens(
+    prompt: list[int], written: list[int], cut: int
+) -> None:
+    one = Guessing(prompt)
+    if (first := written[:cut]) != written:
+        one.next(first, set[int]().__contains__)
+    expected = followed(prompt + written) if len(prompt) + len(written) >= 2 else None
+    assert one.next(written, {0, 1, 2}.__contains__) == expected
+
+
+def test_wrong_guesses_end_the_guessing_and_right_ones_prolong_it() -> None:
+    for right, guesses in ((False, CREDIT), (True, 40)):
+        one, written, made = Guessing([1, 1, 2, 2, 1, 1]), list[int](), 0
+        for _ in range(40):
+            guess = one.next(written, bool)
+            made += guess is not None
+            written.append(guess if right and guess else 3 - (guess or 1))
+        assert made == guesses
+
+
+def test_what_the_grammar_does_not_allow_is_not_guessed() -> None:
+    assert Guessing([1, 2, 3, 1, 2]).next([], lambda token: token != 3) is None
+    assert Guessing([1, 2, 3, 1, 2]).next([], lambda token: token == 3) == 3
+
+
+@pytest.fixture
+def engines() -> Iterator[list[LlamaEngine]]:
+    opened: list[LlamaEngine] = []
+    yield opened
+    for engine in opened:
+        engine.close()
+
+
+@pytest.mark.parametrize("sampling", [Sampling(), Sampling(0.5, 0.9, 5)])
+def test_guesses_spare_decodes_and_change_no_text(
+    engines: list[LlamaEngine], monkeypatch: pytest.MonkeyPatch, sampling: Sampling
+) -> None:
+    prompt = (Piece("User: the capital of Peru and the capital of Chile\nAssistant:\n"),)
+    found = []
+    for credit in (0, CREDIT):
+        monkeypatch.setattr(guessing, "CREDIT", credit)
+        engine = LlamaEngine(SHIPPED_MODEL, context=512, threads=1)
+        engines.append(engine)
+        texts = [
+            engine.generate(
+                prompt, grammar="start: /[a-z ]{300,400}/\n", max_tokens=count, sampling=sampling
+            ).text
+            for count in (60, 20)
+        ]
+        found.append((texts, engine.scheduler.counts))
+    (plain, without), (guessed, with_guesses) = found
+    assert guessed == plain
+    assert with_guesses.steps < without.steps
+    assert with_guesses.tokens - with_guesses.missed <= without.tokens
