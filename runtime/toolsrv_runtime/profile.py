@@ -20,7 +20,7 @@ class Profile(BaseModel):
     interpolation); None leaves what the file says. A text of ``stop`` ends a reply. ``bos``:
     whether the token for the beginning goes before every prompt; None as the file says.
     ``kv_type`` is how keys and values are stored (other than "f16" needs flash attention);
-    ``flash_attention`` None leaves it to llama.cpp.
+    ``flash_attention`` None is no on processors with "f16", else as llama.cpp likes.
 
     ``grounded`` limits arguments and answers to what the task and the observations contain;
     ``observation_limit`` is how much of a response enters the prompt: tokens, at most an eighth of
