@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,9 @@ def read_checkpoint(folder: Path, settings: str, device: str) -> dict[str, Any] 
     try:
         state: dict[str, Any] = load("torch").load(path, map_location=device, weights_only=True)
         same = state["settings"] == settings
-    except (OSError, ValueError, KeyError, RuntimeError, EOFError) as error:
+    except (
+        OSError, ValueError, KeyError, RuntimeError, EOFError, pickle.UnpicklingError
+    ) as error:  # fmt: skip
         raise DataError(
             f"cannot read the checkpoint {path}: {error}", hint="delete it to start again"
         ) from error

@@ -1,4 +1,4 @@
-"""The graph that ships: a BERT-class sentence encoder written out for one text at a time.
+"""The graphs that ship: a BERT-class encoder written out for one text at a time.
 
 The same sums as transformers' BERT, in fewer steps: the three projections of an attention are one
 product, their scale is in the weights, and since a text stands alone there is neither padding nor
@@ -12,11 +12,11 @@ import importlib
 from typing import Any
 
 
-def sentence_graph(model: Any) -> Any:
-    """Return a torch module from ids (1, sequence) to the text's unit vector (1, width).
+def token_graph(model: Any) -> Any:
+    """Return a torch module from ids and kinds (1, tokens) to the tokens' states.
 
-    ``model`` is a transformers BertModel; its weights are shared, not changed. The vector is the
-    mean over the tokens, L2-normalised.
+    ``model`` is a transformers BertModel; its weights are shared, not changed. The states are
+    (1, tokens, width). Without ``kinds`` all tokens are of the first.
     """
     torch = importlib.import_module("torch")
     heads = int(model.config.num_attention_heads)
@@ -42,21 +42,42 @@ def sentence_graph(model: Any) -> Any:
             mixed = torch.softmax(query @ key.transpose(1, 2), -1) @ value
             return self.out(mixed.transpose(0, 1).reshape(1, -1, width))
 
-    class Sentence(torch.nn.Module):  # type: ignore[misc,name-defined]
+    class Tokens(torch.nn.Module):  # type: ignore[misc,name-defined]
         def __init__(self) -> None:
             super().__init__()
             self.table = model.embeddings
             self.layers = model.encoder.layer
             self.attentions = torch.nn.ModuleList(Attention(layer) for layer in self.layers)
 
-        def forward(self, input_ids: Any) -> Any:
+        def forward(self, input_ids: Any, kinds: Any = None) -> Any:
             table, length = self.table, input_ids.shape[1]
-            hidden = table.word_embeddings(input_ids) + table.token_type_embeddings.weight[0]
+            types = table.token_type_embeddings
+            typed = types.weight[0] if kinds is None else types(kinds)
+            hidden = table.word_embeddings(input_ids) + typed
             hidden = table.LayerNorm(hidden + table.position_embeddings.weight[:length])
             for attention, layer in zip(self.attentions, self.layers, strict=True):
                 hidden = layer.attention.output.LayerNorm(hidden + attention(hidden))
                 inner = torch.nn.functional.gelu(layer.intermediate.dense(hidden))
                 hidden = layer.output.LayerNorm(hidden + layer.output.dense(inner))
-            return torch.nn.functional.normalize(hidden.mean(1), dim=1)
+            return hidden
+
+    return Tokens().eval()
+
+
+def sentence_graph(model: Any) -> Any:
+    """Return a torch module from ids (1, tokens) to the text's unit vector (1, width).
+
+    ``model`` is as in ``token_graph``. The vector is the mean over the tokens, L2-normalised.
+    """
+    torch = importlib.import_module("torch")
+    tokens = token_graph(model)
+
+    class Sentence(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.tokens = tokens
+
+        def forward(self, input_ids: Any) -> Any:
+            return torch.nn.functional.normalize(self.tokens(input_ids).mean(1), dim=1)
 
     return Sentence().eval()

@@ -24,6 +24,7 @@ from toolsrv_registry.clauses import TEXT_LIMIT, clauses
 from toolsrv_registry.encoder import Encoder
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 from toolsrv_registry.fusion import Candidate, plain
+from toolsrv_registry.matcher import Asked, Match, Matcher
 from toolsrv_registry.nearby import listed, nearest, short
 from toolsrv_registry.ranker import Ranker
 from toolsrv_registry.reading import Reader, Reading
@@ -114,13 +115,19 @@ class Retriever:
     """Searches a store and its vector index. Thread-safe."""
 
     def __init__(
-        self, store: Store, index: Index, encoder: Encoder, ranker: Ranker | None = None
+        self,
+        store: Store,
+        index: Index,
+        encoder: Encoder,
+        ranker: Ranker | None = None,
+        matcher: Matcher | None = None,
     ) -> None:
         self._store = store
         self._ranker = Ranker() if ranker is None else ranker
         self._recall = Recall(store, index, encoder)
         self._reader = Reader(store.shelf, store.frequency)
         self._affinity = Affinity(store, encoder)
+        self._matcher = Matcher() if matcher is None else matcher
 
     def search(
         self,
@@ -199,6 +206,7 @@ class Retriever:
 
     def close(self) -> None:
         """Let go of the threads; no search after this."""
+        self._matcher.close()
         self._recall.close()
 
     def recall(self, text: str, *, words_only: bool = False) -> Recalled:
@@ -220,6 +228,17 @@ class Retriever:
         Of an API that no example requests are known for, what its affinity lets expect.
         """
         return self._affinity.likeness(text, apis)
+
+    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
+        """Return whether each API serves a clause of a text, and which words are its values.
+
+        Some milliseconds an API, so for a few; what was matched before is kept. Empty where the
+        matcher's files cannot be used.
+        """
+        try:
+            return self._matcher.match(asked, apis)
+        except DataError:
+            return []
 
     def _place(self, category: str | None, tool: str | None, catalog: str | None) -> Place:
         if category is not None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from toolsrv_registry.api import Api
+from toolsrv_registry.matcher import Asked, Match
 
 _QUOTATION = re.compile(r"[\"“][^\"“”]{20,}[\"”]|(?<!\w)'[^']{20,}'(?!\w)")
 
@@ -58,6 +59,12 @@ class Finder(Protocol):
 
     def likeness(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
         """Return how near ``text`` is to a request that people make of each API (cosine)."""
+
+    def match(self, asked: Asked, apis: Sequence[Api]) -> Sequence[Match]:
+        """Return whether each API serves a clause, and which words are its values.
+
+        Empty where the matcher cannot be used.
+        """
 
 
 def query(task: str) -> str:

@@ -48,6 +48,7 @@ def examine(bench: Workbench) -> list[Finding]:
         "data folder": _data_folder,
         "catalogs": _catalogs,
         "index": _index,
+        "matcher": _matcher,
         "model": _model,
         "prompts": _prompts,
         "cores": _cores,
@@ -107,6 +108,20 @@ def _index(bench: Workbench) -> Finding:
         return Finding(check="index", state="ok", found="up to date")
     todo = "toolsrv index build (until then searches go by words alone, or build it)"
     return Finding(check="index", state="warn", found=state, next=todo)
+
+
+def _matcher(bench: Workbench) -> Finding:
+    del bench
+    from toolsrv_registry.errors import DataError
+    from toolsrv_registry.matcher import Matcher
+
+    matcher = Matcher()
+    try:
+        matcher.load()
+    except DataError as error:
+        todo = f"{error.hint} (until then the model that ships chooses and fills without it)"
+        return Finding(check="matcher", state="warn", found=error.message, next=todo)
+    return Finding(check="matcher", state="ok", found=matcher.card.name)
 
 
 def _model(bench: Workbench) -> Finding:

@@ -13,6 +13,7 @@ from toolsrv_catalogs.offline import OFFLINE_CATALOG
 
 if TYPE_CHECKING:
     from toolsrv_registry.api import Api
+    from toolsrv_registry.matcher import Asked, Match
     from toolsrv_registry.registry import Registry
     from toolsrv_registry.retriever import SearchResult
 
@@ -55,3 +56,7 @@ class Offered:
     def likeness(self, text: str, apis: Sequence[Api]) -> list[float]:
         """Return how near ``text`` is to a request that people make of each API (cosine)."""
         return self._registry.retriever.likeness(text, apis)
+
+    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
+        """Return whether each API serves a clause of a text, and which words are its values."""
+        return self._registry.retriever.match(asked, apis)

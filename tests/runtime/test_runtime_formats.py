@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import FunctionList
+from toolsrv_registry.matcher import Asked, Match
 from toolsrv_runtime.engine.base import Engine, Piece, Sampling
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.errors import ModelError
@@ -41,6 +42,9 @@ def offered(apis: dict[str, Api], *ids: str) -> View:
 
 class ById:
     """A retriever that goes by the word "capital"."""
+
+    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:  # noqa: ARG002
+        return []
 
     def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
         return [0.9 if "capital" in text and "capital" in api.id else 0.1 for api in apis]

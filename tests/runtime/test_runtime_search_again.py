@@ -13,6 +13,7 @@ import pytest
 
 from toolsrv_catalogs.offline import OFFLINE_HOST
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_registry.matcher import Asked, Match
 from toolsrv_runtime.calls.caller import Caller
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.events import Event
@@ -68,6 +69,9 @@ class Shelf:
         del category
         self.asked.append((text, limit))
         return Hits([Hit(api(n), self.clauses.get(n, text)) for n in self.names[:limit]])
+
+    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:  # noqa: ARG002
+        return []
 
     def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
         del text

@@ -16,6 +16,7 @@ import pytest
 from toolsrv_catalogs.offline import OFFLINE_HOST, load_offline_catalog
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import NotFoundError, UsageError
+from toolsrv_registry.matcher import Asked, Match
 from toolsrv_registry.registry import Registry
 from toolsrv_runtime.calls.caller import Caller, default_caller
 from toolsrv_runtime.engine.base import Engine
@@ -294,6 +295,9 @@ class Nothing:
     def search(self, text: str, limit: int = 5, *, category: str | None = None) -> Any:
         del text, limit, category
         return self._None()
+
+    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:  # noqa: ARG002
+        return []
 
     def affinity(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
         del text

@@ -106,7 +106,7 @@ def prepare_example(run: Run, path: tuple[str, ...]) -> None:
         assert run("catalog", "import", "my_tools.zip", "--no-index").exit_code == 0
 
 
-NEEDS_MORE = ("retriever", "model", "unseen", "curve")
+NEEDS_MORE = ("retriever", "matcher", "model", "unseen", "curve")
 """What needs the extra "lab" (torch); tried where that is installed."""
 ELSEWHERE = {
     ("model", "pull"),  # at a hub on loopback

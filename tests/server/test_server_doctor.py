@@ -10,7 +10,9 @@ import pytest
 from click.testing import Result
 
 Run = Callable[..., Result]
-CHECKS = ["versions", "data folder", "catalogs", "index", "model", "prompts", "cores", "keys"]
+CHECKS = [
+    "versions", "data folder", "catalogs", "index", "matcher", "model", "prompts", "cores", "keys",
+]  # fmt: skip
 
 
 def test_a_sound_installation_has_no_failure(run: Run, ready_dir: Path) -> None:

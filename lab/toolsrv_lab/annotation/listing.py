@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from toolsrv_registry.api import Api
+from toolsrv_registry.matcher import Asked, Match
 from toolsrv_runtime.finder import Finder, Found, FoundList
 
 _MORE = 4  # so many times more is asked for where hits of other catalogs are left out
@@ -50,6 +51,9 @@ class CatalogSearch(Protocol):
     def likeness(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
         """Return how near ``text`` is to a request that people make of each API (cosine)."""
 
+    def match(self, asked: Asked, apis: Sequence[Api]) -> Sequence[Match]:
+        """Return whether each API serves a clause, and which words are its values."""
+
 
 class CatalogFinder:
     """A retriever kept to some APIs (``ids``), all of ``catalog`` where that is one."""
@@ -75,6 +79,10 @@ class CatalogFinder:
     def likeness(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
         """Return how near ``text`` is to a request that people make of each API (cosine)."""
         return self._retriever.likeness(text, apis)
+
+    def match(self, asked: Asked, apis: Sequence[Api]) -> Sequence[Match]:
+        """Return whether each API serves a clause, and which words are its values."""
+        return self._retriever.match(asked, apis)
 
 
 class Listing:
@@ -122,6 +130,10 @@ class Listing:
     def likeness(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
         """Return how near ``text`` is to a request that people make of each API (cosine)."""
         return self._finder.likeness(text, apis)
+
+    def match(self, asked: Asked, apis: Sequence[Api]) -> Sequence[Match]:
+        """Return whether each API serves a clause, and which words are its values."""
+        return self._finder.match(asked, apis)
 
     def _with_wanted(self, hits: Sequence[Found], text: str, most: int) -> list[Found]:
         """Return ``most`` hits: the wanted ones at their places, else in the places of the last."""

@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import Function
+from toolsrv_registry.matcher import Asked, Match
 from toolsrv_runtime.engine.base import Prompt, Reply, Scores
 from toolsrv_runtime.stop import Stop
 
@@ -26,6 +27,12 @@ class Prior(Protocol):
 
     def likeness(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
         """Return how near ``text`` is to a request that people make of each API (cosine)."""
+
+    def match(self, asked: Asked, apis: Sequence[Api]) -> Sequence[Match]:
+        """Return whether each API serves a clause, and which words are its values.
+
+        Empty where the matcher cannot be used.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from toolsrv_runtime.formats import answering, copying, facts, grounding, layout
 from toolsrv_runtime.formats.base import FINISH, Meter, Move, Prior, Step, View
 from toolsrv_runtime.formats.filling import Filling, has_left
 from toolsrv_runtime.formats.fit import Shape, fit
+from toolsrv_runtime.formats.matched import Matched
 from toolsrv_runtime.formats.needs import Needs
 from toolsrv_runtime.formats.scene import Offer, Scene, about, news
 from toolsrv_runtime.formats.turn import Turn
@@ -36,7 +37,13 @@ them was then raised from 1.16 with a look at tasks_open.jsonl.
 LIKE = 2.0
 """What the likeness to requests that people make of a function adds to its prior."""
 
-NOTHING_PRIOR = 1.3
+MATCH_WEIGHT = 1.0
+"""What the matcher's log-odds that a function serves some words count; also with their context."""
+
+CHOICE_WEIGHT = 0.25
+"""What the model's own log-probability counts: one that small hardly tells functions apart."""
+
+NOTHING_PRIOR = 1.0
 """The prior that no function serves some words."""
 
 NEED_SHARE = 0.6
@@ -91,16 +98,21 @@ class CompactFormat:
         turn = Turn(
             self._engine, self._profile, scene.head(), max_tokens=max_tokens, stop=stop, meter=meter
         )
+        needs = Needs(scene, self._prior) if self._prior else None
+        served = any(step.ok for step in view.path)
         failed = about(view.path[-1]) if view.path and not view.path[-1].ok else ""
-        if failed:
+        if failed and not (served and needs is not None and not needs.asks(failed)):
             tries = sum(about(step) == failed for step in view.path)
             turn.force(f"#{scene.number(view.path[-1])} failed. ")
             move = self._serve(turn, failed, scene, ()) if tries <= RETRIES else None
             return move or _quit(scene, ())
-        served = any(step.ok for step in view.path)
         missing = list(dict.fromkeys(text for step in view.path for text in step.move.missing))
-        taken = [about(step) for step in view.path if step.ok]
-        needs = Needs(scene, self._prior) if self._prior else None
+        # What failed and asks for nothing in words was no need, where others have been served.
+        taken = [
+            about(step)
+            for step in view.path
+            if step.ok or (served and needs is not None and not needs.asks(about(step)))
+        ]
         for _ in range(PARTS):
             words = self._need(turn, scene, served=served)
             if needs is not None:
@@ -116,7 +128,7 @@ class CompactFormat:
                 return move
             elif any(about(step) == words for step in scene.attempts):
                 return _quit(scene, missing)
-            elif needs is None or needs.asks(words):
+            elif needs is None or (needs.asks(words) and not needs.is_answered(words)):
                 missing.append(words)
             else:
                 taken.append(words)
@@ -209,8 +221,9 @@ class CompactFormat:
         """Return the call that serves ``part``, or None when there is none; the turn says so."""
         mark = turn.mark()
         turn.force(layout.shown(part), data=True)
-        offer = self._choose(turn, part, scene)
-        filling = Filling(turn, part, scene, grounded=self._profile.grounded)
+        matched = Matched(scene, part, self._prior)
+        offer = self._choose(turn, part, scene, matched)
+        filling = Filling(turn, part, scene, matched, grounded=self._profile.grounded)
         arguments = None
         if offer is not None:
             turn.force(f"{layout.USE}{offer.number}")
@@ -225,8 +238,8 @@ class CompactFormat:
         text = json.dumps(arguments, ensure_ascii=False)
         return Move(thought, offer.function.name, text, turn.pieces(), part, missing)
 
-    def _choose(self, turn: Turn, part: str, scene: Scene) -> Offer | None:
-        """Return the function for a part: the model's log-probability plus the prior's."""
+    def _choose(self, turn: Turn, part: str, scene: Scene, matched: Matched) -> Offer | None:
+        """Return the function for a part: the model's log-probability, the prior's, the match's."""
         offers = scene.offers
         fit = self._fit(part, scene)
         tried = any(about(step) == part for step in scene.attempts)
@@ -239,7 +252,15 @@ class CompactFormat:
         options = [f"{layout.USE}{offer.number}" for offer, _ in open_] + [layout.NOTHING]
         weights = [prior for _, prior in open_] + [NOTHING_PRIOR]
         scores = turn.score(options)
-        scores = [s + PRIOR_WEIGHT * prior for s, prior in zip(scores, weights, strict=True)]
+        around = Matched(scene, scene.sources(part).context, self._prior)
+        served = [
+            matched.serves(offer.function.api) + around.serves(offer.function.api)
+            for offer, _ in open_
+        ]
+        scores = [
+            CHOICE_WEIGHT * score + PRIOR_WEIGHT * prior + MATCH_WEIGHT * match
+            for score, prior, match in zip(scores, weights, [*served, 0.0], strict=True)
+        ]
         best = max(range(len(options)), key=scores.__getitem__)
         return open_[best][0] if best < len(open_) else None
 

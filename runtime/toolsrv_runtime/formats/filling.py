@@ -12,7 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import Function
-from toolsrv_runtime.formats import copying, facts, grounding, layout, patterns, readings
+from toolsrv_runtime.formats import copying, facts, grounding, layout, patterns, readings, spans
+from toolsrv_runtime.formats.matched import Matched
 from toolsrv_runtime.formats.scene import Scene, used
 from toolsrv_runtime.formats.turn import Turn
 
@@ -22,7 +23,22 @@ MEANT = 2.0
 TYPED_LIMIT = 24
 """Values that a parameter is offered."""
 
-NEARBY = 6.0
+GIVEN = 3.0
+"""Nats that an optional parameter gains for each of the log-odds that its value is stated."""
+
+SURE = 6.0
+"""Log-odds beyond which they count no more."""
+
+MATCHED = 2.0
+"""Nats that a value gains for each of its log-probability among the words of the texts."""
+
+VALUE_WEIGHT = 0.3
+"""What the model's own log-probability of a value counts beside that."""
+
+UNSEEN = -12.0
+"""The log-probability of a value that the matcher has not seen, or gives less."""
+
+NEARBY = 4.0
 """Nats that a value gains when the text ties it to the parameter."""
 
 _EDGES = " ,;:."
@@ -36,11 +52,14 @@ _LESS = re.compile(
 class Filling:
     """Writes the arguments for a part of the task into a turn."""
 
-    def __init__(self, turn: Turn, part: str, scene: Scene, *, grounded: bool) -> None:
+    def __init__(
+        self, turn: Turn, part: str, scene: Scene, matched: Matched, *, grounded: bool
+    ) -> None:
         self._grounded = grounded
         self._turn = turn
         self._part = part
         self._scene = scene
+        self._matched = matched
         self._sources = scene.sources(part)
 
     def arguments(self, function: Function) -> dict[str, str] | None:
@@ -79,8 +98,13 @@ class Filling:
         joint = ", " if written else ""
         options = [f'{joint}"{other}": "' for other in (key, *later[:last])]
         scores = self._turn.score(options if needed else [*options, "}"])
-        hint = grounding.has_own(parameter, api, self._sources, set(written.values()))
-        return scores[0] + (MEANT if hint else -MEANT) > max(scores[1:])
+        odds = self._matched.given(api, parameter)
+        if odds is None:
+            own = grounding.has_own(parameter, api, self._sources, set(written.values()))
+            odds = MEANT if own else -MEANT
+        else:
+            odds = GIVEN * min(max(odds, -SURE), SURE)
+        return scores[0] + odds > max(scores[1:])
 
     def _value(
         self, parameter: Parameter, api: Api, taken: Collection[str], past: Collection[str]
@@ -90,23 +114,45 @@ class Filling:
         if not self._grounded and not parameter.enum:
             return readings.read(kind, self._turn.write(copying.free())[:-1].strip()) or None
         near = grounding.said(parameter, api, self._sources, taken=taken)
+        enum = parameter.enum and not past
+        named = self._matched.listed(api, parameter, taken) if enum else ""
+        if named:
+            return readings.read(kind, self._chosen([named]))
         if parameter.enum or parameter.type.upper() == "BOOLEAN" or past:
             options = [one for one in near if readings.read(kind, one) not in past] or near
             return readings.read(kind, self._chosen(options)) if options else None
         copied = self._copied(near)
         known = [*near, *self._typed(kind)]
+        whole = spans.quoted(self._scene.task) if kind == "text" else self._typed(kind)
+        matched = [
+            said
+            for said in self._matched.values(api, parameter)
+            if not any(said != one and said in one for one in whole)
+        ]
         exact = kind not in patterns.LOOSE or kind in {"text", "name"}
         if exact and any(copied in one for one in known):
             copied = ""  # one of them, or cut off from it
         pool = dict.fromkeys([*known, copied]) if copied else dict.fromkeys(known)
         if kind in patterns.RARE or kind == "text":  # cut off from a longer one
             pool = dict.fromkeys(a for a in pool if not any(a != b and a in b for b in pool))
+        pool = dict.fromkeys([*matched, *pool])
         typed = [one for one in pool if _looks(kind, one) and _is_named(parameter, kind, one)]
         free = [one for one in typed or pool if readings.read(kind, one) not in taken]
-        return self._best(kind, free or typed or list(pool), near)
+        scores = {}
+        if self._matched.given(api, parameter) is not None:
+            for one in pool:
+                fits = self._matched.within if one in whole else self._matched.score
+                scores[one] = fits(api, parameter, one)
+        return self._best(kind, free or typed or list(pool), near, scores)
 
-    def _best(self, kind: str, options: Sequence[str], near: Collection[str]) -> str | None:
-        """Return the option that the model, with a hint from the text, finds likeliest."""
+    def _best(
+        self,
+        kind: str,
+        options: Sequence[str],
+        near: Collection[str],
+        matched: Mapping[str, float],
+    ) -> str | None:
+        """Return the option that the model, with hints from text and matcher, finds likeliest."""
         forms = _forms(options[:TYPED_LIMIT])
         if not forms:
             return None
@@ -114,7 +160,12 @@ class Filling:
         if len(told) > 1:
             scores = self._turn.score([f'{one}"' for one in told])
             hints = [NEARBY if forms[one] in near else 0.0 for one in told]
-            weights = [score + hint for score, hint in zip(scores, hints, strict=True)]
+            fits = [MATCHED * max(matched.get(forms[one], UNSEEN), UNSEEN) for one in told]
+            own = VALUE_WEIGHT if matched else 1.0
+            weights = [
+                own * score + hint + fit
+                for score, hint, fit in zip(scores, hints, fits, strict=True)
+            ]
             told = [told[max(range(len(told)), key=weights.__getitem__)]]
         self._turn.force(told[0], data=True)
         self._turn.force('"')

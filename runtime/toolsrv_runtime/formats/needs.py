@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from toolsrv_runtime.formats.base import Prior
+from toolsrv_runtime.formats.matched import Matched
 from toolsrv_runtime.formats.parts import Part, split
 from toolsrv_runtime.formats.scene import Scene
 
@@ -20,6 +21,9 @@ NEED = 0.35
 
 ASKED = 0.20
 """Prior from which on a part that asks for something is a need that some function serves."""
+
+SERVED = 2.0
+"""The matcher's log-odds from which on a part is a need, whatever its words are."""
 
 PART_SHARE = 0.5
 """Share of the prior that comes from the part itself; the rest from what leads up to it."""
@@ -73,7 +77,7 @@ class Needs:
         """
         words = self._whole(self.first(words))
         begin = self._scene.task.find(words) if words else -1
-        if begin < 0 or self._covered(begin, begin + len(words), taken):
+        if begin < 0 or self._covered(begin, begin + len(words), taken) or self.is_answered(words):
             return self.left(taken)
         return self.left(taken, before=begin) or words
 
@@ -86,12 +90,35 @@ class Needs:
             and not one.part.is_polite
             and not _IF.match(one.part.text)
             and not self._covered(one.begin, one.end, taken)
+            and not self.is_answered(one.part.text)
         ]
 
     def asks(self, words: str) -> bool:
         """Whether the words ask for something, by the rules alone."""
         begin = self._scene.task.find(words)
         return any(one.part.asks for one in self._inside(begin, begin + len(words)))
+
+    def is_answered(self, words: str) -> bool:
+        """Whether a call that was made serves the words best, and they state nothing of their own.
+
+        "Is it a holiday, and if so, which one?"
+        """
+        called = {step.move.function for step in self._scene.path if step.ok}
+        if not called or words not in self._scene.task:
+            return False
+        before = self._scene.task[: self._scene.task.find(words) + len(words)]
+        alone, whole = (Matched(self._scene, one, self._prior) for one in (words, before))
+        best = max(
+            self._scene.offers,
+            key=lambda one: alone.serves(one.function.api) + whole.serves(one.function.api),
+            default=None,
+        )
+        return (
+            best is not None
+            and best.function.name in called
+            and whole.serves(best.function.api) > 0
+            and not alone.is_told_by(best.function.api)
+        )
 
     def _whole(self, words: str) -> str:
         """Return words that only tell something together with the question right behind them."""
@@ -115,7 +142,8 @@ class Needs:
         for one in self._wanted:
             if before is not None and one.end > before:
                 continue
-            if not self._covered(one.begin, one.end, taken):
+            covered = self._covered(one.begin, one.end, taken)
+            if not covered and not self.is_answered(one.part.text):
                 return one.part.text
         return ""
 
@@ -138,23 +166,40 @@ class Needs:
     def _find(self) -> list[_Placed]:
         """Return the parts that ask for something that an offered function serves.
 
-        What is asked for in words is a need, and so is what continues such a wish and fits
-        another function.
+        What is asked for in words is a need, so is what continues such a wish and fits another
+        function, and so is whatever the matcher is sure of.
         """
         wanted: list[_Placed] = []
         before = -1
         for one in self._placed:
-            if _IF.match(one.part.text) or not (one.part.asks or (one.part.goes_on and wanted)):
+            if _IF.match(one.part.text):
                 continue
             fit = self._fit(one.part)
             best = max(range(len(fit)), key=fit.__getitem__, default=-1)
             if best < 0:
                 continue
-            other = best != before or one.part.text[:1].isdigit()
-            if fit[best] >= ASKED if one.part.asks else (fit[best] >= NEED and other):
+            if one.part.asks:
+                is_need = fit[best] >= ASKED
+            else:
+                other = best != before or one.part.text[:1].isdigit()
+                is_need = one.part.goes_on and bool(wanted) and other and fit[best] >= NEED
+            if is_need or (self._stands_alone(one) and self._serves(one.part) >= SERVED):
                 wanted.append(one)
                 before = best
         return wanted
+
+    def _stands_alone(self, one: _Placed) -> bool:
+        """Whether a part is not what leads up to a question: one itself, or behind the last."""
+        asked = self._scene.task[one.end :].lstrip(" \"'”)").startswith("?")
+        return asked or not any(
+            other.part.asks and other.begin > one.begin for other in self._placed
+        )
+
+    def _serves(self, part: Part) -> float:
+        """Return the log-odds that some function on offer serves a part; no answer changes it."""
+        matched = Matched(replace(self._scene, seen=()), part.text, self._prior)
+        apis = [offer.function.api for offer in self._scene.offers]
+        return max(map(matched.serves, apis), default=0.0)
 
     def _fit(self, part: Part) -> list[float]:
         apis = [offer.function.api for offer in self._scene.offers]

@@ -9,6 +9,7 @@ from toolsrv.cli.options import example
 
 _HERE = "toolsrv.cli.lab_retrieval"
 _INSTRUCTIONS = "toolsrv.cli.lab_instructions"
+_MATCHER = "toolsrv.cli.lab_matcher"
 
 
 @click.group(
@@ -16,6 +17,7 @@ _INSTRUCTIONS = "toolsrv.cli.lab_instructions"
     table={
         "retriever": (f"{_HERE}:train_retriever", "Train the sentence encoder on instructions."),
         "ranker": (f"{_HERE}:train_ranker", "Train the ranker on searches with known answers."),
+        "matcher": (f"{_MATCHER}:train_matcher", "Which API serves a clause, with which values."),
         "model": ("toolsrv.cli.lab_model:train_model", "A model from nothing, or a LLaMA further."),
     },
     epilog=example("toolsrv lab train retriever --instructions FILE --out DIR"),
@@ -32,6 +34,7 @@ def train() -> None:
         "parts": (f"{_HERE}:eval_parts", "What each part of the search brings."),
         "solve": ("toolsrv.cli.lab_solve:eval_solve", "Strategies side by side on tasks."),
         "choice": ("toolsrv.cli.lab_choice:eval_choice", "The first function a model calls."),
+        "matcher": (f"{_MATCHER}:eval_matcher", "The matcher on held-out tools and tasks."),
         "unseen": ("toolsrv.cli.lab_unseen:eval_unseen", "First calls on held-out tools."),
     },
     epilog=example("toolsrv lab eval retrieval --queries FILE"),
@@ -44,6 +47,7 @@ def eval_() -> None:
     cls=LazyGroup,
     table={
         "retriever": (f"{_HERE}:export_retriever", "A trained encoder as int8 ONNX."),
+        "matcher": (f"{_MATCHER}:export_matcher", "A trained matcher as int8 ONNX."),
         "model": ("toolsrv.cli.lab_export:export_model", "A trained model as GGUF, with its card."),
         "examples": (
             "toolsrv.cli.lab_export:export_examples",
@@ -75,10 +79,11 @@ def report() -> None:
     table={
         "instructions": (f"{_INSTRUCTIONS}:instructions", "Write tasks over the enabled catalogs."),
         "report": ("toolsrv.cli.lab:report", "Say what written files are like."),
+        "samples": (f"{_MATCHER}:samples", "Write texts to train the matcher on."),
         "episodes": ("toolsrv.cli.lab_nano:episodes", "Write solved tasks to train a model on."),
         "annotate": ("toolsrv.cli.lab_annotate:annotate", "Solve tasks as ToolBench answer files."),
         "convert": ("toolsrv.cli.lab_data:convert", "Turn answer files into training data."),
-        "train": ("toolsrv.cli.lab:train", "Train the retriever, its ranker or a model."),
+        "train": ("toolsrv.cli.lab:train", "Train retriever, ranker, matcher or model."),
         "curve": ("toolsrv.cli.lab_export:curve", "Draw how trainings went."),
         "export": ("toolsrv.cli.lab:export", "Turn what was trained into what ships."),
         "eval": ("toolsrv.cli.lab:eval_", "Judge on files of queries."),

@@ -1,0 +1,1 @@
+"""Training of the matcher: which API serves a clause, and where its arguments stand."""

@@ -1,0 +1,147 @@
+"""Files of samples for the matcher: what is learnt from, and tools and tasks held out to judge it.
+
+The tools held out are those that no row of the small model is about either (``nano.pipeline``);
+of the catalog that ships all tools are learnt from, but not all tasks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_lab.instructions.errands import errands
+from toolsrv_lab.instructions.writer import is_held_out
+from toolsrv_lab.matching.samples import Plan, Sample, errand_samples, need_samples
+from toolsrv_lab.nano.pipeline import HELD_OUT
+from toolsrv_lab.nano.told import Needs
+from toolsrv_lab.retrieval.mining import neighbours
+from toolsrv_lab.twins import does_the_same
+from toolsrv_registry.api import Api
+from toolsrv_registry.documents import document_text
+from toolsrv_registry.encoder import Encoder
+from toolsrv_registry.errors import DataError
+
+TRAINING, UNSEEN_TOOLS, UNSEEN_TASKS = "training.jsonl", "unseen-tools.jsonl", "unseen-tasks.jsonl"
+
+HELD_OUT_TASKS = 0.05
+"""Share of the errands that no sample is made of."""
+
+_NEAREST = 24
+
+Progress = Callable[[int, int], None]
+"""Called with (needs and tasks told, needs and tasks in all)."""
+
+
+def write_samples(
+    apis: Sequence[Api], encoder: Encoder, out: Path, plan: Plan, *, progress: Progress
+) -> Mapping[str, int]:
+    """Write the three files and return how many samples each has. The same seed, the same samples.
+
+    But for what called APIs make up or read from the clock. ``apis`` are those of all catalogs to
+    learn from. Raises DataError where none of them has a need.
+    """
+    own = load_offline_catalog().apis
+    ours = {api.id for api in own}
+    told = Needs(apis).apis
+    others = [api for api in told if api.id not in ours]
+    mine = [api for api in told if api.id in ours]
+    if not told:
+        raise DataError(
+            "no need is written for any API of the catalogs",
+            hint="enable the catalog that ships: toolsrv catalog enable offline",
+        )
+    held = [api for api in others if is_held_out(api, HELD_OUT)]
+    known = [api for api in others if not is_held_out(api, HELD_OUT)]
+    near = {**_near(mine, encoder), **_near(known, encoder), **_near(held, encoder)}
+    out.mkdir(parents=True, exist_ok=True)
+    done = 0
+    total = len(known) * plan.rounds + len(mine) * plan.own_rounds + len(held)
+    total += len(errands()) * plan.errand_rounds if mine else 0
+
+    def step(more: int) -> None:
+        nonlocal done
+        done += more
+        progress(done, max(done, total))
+
+    vectors = encoder.encode([document_text(api) for api in mine]) if mine else None
+
+    def nearest(text: str) -> list[str]:
+        if vectors is None:
+            return []
+        order = np.argsort(-(vectors @ encoder.encode([text])[0]))
+        return [mine[at].id for at in order[:_NEAREST]]
+
+    whole = list(errand_samples(own, near, nearest, plan, progress=step)) if mine else []
+    training = [
+        *need_samples(known, near, plan, rounds=plan.rounds, progress=step),
+        *need_samples(mine, near, plan, rounds=plan.own_rounds, progress=step),
+        *(one for one in whole if not is_kept(one.text)),
+    ]
+    training.sort(key=lambda one: _lot(one, plan.seed))
+    return {
+        TRAINING: _write(out / TRAINING, training),
+        UNSEEN_TOOLS: _write(
+            out / UNSEEN_TOOLS, need_samples(held, near, plan, rounds=1, progress=step)
+        ),
+        UNSEEN_TASKS: _write(out / UNSEEN_TASKS, (one for one in whole if is_kept(one.text))),
+    }
+
+
+def is_kept(task: str) -> bool:
+    """Whether an errand is held out; the first letters decide, so that its variants go with it."""
+    digest = hashlib.sha256(" ".join(task.split()[:3]).lower().encode()).hexdigest()
+    return int(digest[:8], 16) / 2**32 < HELD_OUT_TASKS
+
+
+def read_samples(path: Path) -> list[Sample]:
+    """Return the samples of a file. Raises DataError with the line that is none."""
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(
+            f"cannot read the samples {str(path)!r}: {error}", hint="toolsrv lab samples --out DIR"
+        ) from error
+    found = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            found.append(Sample.model_validate_json(line))
+        except ValueError as error:
+            raise DataError(
+                f"{str(path)!r}, line {number} is no sample: {error}",
+                hint="write the folder again: toolsrv lab samples --out DIR",
+            ) from error
+    return found
+
+
+def _lot(sample: Sample, seed: int) -> str:
+    """Return a sample's place in an order by lot that other samples do not change."""
+    told = f"{seed}/{sample.text}/{sample.clause}/{sample.api}/{sample.others}"
+    return hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()
+
+
+def _near(apis: Sequence[Api], encoder: Encoder) -> dict[str, list[str]]:
+    """Return for each API those like it, first those of its own tool; none that does the same."""
+    if not apis:
+        return {}
+    vectors = encoder.encode([document_text(api) for api in apis])
+    found = {}
+    for api, close in zip(apis, neighbours(vectors), strict=True):
+        some = [apis[at] for at in close if not does_the_same(apis[at], api)][:_NEAREST]
+        some.sort(key=lambda one: one.tool != api.tool)
+        found[api.id] = [one.id for one in some]
+    return found
+
+
+def _write(path: Path, samples: Iterable[Sample]) -> int:
+    fresh, count = path.with_name(f".{path.name}.new"), 0
+    with fresh.open("w", encoding="utf-8") as file:
+        for one in samples:
+            file.write(json.dumps(one.model_dump(), ensure_ascii=True) + "\n")
+            count += 1
+    fresh.replace(path)
+    return count

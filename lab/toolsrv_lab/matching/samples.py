@@ -1,0 +1,250 @@
+"""What the matcher learns from: a text, a clause of it, the API that serves it, where its values are.
+
+Texts are the needs and whole tasks that were written for the catalogs (``instructions.written``,
+``instructions.errands``), alone or side by side, with their own values or others of the same
+parameter. Calls of the catalog that ships are made, so that a value that an earlier call answers is
+known to stand there. Seeded.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from toolsrv_lab.instructions.compose import tell
+from toolsrv_lab.instructions.errands import Errand, Step, errands, swapped
+from toolsrv_lab.nano.told import Needs, Told
+from toolsrv_lab.nano.world import World
+from toolsrv_registry.api import Api
+from toolsrv_runtime.formats import facts
+
+Span = tuple[int, int, int]
+"""Where a value stands: 0 for the text or the number of a fact, first and last character."""
+
+
+class Sample(BaseModel):
+    """A text and the API that serves one clause of it; ``api`` is "" where none does.
+
+    ``clause`` is where it stands; ``facts`` are names and values that earlier calls answered.
+    ``spans`` says of each parameter where its value stands, None where it has none; parameters
+    that are not in it teach nothing. ``others`` are ids of APIs that do not serve the clause, the
+    most telling first.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str
+    clause: tuple[int, int]
+    api: str
+    spans: dict[str, Span | None] = {}
+    facts: tuple[tuple[str, str], ...] = ()
+    others: tuple[str, ...] = ()
+
+
+class Plan(NamedTuple):
+    """How many texts are made of each need, and of each errand, and how many needs share a text."""
+
+    rounds: int = 2
+    own_rounds: int = 2
+    errand_rounds: int = 2
+    joined: float = 0.5
+    others: int = 8
+    seed: int = 0
+
+
+Near = Mapping[str, Sequence[str]]
+"""API id -> ids of APIs like it, the nearest first."""
+
+Nearest = Callable[[str], Sequence[str]]
+"""Returns ids of the APIs nearest to a text."""
+
+
+def need_samples(
+    apis: Sequence[Api], near: Near, plan: Plan, *, rounds: int, progress: Callable[[int], None]
+) -> Iterator[Sample]:
+    """Yield samples of needs told alone or with up to two others, each API's once a round.
+
+    ``progress`` is called with the number of needs done meanwhile.
+    """
+    rng = random.Random(f"{plan.seed}/needs/{rounds}")
+    needs = Needs(apis)
+    for _ in range(rounds):
+        queue = needs.apis
+        rng.shuffle(queue)
+        while queue:
+            count = rng.choice((2, 2, 3)) if rng.random() < plan.joined else 1
+            chosen = [queue.pop() for _ in range(min(count, len(queue)))]
+            yield from _joined([needs.tell(api, rng) for api in chosen], near, plan, rng)
+            progress(len(chosen))
+
+
+def errand_samples(
+    apis: Sequence[Api],
+    near: Near,
+    nearest: Nearest,
+    plan: Plan,
+    *,
+    progress: Callable[[int], None],
+) -> Iterator[Sample]:
+    """Yield samples of whole tasks over the catalog that ships; its calls are made.
+
+    ``progress`` is called with the number of tasks done meanwhile.
+    """
+    known = {api.id: api for api in apis}
+    pools = Needs(apis).pools
+    told = [one for one in errands() if set(one.apis) <= known.keys()]
+    with World(apis) as world:
+        for number in range(plan.errand_rounds):
+            for at, errand in enumerate(told):
+                # Of its own: what an API answers now must not move what is drawn for the next.
+                rng = random.Random(f"{plan.seed}/errands/{number}/{at}")
+                variant = swapped(errand, pools, 0.6, rng) if number else errand
+                yield from _steps(variant, known, world, near, nearest, plan, rng)
+                progress(1)
+
+
+def _joined(told: Sequence[Told], near: Near, plan: Plan, rng: random.Random) -> Iterator[Sample]:
+    whole = tell([one.text for one in told], told[0].api.category, rng).text
+    at = 0
+    for one in told:
+        begin = whole.lower().find(one.text.lower().rstrip(" .?!"), at)
+        if begin < 0:
+            continue
+        end = at = begin + len(one.text.rstrip(" .?!"))
+        yield Sample(
+            text=whole,
+            clause=(begin, end),
+            api=one.api.id,
+            spans={
+                parameter.name: _span(whole, one.values[parameter.name][1], (begin, end))
+                if parameter.name in one.values
+                else None
+                for parameter in one.api.parameters
+                if parameter.name not in one.values
+                or _span(whole, one.values[parameter.name][1], (begin, end))
+            },
+            others=_others(one.api.id, [o.api.id for o in told if o is not one], near, plan, rng),
+        )
+
+
+def _steps(
+    errand: Errand,
+    known: Mapping[str, Api],
+    world: World,
+    near: Near,
+    nearest: Nearest,
+    plan: Plan,
+    rng: random.Random,
+) -> Iterator[Sample]:
+    seen: list[tuple[str, str]] = []
+    for step in errand.steps:
+        begin = errand.task.find(step.words)
+        if begin < 0:
+            return
+        clause = _blurred(errand.task, (begin, begin + len(step.words)), rng)
+        rest = [one for one in errand.apis if one != step.api]
+        if not step.api:
+            some = [one for one in nearest(step.words) if one not in rest]
+            yield Sample(
+                text=errand.task,
+                clause=clause,
+                api="",
+                facts=tuple(seen),
+                others=tuple([*rest, *some][: plan.others]),
+            )
+            continue
+        api = known[step.api]
+        yield Sample(
+            text=errand.task,
+            clause=clause,
+            api=api.id,
+            spans=_step_spans(step, api, errand.task, clause, seen),
+            facts=tuple(seen),
+            others=_others(api.id, rest, near, plan, rng),
+        )
+        arguments = {}
+        for name, value in step.arguments.items():
+            found = dict(seen).get(value.key, "") if value.key else value.value
+            if not found:
+                return
+            arguments[name] = found
+        answer = world.call(api, arguments, rng)
+        if answer.error:
+            return
+        given = set(arguments.values())
+        fresh = [
+            (name, text[: facts.VALUE_LIMIT])
+            for name, text in facts.whole(answer.response).items()
+            if text not in given
+        ]
+        seen = [*fresh, *(one for one in seen if one[0] not in dict(fresh))][:_SEEN]
+
+
+_SEEN = 24
+_EDGE = re.compile(r"[.?!;]\s|\n")
+
+
+def _step_spans(
+    step: Step, api: Api, task: str, clause: tuple[int, int], seen: Sequence[tuple[str, str]]
+) -> dict[str, Span | None]:
+    spans: dict[str, Span | None] = {}
+    for parameter in api.parameters:
+        value = step.arguments.get(parameter.name)
+        if value is None:
+            spans[parameter.name] = None
+        elif value.key:
+            at = next((n for n, fact in enumerate(seen, start=1) if fact[0] == value.key), 0)
+            if at:
+                spans[parameter.name] = (at, 0, len(seen[at - 1][1]))
+        else:
+            found = _span(task, value.said, clause)
+            if found:
+                spans[parameter.name] = found
+    return spans
+
+
+def _span(text: str, said: str, clause: tuple[int, int]) -> Span | None:
+    """Return where a value stands: in the clause, else the nearest one before it, else after."""
+    if not said.strip():
+        return None
+    places = [
+        match.span()
+        for match in re.finditer(rf"(?<!\w){re.escape(said)}(?!\w)", text, re.IGNORECASE)
+    ]
+    if not places:
+        return None
+
+    def far(place: tuple[int, int]) -> tuple[int, int]:
+        if clause[0] <= place[0] and place[1] <= clause[1]:
+            return 0, place[0]
+        return (1, clause[0] - place[1]) if place[1] <= clause[0] else (2, place[0])
+
+    begin, end = min(places, key=far)
+    return 0, begin, end
+
+
+def _blurred(text: str, clause: tuple[int, int], rng: random.Random) -> tuple[int, int]:
+    """Return the clause, or what another reader of the text might have taken for it."""
+    chance = rng.random()
+    begin, end = clause
+    if chance < 0.55:
+        return clause
+    if chance < 0.8:  # from where its sentence begins
+        edges = [match.end() for match in _EDGE.finditer(text, 0, begin)]
+        return (edges[-1] if edges else 0), end
+    if chance < 0.9:  # to where it ends
+        after = _EDGE.search(text, end)
+        return begin, after.start() if after else len(text)
+    return 0, len(text)
+
+
+def _others(
+    api: str, rest: Iterable[str], near: Near, plan: Plan, rng: random.Random
+) -> tuple[str, ...]:
+    close = [one for one in near.get(api, ()) if one != api]
+    some = close[:4] + rng.sample(close[4:], min(len(close[4:]), plan.others))
+    return tuple(dict.fromkeys([*(one for one in rest if one != api), *some]))[: plan.others]

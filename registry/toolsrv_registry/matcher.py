@@ -1,0 +1,265 @@
+"""The matcher: which APIs serve a clause of a text, and which of its words each argument takes.
+
+A small cross-encoder (int8 ONNX, made by ``toolsrv lab export matcher``) that reads an API and a
+text side by side (``pairing``). Where the retriever compares two vectors, it sees every word of
+the one beside every word of the other; that costs milliseconds an API, so it is for a handful of
+candidates, not for a catalog. Extractive: a value is a run of the text's words or of an earlier
+answer's, or there is none (as in SQuAD 2.0: Devlin et al. 2019, 4.3).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from toolsrv_registry import pairing
+from toolsrv_registry.api import Api
+from toolsrv_registry.documents import content_hash
+from toolsrv_registry.errors import DataError
+from toolsrv_registry.pairing import Paired, Sentence
+
+SHIPPED_MATCHER = Path(__file__).parent / "models" / "matcher"
+
+Logits = npt.NDArray[np.float32]
+Fact = tuple[str, str]
+
+_MODEL, _TOKENISER = "model.int8.onnx", "tokenizer.json"
+_KEPT = 512
+_BEST = 12
+_LONGEST = 64
+"""Tokens of a value."""
+
+
+class MatcherCard(BaseModel):
+    """What ``card.json`` beside the model says of it (further fields are for people)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    files: dict[str, str]
+
+
+class Span(NamedTuple):
+    """Words that may be a value: of the text (``source`` 0) or of the n-th fact's value.
+
+    ``score`` is the log-probability that these and no others are the value.
+    """
+
+    source: int
+    begin: int
+    end: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A text, where in it the clause stands that asks, and what earlier calls answered."""
+
+    text: str
+    clause: tuple[int, int]
+    facts: tuple[Fact, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where one parameter's value stands. ``none`` is the log-probability that it has none."""
+
+    none: float
+    _begins: Logits
+    _ends: Logits
+    _paired: Paired
+
+    def best(self, limit: int = 6) -> list[Span]:
+        """Return the likeliest runs of words, whole tokens, best first."""
+        begins = np.argsort(-self._begins[1:])[:_BEST] + 1
+        ends = np.argsort(-self._ends[1:])[:_BEST] + 1
+        sources, found = self._paired.sources, []
+        for begin in begins:
+            for end in ends:
+                first, last = sources[begin], sources[end]
+                if first is None or last is None or first[0] != last[0]:
+                    continue
+                if 0 <= end - begin < _LONGEST:
+                    score = float(self._begins[begin] + self._ends[end])
+                    found.append(Span(first[0], first[1], last[2], score))
+        return sorted(found, key=lambda one: -one.score)[:limit]
+
+    def score(self, source: int, begin: int, end: int) -> float:
+        """Return the log-probability of a run of words, -inf where the matcher has not seen it."""
+        span = pairing.targets(self._paired, {0: (source, begin, end)}).get(0)
+        if span is None:
+            return -np.inf
+        return float(self._begins[span[0]] + self._ends[span[1]])
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What the matcher makes of one API: the log-odds that it serves, and its parameters by name."""
+
+    serves: float
+    parameters: Mapping[str, Slot]
+
+
+class Matcher:
+    """The matcher in a folder with ``card.json``; the shipped one by default. Thread-safe.
+
+    The files are compared with the card when the model loads; a missing or altered one raises
+    DataError then. One row at a time: activations are quantised per run.
+    """
+
+    def __init__(self, folder: Path = SHIPPED_MATCHER, *, threads: int = 2) -> None:
+        self._folder = folder
+        self._threads = threads
+        self._lock = threading.Lock()
+        self._loaded: tuple[Any, Any] | None = None
+        self._pool: ThreadPoolExecutor | None = None
+        self._matches: OrderedDict[tuple[Asked, str], Match] = OrderedDict()
+        self._documents: OrderedDict[str, tuple[Sentence, tuple[Sentence, ...]]] = OrderedDict()
+
+    @cached_property
+    def card(self) -> MatcherCard:
+        """The model's card; reading it loads nothing heavy. Raises DataError."""
+        path = self._folder / "card.json"
+        try:
+            return MatcherCard.model_validate(json.loads(path.read_text("utf-8")))
+        except (OSError, ValueError, ValidationError) as error:
+            raise DataError(
+                f"cannot read the matcher's card {path}: {error}", hint="reinstall toolsrv"
+            ) from error
+
+    def load(self) -> None:
+        """Load the model now rather than with the first text. Raises DataError."""
+        self._model()
+
+    def close(self) -> None:
+        """Stop the threads; the matcher may be used again."""
+        with self._lock:
+            if self._pool is not None:
+                self._pool.shutdown(wait=True)
+            self._pool = None
+
+    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
+        """Return what the matcher makes of each API; what was read before is kept.
+
+        Raises DataError where the model cannot be loaded.
+        """
+        keys = [(asked, content_hash(api)) for api in apis]
+        found = {key: self._matches.get(key) for key in keys}
+        missing = {key: api for key, api in zip(keys, apis, strict=True) if found[key] is None}
+        if missing:
+            _, tokenizer = self._model()
+            text = pairing.tokenise(tokenizer, asked.text)
+            facts = [
+                (pairing.tokenise(tokenizer, name), pairing.tokenise(tokenizer, value))
+                for name, value in asked.facts
+            ]
+            rows = [
+                (api, pairing.pair(self._document(api, key[1]), text, asked.clause, facts))
+                for key, api in missing.items()
+            ]
+            fresh = list(self._workers().map(self._one, rows))
+            for key, match in zip(missing, fresh, strict=True):
+                found[key] = match
+                self._keep(key, match)
+        return [one for key in keys if (one := found[key]) is not None]
+
+    def _one(self, row: tuple[Api, Paired]) -> Match:
+        api, paired = row
+        session, _ = self._model()
+        serves, begins, ends = session.run(
+            None,
+            {
+                "input_ids": np.asarray([paired.ids], np.int64),
+                "kinds": np.asarray([paired.kinds], np.int64),
+                "markers": np.asarray(paired.markers or (0,), np.int64),
+            },
+        )
+        closed = np.asarray([one is None for one in paired.sources])
+        closed[0] = False
+        wanted = {}
+        for at, parameter in enumerate(pairing.parameters(api)):
+            begin, end = _normal(begins[at], closed), _normal(ends[at], closed)
+            wanted[parameter.name] = Slot(float(begin[0] + end[0]), begin, end, paired)
+        return Match(float(serves[0]), wanted)
+
+    def _document(self, api: Api, key: str) -> tuple[Sentence, tuple[Sentence, ...]]:
+        kept = self._documents.get(key)
+        if kept is None:
+            kept = pairing.document(self._model()[1], api)
+            with self._lock:
+                self._documents[key] = kept
+                if len(self._documents) > _KEPT:
+                    self._documents.popitem(last=False)
+        return kept
+
+    def _keep(self, key: tuple[Asked, str], match: Match) -> None:
+        with self._lock:
+            self._matches[key] = match
+            if len(self._matches) > _KEPT:
+                self._matches.popitem(last=False)
+
+    def _workers(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="matcher")
+            return self._pool
+
+    def _model(self) -> tuple[Any, Any]:
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = _load(self._folder, self.card)
+            return self._loaded
+
+
+def _normal(logits: Logits, closed: npt.NDArray[np.bool_]) -> Logits:
+    """Return log-probabilities over the tokens that may be a value, and the first."""
+    open_ = np.where(closed, np.float32(-1e4), logits)
+    shifted = open_ - open_.max()
+    result: Logits = shifted - np.log(np.exp(shifted).sum())
+    return result
+
+
+def _load(folder: Path, card: MatcherCard) -> tuple[Any, Any]:
+    contents: dict[str, bytes] = {}
+    for name in (_MODEL, _TOKENISER):
+        try:
+            contents[name] = (folder / name).read_bytes()
+        except OSError as error:
+            raise DataError(
+                f"cannot read the matcher's file {folder / name}: {error.strerror}",
+                hint="reinstall toolsrv",
+            ) from error
+        if hashlib.sha256(contents[name]).hexdigest() != card.files.get(name):
+            raise DataError(
+                f"the matcher's file {folder / name} is not the one its card describes",
+                hint="reinstall toolsrv",
+            )
+    runtime = importlib.import_module("onnxruntime")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    session = runtime.InferenceSession(
+        contents[_MODEL],
+        options,
+        providers=["CPUExecutionProvider"],
+        # As in the encoder: this fused kernel is slower than what it replaces.
+        disabled_optimizers=["SkipLayerNormFusion"],
+    )
+    tokenizer = importlib.import_module("tokenizers").Tokenizer.from_str(
+        contents[_TOKENISER].decode("utf-8")
+    )
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return session, tokenizer

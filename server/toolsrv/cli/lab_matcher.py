@@ -1,0 +1,173 @@
+"""The laboratory's commands about the matcher; the work is ``toolsrv_lab.matching``'s."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from toolsrv.cli.import_view import Bar
+from toolsrv.cli.interrupt import interruptible
+from toolsrv.cli.lab_pace import TrainingBar
+from toolsrv.cli.lab_solve_view import share_cell
+from toolsrv.cli.options import example, json_option
+from toolsrv.cli.output import emit_json, note, table
+from toolsrv.cli.session import Session, pass_session
+
+if TYPE_CHECKING:
+    from toolsrv_registry.api import Api
+
+_IN = click.Path(exists=True, path_type=Path)
+_OUT = click.Path(path_type=Path)
+_SAMPLES = click.option("--samples", "folder", type=_IN, required=True,
+                        help="Folder of toolsrv lab samples.")  # fmt: skip
+
+
+@click.command(epilog=example("toolsrv lab samples --own-rounds 2 --errand-rounds 1 --out samples"))
+@click.option("--out", type=_OUT, required=True, help="Folder for the three files.")
+@click.option("--rounds", type=click.IntRange(1), default=3, show_default=True,
+              help="Texts for each API of other catalogs.")  # fmt: skip
+@click.option("--own-rounds", type=click.IntRange(1), default=24, show_default=True,
+              help="Texts for each API of the catalog that ships.")  # fmt: skip
+@click.option("--errand-rounds", type=click.IntRange(1), default=2, show_default=True,
+              help="Variants of each whole task.")  # fmt: skip
+@click.option("--seed", type=int, default=0, show_default=True)
+@json_option
+@pass_session
+def samples(session: Session, /, out: Path, as_json: bool, **given: int) -> None:
+    """Write texts with the APIs that serve them and the places of their values.
+
+    Over the enabled catalogs, as far as needs are written for them. Tools and tasks that are held
+    out go into files of their own.
+    """
+    from toolsrv_lab.matching.pipeline import write_samples
+    from toolsrv_lab.matching.samples import Plan
+
+    registry = session.workbench().registry()
+    plan = Plan(**given)
+    with Bar("writing", "texts") as bar, interruptible():
+        counts = write_samples(
+            registry.store.apis(), registry.index.encoder, out, plan, progress=bar.show
+        )
+    if as_json:
+        emit_json({"folder": str(out), "samples": dict(counts), "plan": plan._asdict()})
+        return
+    table(("file", "samples#"), list(counts.items()), title=str(out))
+    note(f"next: toolsrv lab train matcher --samples {out} --out DIR")
+
+
+@click.command(epilog=example("toolsrv lab train matcher --samples samples --out run"))
+@_SAMPLES
+@click.option("--out", type=_OUT, required=True, help="Folder for the weights and checkpoints.")
+@click.option("--base", type=_IN, help="A transformers folder; all-MiniLM-L6-v2 unless given.")
+@click.option("--start", type=_IN, help="Begin with the weights of a finished training.")
+@click.option("--steps", type=click.IntRange(1))
+@click.option("--groups", type=click.IntRange(1), help="Samples a step.")
+@click.option("--others", type=click.IntRange(1), help="APIs that do not serve, for each sample.")
+@click.option("--learning-rate", type=click.FloatRange(min=0, min_open=True))
+@click.option("--seed", type=int)
+@json_option
+@pass_session
+def train_matcher(
+    session: Session,
+    /,
+    folder: Path,
+    out: Path,
+    base: Path | None,
+    start: Path | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Train the matcher: which API serves a clause, and where each of its values stands.
+
+    Run it again after a stop and it goes on.
+    """
+    from toolsrv_lab.encoder_export import find_source
+    from toolsrv_lab.matching.pipeline import TRAINING, read_samples
+    from toolsrv_lab.matching.training import TrainingOptions, train
+
+    options = TrainingOptions(**{key: one for key, one in given.items() if one is not None})
+    with TrainingBar() as bar, interruptible():
+        path = train(
+            base or find_source(),
+            out,
+            read_samples(folder / TRAINING),
+            _apis(session),
+            options,
+            start=start,
+            progress=bar.show,
+        )
+    if as_json:
+        emit_json({"weights": str(path), "options": options.model_dump()})
+        return
+    click.echo(str(path))
+    note(f"next: toolsrv lab export matcher {out} --samples {folder} --out DIR")
+
+
+@click.command(epilog=example("toolsrv lab export matcher run --samples samples --out matcher"))
+@click.argument("run", type=_IN)
+@_SAMPLES
+@click.option("--base", type=_IN, help="What it was trained from; all-MiniLM-L6-v2 unless given.")
+@click.option("--out", type=_OUT, required=True, help="Folder for the three files.")
+@json_option
+@pass_session
+def export_matcher(
+    session: Session, run: Path, folder: Path, base: Path | None, out: Path, as_json: bool
+) -> None:
+    """Write the matcher trained in RUN as int8 ONNX, with its figures on its card."""
+    from toolsrv_lab.encoder_export import find_source
+    from toolsrv_lab.matching.export import export_matcher as export
+
+    apis = _apis(session)
+    card = export(run, base or find_source(), out, lambda made: _figures(made, folder, apis))
+    if as_json:
+        emit_json(card)
+    else:
+        click.echo(f"the matcher is in {out}")
+
+
+@click.command(epilog=example("toolsrv lab eval matcher --samples samples"))
+@_SAMPLES
+@click.option("--matcher", "model", type=_IN, help="Its folder; the one that ships unless given.")
+@json_option
+@pass_session
+def eval_matcher(session: Session, folder: Path, model: Path | None, as_json: bool) -> None:
+    """Judge the matcher on tools and tasks that no sample for training is about."""
+    from toolsrv_registry.matcher import SHIPPED_MATCHER
+
+    found = _figures(model or SHIPPED_MATCHER, folder, _apis(session))
+    if as_json:
+        emit_json(found)
+        return
+    from toolsrv_lab.evaluation.statistics import Share
+
+    names = ("choice", "nothing", "values", "absent", "whole")
+    table(
+        ("", "samples#", "right API#", "none serves#", "values#", "no value#", "all of a call#"),
+        [
+            (name, one["samples"], *(share_cell(Share.model_validate(one[key])) for key in names))
+            for name, one in found.items()
+        ],
+        title="% right (95 % interval)",
+    )
+
+
+def _apis(session: Session) -> dict[str, Api]:
+    return {api.id: api for api in session.workbench().registry().store.apis()}
+
+
+def _figures(model: Path, folder: Path, apis: dict[str, Api]) -> dict[str, Any]:
+    from toolsrv_lab.matching.evaluation import evaluate
+    from toolsrv_lab.matching.pipeline import UNSEEN_TASKS, UNSEEN_TOOLS, read_samples
+    from toolsrv_registry.matcher import Matcher
+
+    found = {}
+    matcher = Matcher(model)
+    for name in (UNSEEN_TASKS, UNSEEN_TOOLS):
+        with Bar(name, "samples") as bar, interruptible():
+            told = read_samples(folder / name)
+            figures = evaluate(matcher, told, apis, progress=bar.show)
+        found[name.removesuffix(".jsonl")] = figures.model_dump()
+    matcher.close()
+    return found

@@ -1,0 +1,278 @@
+"""Samples for the matcher: what they say of a text; its training, export and figures."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_lab.checkpoints import CHECKPOINT
+from toolsrv_lab.extras import load
+from toolsrv_lab.instructions.errands import errands
+from toolsrv_lab.matching.batches import Rows, steps
+from toolsrv_lab.matching.evaluation import evaluate
+from toolsrv_lab.matching.pipeline import (
+    TRAINING,
+    UNSEEN_TASKS,
+    UNSEEN_TOOLS,
+    is_kept,
+    read_samples,
+    write_samples,
+)
+from toolsrv_lab.matching.samples import Plan, Sample
+from toolsrv_registry.encoder import HashingEncoder
+from toolsrv_registry.errors import DataError
+from toolsrv_registry.matcher import Matcher
+
+APIS = load_offline_catalog().apis
+KNOWN = {api.id: api for api in APIS}
+PLAN = Plan(rounds=1, own_rounds=1, errand_rounds=1)
+HAS_TORCH = pytest.mark.skipif(
+    not all(__import__("importlib").util.find_spec(one) for one in ("torch", "transformers")),
+    reason="needs the extra `lab`",
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("samples")
+    seen: list[tuple[int, int]] = []
+    write_samples(APIS, HashingEncoder(), out, PLAN, progress=lambda *at: seen.append(at))
+    assert seen[-1][0] == seen[-1][1]
+    return out
+
+
+@pytest.fixture(scope="module")
+def samples(folder: Path) -> list[Sample]:
+    return read_samples(folder / TRAINING)
+
+
+def test_every_value_stands_where_the_sample_says(samples: list[Sample]) -> None:
+    told = 0
+    for one in samples:
+        sources = [one.text, *(value for _, value in one.facts)]
+        assert 0 <= one.clause[0] < one.clause[1] <= len(one.text)
+        for name, span in one.spans.items():
+            assert name in {parameter.name for parameter in KNOWN[one.api].parameters}
+            if span is not None:
+                words = sources[span[0]][span[1] : span[2]]
+                assert words == words.strip() != ""
+                told += 1
+    assert told > 2_000
+
+
+def test_values_of_errands_are_as_they_were_written(samples: list[Sample]) -> None:
+    written = {
+        (errand.task, step.api, name): value.said
+        for errand in errands()
+        for step in errand.steps
+        for name, value in step.arguments.items()
+        if not value.key
+    }
+    found = 0
+    for one in samples:
+        for name, span in one.spans.items():
+            said = written.get((one.text, one.api, name))
+            if said is not None and span is not None and span[0] == 0:
+                found += one.text[span[1] : span[2]].lower() == said.lower()
+    assert found > 2_000
+
+
+def test_later_steps_know_what_earlier_calls_answered(samples: list[Sample]) -> None:
+    referred = [one for one in samples if any(span and span[0] for span in one.spans.values())]
+    assert len(referred) > 200
+    assert all(one.facts for one in referred)
+
+
+def test_no_api_stands_against_itself_and_tasks_are_held_out(
+    samples: list[Sample], folder: Path
+) -> None:
+    for one in samples:
+        assert one.api not in one.others
+    kept = read_samples(folder / UNSEEN_TASKS)
+    assert kept
+    assert all(is_kept(one.text) for one in kept)
+    own = {errand.task for errand in errands()}
+    assert not any(is_kept(one.text) for one in samples if one.text in own)
+    assert read_samples(folder / UNSEEN_TOOLS) == []  # none of another catalog is here
+
+
+def test_needs_that_nothing_serves_have_no_api(samples: list[Sample]) -> None:
+    nothing = [one for one in samples if not one.api]
+    assert len(nothing) > 50
+    assert all(one.others and not one.spans for one in nothing)
+
+
+def test_the_same_seed_gives_the_same_texts(folder: Path, tmp_path: Path) -> None:
+    write_samples(APIS, HashingEncoder(), tmp_path, PLAN, progress=lambda *_: None)
+    one, other = read_samples(folder / TRAINING), read_samples(tmp_path / TRAINING)
+    assert [(s.text, s.clause, s.api, s.others) for s in one] == [
+        (s.text, s.clause, s.api, s.others) for s in other
+    ]
+
+
+def test_without_needs_there_are_no_samples(tmp_path: Path) -> None:
+    stranger = APIS[0].model_copy(update={"id": "Nothing/no/need"})
+    with pytest.raises(DataError, match="no need is written"):
+        write_samples([stranger], HashingEncoder(), tmp_path, PLAN, progress=lambda *_: None)
+
+
+@pytest.mark.parametrize("line", ["{", "[]", '{"text": 1}'])
+def test_a_line_that_is_no_sample_is_named(line: str, tmp_path: Path) -> None:
+    path = tmp_path / TRAINING
+    good = Sample(text="x", clause=(0, 1), api="").model_dump_json()
+    path.write_text(f"{good}\n{line}\n")
+    with pytest.raises(DataError, match="line 2"):
+        read_samples(path)
+    with pytest.raises(DataError, match="cannot read"):
+        read_samples(tmp_path / "missing.jsonl")
+
+
+def test_the_matcher_that_ships_knows_tasks_that_it_has_not_learnt(folder: Path) -> None:
+    figures = evaluate(Matcher(), read_samples(folder / UNSEEN_TASKS)[:60], KNOWN)
+    assert figures.choice.rate > 0.7
+    assert figures.values.rate > 0.6
+
+
+RUN = """
+import json, sys
+from pathlib import Path
+import torch
+from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_lab.matching.pipeline import read_samples
+from toolsrv_lab.matching.training import TrainingOptions, train
+torch.set_num_threads(1)
+base, out, samples, options = sys.argv[1:]
+apis = {api.id: api for api in load_offline_catalog().apis}
+train(
+    Path(base), Path(out), read_samples(Path(samples)), apis, TrainingOptions(**json.loads(options)),
+    progress=lambda done, total, loss, tokens: print(done, loss, flush=True), save_seconds=0,
+)
+"""
+STEPS = 16
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a tiny BERT with the vocabulary of the encoder that ships."""
+    torch, transformers = load("torch"), load("transformers")
+    from toolsrv_registry.encoder import SHIPPED_ENCODER  # noqa: PLC0415 - beside its use
+
+    out = tmp_path_factory.mktemp("base")
+    torch.manual_seed(0)
+    config = transformers.BertConfig(
+        hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
+    )
+    transformers.BertModel(config).save_pretrained(str(out))
+    (out / "tokenizer.json").write_bytes((SHIPPED_ENCODER / "tokenizer.json").read_bytes())
+    return out
+
+
+def command(base: Path, out: Path, folder: Path, **changed: object) -> list[str]:
+    options = {"steps": STEPS, "groups": 4, "warmup": 2, "learning_rate": 3e-3} | changed
+    file = str(folder / TRAINING)
+    return [sys.executable, "-c", RUN, str(base), str(out), file, json.dumps(options)]
+
+
+@HAS_TORCH
+def test_it_learns_and_a_killed_training_goes_on(base: Path, folder: Path, tmp_path: Path) -> None:
+    torch = load("torch")
+    whole = subprocess.run(
+        command(base, tmp_path / "whole", folder),
+        check=True, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    losses = [float(line.split()[1]) for line in whole.stdout.splitlines()]
+    assert losses[-1] < losses[0]
+    run = subprocess.Popen(
+        command(base, tmp_path / "killed", folder), stdout=subprocess.PIPE, text=True
+    )
+    stop = random.Random(1).randrange(4, 9)
+    assert run.stdout is not None
+    with run.stdout:
+        for _ in zip(range(stop), run.stdout, strict=False):
+            pass
+        run.send_signal(signal.SIGKILL)
+    run.wait(60)
+    subprocess.run(
+        command(base, tmp_path / "killed", folder), check=True, capture_output=True, timeout=300
+    )
+    one, other = (
+        torch.load(tmp_path / name / "matcher.pt", weights_only=True)
+        for name in ("whole", "killed")
+    )
+    for name, values in one.items():
+        np.testing.assert_array_equal(values.numpy(), other[name].numpy(), err_msg=name)
+
+
+@HAS_TORCH
+@pytest.mark.filterwarnings("ignore")  # the exporter warns about itself
+def test_an_exported_one_reads_as_torch_does(base: Path, folder: Path, tmp_path: Path) -> None:
+    from toolsrv_lab.matching.export import export_matcher  # noqa: PLC0415 - needs torch
+    from toolsrv_lab.matching.network import matcher_network  # noqa: PLC0415 - needs torch
+
+    torch = load("torch")
+    subprocess.run(
+        command(base, tmp_path / "run", folder, steps=2),
+        check=True,
+        capture_output=True,
+        timeout=300,
+    )
+    card = export_matcher(tmp_path / "run", base, tmp_path / "out", lambda made: {"at": made.name})
+    assert card["training"]["options"]["steps"] == 2
+    network = matcher_network(base).eval()
+    network.load_state_dict(torch.load(tmp_path / "run" / "matcher.pt", weights_only=True))
+    matcher = Matcher(tmp_path / "out")
+    rows = Rows(matcher._model()[1], KNOWN)
+    sample = next(one for one in read_samples(folder / TRAINING) if one.spans)
+    (row,) = rows.group(sample, [])
+    ids, kinds = (torch.tensor([one]) for one in (row.paired.ids, row.paired.kinds))
+    markers = torch.tensor([row.paired.markers])
+    with torch.no_grad():
+        serves, _, _ = network(ids, kinds, torch.ones_like(ids), markers)
+    from toolsrv_registry.matcher import Asked  # noqa: PLC0415 - beside its use
+
+    asked = Asked(sample.text, sample.clause, sample.facts)
+    (match,) = matcher.match(asked, [KNOWN[sample.api]])
+    assert match.serves == pytest.approx(float(serves[0]), abs=0.1)
+    with pytest.raises(DataError, match="no finished training"):
+        export_matcher(tmp_path, base, tmp_path / "other", lambda _: {})
+
+
+@HAS_TORCH
+def test_a_checkpoint_of_other_settings_is_refused(
+    base: Path, folder: Path, tmp_path: Path
+) -> None:
+    subprocess.run(
+        command(base, tmp_path, folder, steps=2), check=True, capture_output=True, timeout=300
+    )
+    other = subprocess.run(
+        command(base, tmp_path, folder, steps=3),
+        check=False, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert "other settings" in other.stderr
+    (tmp_path / CHECKPOINT).write_bytes(b"damaged")
+    broken = subprocess.run(
+        command(base, tmp_path, folder, steps=2),
+        check=False, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert "cannot read the checkpoint" in broken.stderr
+
+
+def test_each_sample_comes_once_before_any_comes_again(samples: list[Sample]) -> None:
+    rows = Rows(Matcher()._model()[1], KNOWN)
+    some = samples[:24]
+    made = list(steps(rows, some, groups=8, others=2, seed=0, count=6))
+    assert len(made) == 6
+    texts = [group[0].paired.ids for step in made[:3] for group in step]
+    assert len(set(texts)) >= len({one.text for one in some}) - 2
+    for step in made:
+        for group in step:
+            assert sum(row.serves for row in group) <= 1
+            assert all(not row.aims for row in group if not row.serves)

@@ -1,0 +1,122 @@
+"""What the matcher's word comes to in the compact format: one value for one parameter, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_registry.api import Api, Parameter
+from toolsrv_registry.functions import FunctionList
+from toolsrv_registry.matcher import Asked, Match, Matcher
+from toolsrv_runtime.formats.matched import Matched
+from toolsrv_runtime.formats.needs import Needs
+from toolsrv_runtime.formats.scene import Offer, Scene
+
+APIS = {api.id: api for api in load_offline_catalog().apis}
+CONVERT = APIS["Science/unit_converter/convert_units"]
+LEAP = APIS["Tools/date_calculator/leap_year"]
+BILL = APIS["Food/kitchen_helper/split_bill_with_tip"]
+BMI = APIS["Health_and_Fitness/body_metrics/body_mass_index"]
+SORT = APIS["Tools/text_case_studio/sort_words"]
+MATCHER = Matcher()
+
+
+class Shipped:
+    """The matcher that ships; a retriever that knows nothing."""
+
+    def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
+        del text
+        return [0.0] * len(apis)
+
+    likeness = affinity
+
+    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
+        return MATCHER.match(asked, apis)
+
+
+class Silent(Shipped):
+    """One whose files cannot be used."""
+
+    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
+        del asked, apis
+        return []
+
+
+def scene(task: str, *apis: Api, seen: tuple[tuple[str, str], ...] = ()) -> Scene:
+    offers = tuple(Offer(at, one) for at, one in enumerate(FunctionList(apis), start=1))
+    return Scene(task, offers, (), (), seen)
+
+
+def of(api: Api, name: str) -> Parameter:
+    return next(one for one in api.parameters if one.name == name)
+
+
+def test_without_a_matcher_nothing_is_said_for_or_against() -> None:
+    matched = Matched(scene("Was 1996 a leap year?", LEAP), "Was 1996 a leap year", Silent())
+    year = of(LEAP, "year")
+    assert matched.serves(LEAP) == 0.0
+    assert matched.given(LEAP, year) is None
+    assert matched.values(LEAP, year) == []
+    assert matched.score(LEAP, year, "1996") == matched.within(LEAP, year, "1996") == -float("inf")
+    assert not matched.is_told_by(LEAP)
+    assert Matched(scene("x", LEAP), "x", None).serves(LEAP) == 0.0
+
+
+def test_each_parameter_gets_words_of_its_own() -> None:
+    task = "The tank holds 40 gallons. How many litres is that?"
+    matched = Matched(scene(task, CONVERT), "How many litres is that", Shipped())
+    found = {one.name: matched.values(CONVERT, one)[0] for one in CONVERT.required}
+    assert found == {"amount": "40", "from_unit": "gallons", "to_unit": "litres"}
+    rival = matched.score(CONVERT, of(CONVERT, "to_unit"), "gallons")
+    assert rival < matched.score(CONVERT, of(CONVERT, "from_unit"), "gallons") - 3
+
+
+def test_an_optional_value_is_given_where_it_is_stated() -> None:
+    tip = of(BILL, "tip_percent")
+    told = (
+        "We were 4 at dinner, 86.50 in all, and want to leave 15 percent tip. What does each pay?"
+    )
+    silent = "We were 4 at dinner, 86.50 in all. What does each pay?"
+    for task, stated in ((told, True), (silent, False)):
+        matched = Matched(scene(task, BILL), "What does each pay", Shipped())
+        odds = matched.given(BILL, tip)
+        assert odds is not None
+        assert (odds > 0) is stated
+
+
+def test_a_value_that_is_whole_by_its_form_keeps_what_its_part_deserves() -> None:
+    task = "I am 5 ft 9 in tall and weigh 164 lb. What is my BMI?"
+    matched = Matched(scene(task, BMI), "What is my BMI", Shipped())
+    height = of(BMI, "height")
+    assert matched.within(BMI, height, "5 ft 9 in") >= matched.score(BMI, height, "5 ft 9 in")
+    assert matched.within(BMI, height, "5 ft 9 in") > matched.within(BMI, height, "164 lb")
+
+
+def test_a_listed_value_is_named_by_its_words() -> None:
+    enum = of(SORT, "order")
+    task = "Sort these words, descending please: pear, fig, apple"
+    matched = Matched(scene(task, SORT), task, Shipped())
+    assert matched.listed(SORT, enum) == "descending"
+    assert matched.listed(SORT, enum, taken=["descending"]) == ""
+
+
+def test_a_part_that_states_nothing_is_told_from_one_that_does() -> None:
+    task = "Was 1996 a leap year? And how about that one?"
+    offered = scene(task, LEAP)
+    assert Matched(offered, "Was 1996 a leap year", Shipped()).is_told_by(LEAP)
+    assert not Matched(offered, "how about that one", Shipped()).is_told_by(LEAP)
+
+
+@pytest.mark.parametrize("prior", [Shipped(), Silent()])
+def test_what_the_matcher_is_sure_of_is_a_need_whatever_its_words(prior: Shipped) -> None:
+    task = "Two things for my notes. 40 gallons in litres. Thanks"
+    needs = Needs(scene(task, CONVERT, LEAP), prior)
+    found = needs.left([])
+    assert (found == "40 gallons in litres") is (type(prior) is Shipped)
+
+
+def test_a_part_that_is_not_in_the_task_is_read_as_all_of_it() -> None:
+    task = "Was 1996 a leap year?"
+    assert Matched(scene(task, LEAP), "not in it", Shipped()).serves(LEAP) > 0
