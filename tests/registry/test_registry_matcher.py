@@ -32,12 +32,12 @@ def asked(text: str, clause: str = "", facts: tuple[tuple[str, str], ...] = ()) 
     return Asked(text, (begin, begin + len(clause or text)), facts)
 
 
-TASK = "The tank holds 40 gallons. How many litres is that? And was 1996 a leap year?"
+TASK = "How many litres are 40 gallons, for my tank? And was 1996 a leap year?"
 
 
 @pytest.mark.parametrize(
     ("clause", "api"),
-    [("How many litres is that", CONVERT), ("was 1996 a leap year", LEAP)],
+    [("How many litres are 40 gallons", CONVERT), ("was 1996 a leap year", LEAP)],
 )
 def test_each_clause_finds_the_api_that_serves_it(clause: str, api: str, matcher: Matcher) -> None:
     found = matcher.match(asked(TASK, clause), OFFERED)
@@ -47,7 +47,7 @@ def test_each_clause_finds_the_api_that_serves_it(clause: str, api: str, matcher
 
 
 def test_values_are_found_by_what_they_mean(matcher: Matcher) -> None:
-    (found,) = matcher.match(asked(TASK, "How many litres is that"), [APIS[CONVERT]])
+    (found,) = matcher.match(asked(TASK, "How many litres are 40 gallons"), [APIS[CONVERT]])
     said = {}
     for name, slot in found.parameters.items():
         best = slot.best(1)[0]
@@ -65,7 +65,7 @@ def test_a_value_may_be_what_an_earlier_call_answered(matcher: Matcher) -> None:
 
 
 def test_the_score_of_words_is_that_of_their_span(matcher: Matcher) -> None:
-    (found,) = matcher.match(asked(TASK, "How many litres is that"), [APIS[CONVERT]])
+    (found,) = matcher.match(asked(TASK, "How many litres are 40 gallons"), [APIS[CONVERT]])
     slot = found.parameters["amount"]
     best = slot.best(1)[0]
     assert slot.score(0, best.begin, best.end) == pytest.approx(best.score)
