@@ -158,7 +158,7 @@ def test_ctrl_c_while_the_model_is_loaded_ends_it_too(ready_dir: Path) -> None:
     code = (
         "import sys, time\n"
         "from toolsrv.workbench import Workbench\n"
-        "def slow(self): print('loading', file=sys.stderr, flush=True); time.sleep(60)\n"
+        "def slow(self, **_): print('loading', file=sys.stderr, flush=True); time.sleep(60)\n"
         "Workbench.solver = slow\n"
         "from toolsrv.cli.main import main\n"
         "main()\n"

@@ -39,7 +39,7 @@ def usable(keys: Keys) -> Keys:
     """Return the keys that can stand in a header; others are as good as none."""
 
     def found(name: str) -> str:
-        secret = keys(name)
+        secret = keys(name) or ""
         return secret if secret.isascii() and secret.isprintable() else ""
 
     return found
