@@ -37,7 +37,7 @@ them was then raised from 1.16 with a look at tasks_open.jsonl.
 LIKE = 2.0
 """What the likeness to requests that people make of a function adds to its prior."""
 
-MATCH_WEIGHT = 1.0
+MATCH_WEIGHT = 0.5
 """What the matcher's log-odds that a function serves some words count; also with their context."""
 
 CHOICE_WEIGHT = 0.25
