@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+# Its stdio client keeps the standard error of the moment it is imported: never a runner's stand-in.
+import mcp.client.stdio  # noqa: F401
 import pytest
 from click.testing import CliRunner, Result
 
