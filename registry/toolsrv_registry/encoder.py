@@ -27,6 +27,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_registry.onnx_files import load_onnx
 
 Vectors = npt.NDArray[np.float32]
 Progress = Callable[[int, int], None]
@@ -171,7 +172,9 @@ class OnnxEncoder:
     def _loaded(self) -> tuple[Any, Any]:
         with self._lock:
             if self._model is None:
-                self._model = _load_onnx(self._folder, self.card)
+                loaded = load_onnx(self._folder, self.card.files, of="encoder")
+                loaded[1].enable_truncation(self.card.max_tokens)
+                self._model = loaded
             return self._model
 
 
@@ -315,36 +318,3 @@ def _read_card(folder: Path) -> EncoderCard:
         raise DataError(
             f"cannot read the encoder's card {path}: {error}", hint="reinstall toolsrv"
         ) from error
-
-
-def _load_onnx(folder: Path, card: EncoderCard) -> tuple[Any, Any]:
-    contents: dict[str, bytes] = {}
-    for name in ("model.int8.onnx", "tokenizer.json"):
-        try:
-            contents[name] = (folder / name).read_bytes()
-        except OSError as error:
-            raise DataError(
-                f"cannot read the encoder's file {folder / name}: {error.strerror}",
-                hint="reinstall toolsrv",
-            ) from error
-        if hashlib.sha256(contents[name]).hexdigest() != card.files.get(name):
-            raise DataError(
-                f"the encoder's file {folder / name} is not the one its card describes",
-                hint="reinstall toolsrv",
-            )
-    runtime = importlib.import_module("onnxruntime")
-    tokenizers = importlib.import_module("tokenizers")
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    session = runtime.InferenceSession(
-        contents["model.int8.onnx"],
-        options,
-        providers=["CPUExecutionProvider"],
-        # This fused kernel is three times as slow as the sum and the norm that it replaces.
-        disabled_optimizers=["SkipLayerNormFusion"],
-    )
-    tokenizer = tokenizers.Tokenizer.from_str(contents["tokenizer.json"].decode("utf-8"))
-    tokenizer.enable_truncation(card.max_tokens)
-    tokenizer.no_padding()
-    return session, tokenizer

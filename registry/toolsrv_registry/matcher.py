@@ -9,8 +9,6 @@ answer's, or there is none (as in SQuAD 2.0: Devlin et al. 2019, 4.3).
 
 from __future__ import annotations
 
-import hashlib
-import importlib
 import json
 import threading
 from collections import OrderedDict
@@ -29,6 +27,7 @@ from toolsrv_registry import pairing
 from toolsrv_registry.api import Api
 from toolsrv_registry.documents import content_hash
 from toolsrv_registry.errors import DataError
+from toolsrv_registry.onnx_files import load_onnx
 from toolsrv_registry.pairing import Paired, Sentence
 
 SHIPPED_MATCHER = Path(__file__).parent / "models" / "matcher"
@@ -36,7 +35,6 @@ SHIPPED_MATCHER = Path(__file__).parent / "models" / "matcher"
 Logits = npt.NDArray[np.float32]
 Fact = tuple[str, str]
 
-_MODEL, _TOKENISER = "model.int8.onnx", "tokenizer.json"
 _KEPT = 512
 _BEST = 12
 _LONGEST = 64
@@ -220,7 +218,9 @@ class Matcher:
     def _model(self) -> tuple[Any, Any]:
         with self._lock:
             if self._loaded is None:
-                self._loaded = _load(self._folder, self.card)
+                loaded = load_onnx(self._folder, self.card.files, of="matcher")
+                loaded[1].no_truncation()
+                self._loaded = loaded
             return self._loaded
 
 
@@ -230,36 +230,3 @@ def _normal(logits: Logits, closed: npt.NDArray[np.bool_]) -> Logits:
     shifted = open_ - open_.max()
     result: Logits = shifted - np.log(np.exp(shifted).sum())
     return result
-
-
-def _load(folder: Path, card: MatcherCard) -> tuple[Any, Any]:
-    contents: dict[str, bytes] = {}
-    for name in (_MODEL, _TOKENISER):
-        try:
-            contents[name] = (folder / name).read_bytes()
-        except OSError as error:
-            raise DataError(
-                f"cannot read the matcher's file {folder / name}: {error.strerror}",
-                hint="reinstall toolsrv",
-            ) from error
-        if hashlib.sha256(contents[name]).hexdigest() != card.files.get(name):
-            raise DataError(
-                f"the matcher's file {folder / name} is not the one its card describes",
-                hint="reinstall toolsrv",
-            )
-    runtime = importlib.import_module("onnxruntime")
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    session = runtime.InferenceSession(
-        contents[_MODEL],
-        options,
-        providers=["CPUExecutionProvider"],
-        # As in the encoder: this fused kernel is slower than what it replaces.
-        disabled_optimizers=["SkipLayerNormFusion"],
-    )
-    tokenizer = importlib.import_module("tokenizers").Tokenizer.from_str(
-        contents[_TOKENISER].decode("utf-8")
-    )
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return session, tokenizer

@@ -1,0 +1,55 @@
+"""An ONNX model that ships, with its tokeniser: compared with its card, then loaded.
+
+Knows nothing of what the model is for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from toolsrv_registry.errors import DataError
+
+_MODEL, _TOKENISER = "model.int8.onnx", "tokenizer.json"
+
+
+def load_onnx(folder: Path, digests: Mapping[str, str], *, of: str) -> tuple[Any, Any]:
+    """Return the session, one thread a run, and the tokeniser, without padding.
+
+    ``digests`` are the SHA-256 of the files by name; ``of`` names the model in messages.
+
+    Raises:
+        DataError: a file is missing, or is not the one of the digest.
+    """
+    contents: dict[str, bytes] = {}
+    for name in (_MODEL, _TOKENISER):
+        try:
+            contents[name] = (folder / name).read_bytes()
+        except OSError as error:
+            raise DataError(
+                f"cannot read the {of}'s file {folder / name}: {error.strerror}",
+                hint="reinstall toolsrv",
+            ) from error
+        if hashlib.sha256(contents[name]).hexdigest() != digests.get(name):
+            raise DataError(
+                f"the {of}'s file {folder / name} is not the one its card describes",
+                hint="reinstall toolsrv",
+            )
+    runtime = importlib.import_module("onnxruntime")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    session = runtime.InferenceSession(
+        contents[_MODEL],
+        options,
+        providers=["CPUExecutionProvider"],
+        # This fused kernel is three times as slow as the sum and the norm that it replaces.
+        disabled_optimizers=["SkipLayerNormFusion"],
+    )
+    tokenizer = importlib.import_module("tokenizers").Tokenizer.from_str(
+        contents[_TOKENISER].decode("utf-8")
+    )
+    tokenizer.no_padding()
+    return session, tokenizer
