@@ -26,10 +26,11 @@ from toolsrv_lab.matching.pipeline import (
     read_samples,
     write_samples,
 )
-from toolsrv_lab.matching.samples import Plan, Sample
+from toolsrv_lab.matching.samples import Plan, Sample, errand_samples
 from toolsrv_registry.encoder import HashingEncoder
 from toolsrv_registry.errors import DataError
 from toolsrv_registry.matcher import Matcher
+from toolsrv_runtime.formats import facts
 
 APIS = load_offline_catalog().apis
 KNOWN = {api.id: api for api in APIS}
@@ -89,6 +90,23 @@ def test_later_steps_know_what_earlier_calls_answered(samples: list[Sample]) -> 
     referred = [one for one in samples if any(span and span[0] for span in one.spans.values())]
     assert len(referred) > 200
     assert all(one.facts for one in referred)
+
+
+def test_a_value_that_an_answer_pads_is_found_without_its_blanks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = facts.whole
+    monkeypatch.setattr(
+        facts, "whole", lambda told: {key: f" {value} " for key, value in whole(told).items()}
+    )
+    padded = 0
+    for one in errand_samples(APIS, {}, lambda _: (), PLAN, progress=lambda _: None):
+        for span in one.spans.values():
+            if span and span[0]:
+                value = one.facts[span[0] - 1][1]
+                assert value[span[1] : span[2]] == value.strip() != value
+                padded += 1
+    assert padded > 20
 
 
 def test_no_api_stands_against_itself_and_tasks_are_held_out(

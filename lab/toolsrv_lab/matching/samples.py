@@ -141,6 +141,7 @@ def _steps(
     rng: random.Random,
 ) -> Iterator[Sample]:
     seen: list[tuple[str, str]] = []
+    answered: dict[str, str] = {}
     for step in errand.steps:
         begin = errand.task.find(step.words)
         if begin < 0:
@@ -168,19 +169,21 @@ def _steps(
         )
         arguments = {}
         for name, value in step.arguments.items():
-            found = dict(seen).get(value.key, "") if value.key else value.value
+            found = answered.get(value.key, "") if value.key else value.value
             if not found:
                 return
             arguments[name] = found
         answer = world.call(api, arguments, rng)
         if answer.error:
             return
+        told = {
+            name: text[: facts.VALUE_LIMIT] for name, text in facts.whole(answer.response).items()
+        }
+        # No news to the matcher, and still what a later call takes: a number that is drawn may
+        # be one of the bounds that were given.
+        answered |= told
         given = set(arguments.values())
-        fresh = [
-            (name, text[: facts.VALUE_LIMIT])
-            for name, text in facts.whole(answer.response).items()
-            if text not in given
-        ]
+        fresh = [(name, text) for name, text in told.items() if text not in given]
         seen = [*fresh, *(one for one in seen if one[0] not in dict(fresh))][:_SEEN]
 
 
@@ -199,12 +202,17 @@ def _step_spans(
         elif value.key:
             at = next((n for n, fact in enumerate(seen, start=1) if fact[0] == value.key), 0)
             if at:
-                spans[parameter.name] = (at, 0, len(seen[at - 1][1]))
+                spans[parameter.name] = _whole(at, seen[at - 1][1])
         else:
             found = _span(task, value.said, clause)
             if found:
                 spans[parameter.name] = found
     return spans
+
+
+def _whole(number: int, value: str) -> Span:
+    """Return where a fact's value stands, without the blanks around it: a value is words."""
+    return number, len(value) - len(value.lstrip()), len(value.rstrip())
 
 
 def _span(text: str, said: str, clause: tuple[int, int]) -> Span | None:

@@ -4,7 +4,8 @@ Layout: numbered functions after ``System:``, then ``User:``, and per round a th
 a part of the task and ends `` use #k``, an action, its JSON input and ``Function:`` with the
 response. The model decides which words of the task come next, whether a function serves them,
 which words of the task or of a response each argument takes, and what the answer says. The
-retriever's view of words and function enters the choice of the function as a prior.
+retriever's view of words and function enters the choice of the function as a prior, the matcher's that
+of functions, values and needs (``matched``).
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from toolsrv_runtime.stop import Stop
 PRIOR_WEIGHT = 8.3
 """Nats of the model's preference that a difference of one in the prior outweighs.
 
-This and the next two are a multinomial logit fitted to 1,700 steps of whole tasks; the last of
-them was then raised from 1.16 with a look at tasks_open.jsonl.
+This and the next were fitted to 1,700 steps of whole tasks (a multinomial logit) before there was a
+matcher; what follows them was chosen with it, on the development and open tasks.
 """
 
 LIKE = 2.0

@@ -1,8 +1,8 @@
 """What of a task still asks for a call: a second look at what a small model copied, or left out.
 
 A model that copies one need at a time runs two together now and then, or ends too early. The rules
-of ``parts`` find what asks for something, the retriever says whether any function serves it. Pure
-but for the retriever.
+of ``parts`` find what asks for something, the retriever and the matcher say whether any function serves
+it, the matcher alone whether a call has answered it. Pure but for these two.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Placed:
 
 
 class Needs:
-    """The needs of one scene as rules and retriever see them."""
+    """The needs of one scene as rules, retriever and matcher see them."""
 
     def __init__(self, scene: Scene, prior: Prior) -> None:
         self._scene = scene
