@@ -28,7 +28,7 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.documents import content_hash
 from toolsrv_registry.errors import DataError
 from toolsrv_registry.onnx_files import load_onnx
-from toolsrv_registry.pairing import Paired, Sentence
+from toolsrv_registry.pairing import Document, Paired
 
 SHIPPED_MATCHER = Path(__file__).parent / "models" / "matcher"
 
@@ -64,21 +64,38 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A text, where in it the clause stands that asks, and what earlier calls answered."""
+    """A text, where in it the clause stands that asks, and what earlier calls answered.
+
+    Without a clause the question is about the whole text: whether any of it asks for an API.
+    """
 
     text: str
-    clause: tuple[int, int]
+    clause: tuple[int, int] | None = None
     facts: tuple[Fact, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Where one parameter's value stands. ``none`` is the log-probability that it has none."""
+    """Where a parameter's value stands, or a clause. ``none``: the log-probability of nowhere.
+
+    Of a parameter with allowed values: which of them is meant, whatever words say so.
+    """
 
     none: float
     _begins: Logits
     _ends: Logits
     _paired: Paired
+    _marker: int
+
+    def listed(self) -> list[tuple[int, float]]:
+        """Return numbers and log-probabilities of the allowed values, likeliest first."""
+        options = self._paired.options[self._marker]
+        found = [
+            (at, float(self._begins[one[0]] + self._ends[one[1]]))
+            for at, one in enumerate(options)
+            if one is not None
+        ]
+        return sorted(found, key=lambda one: -one[1])
 
     def best(self, limit: int = 6) -> list[Span]:
         """Return the likeliest runs of words, whole tokens, best first."""
@@ -105,9 +122,13 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What the matcher makes of one API: the log-odds that it serves, and its parameters by name."""
+    """What the matcher makes of one API: the log-odds that it serves, and its parameters by name.
+
+    ``clause`` means something where the whole text was asked about: which clause the API serves.
+    """
 
     serves: float
+    clause: Slot
     parameters: Mapping[str, Slot]
 
 
@@ -125,7 +146,7 @@ class Matcher:
         self._loaded: tuple[Any, Any] | None = None
         self._pool: ThreadPoolExecutor | None = None
         self._matches: OrderedDict[tuple[Asked, str], Match] = OrderedDict()
-        self._documents: OrderedDict[str, tuple[Sentence, tuple[Sentence, ...]]] = OrderedDict()
+        self._documents: OrderedDict[str, Document] = OrderedDict()
 
     @cached_property
     def card(self) -> MatcherCard:
@@ -182,18 +203,18 @@ class Matcher:
             {
                 "input_ids": np.asarray([paired.ids], np.int64),
                 "kinds": np.asarray([paired.kinds], np.int64),
-                "markers": np.asarray(paired.markers or (0,), np.int64),
+                "markers": np.asarray(paired.markers, np.int64),
             },
         )
-        closed = np.asarray([one is None for one in paired.sources])
-        closed[0] = False
-        wanted = {}
-        for at, parameter in enumerate(pairing.parameters(api)):
-            begin, end = _normal(begins[at], closed), _normal(ends[at], closed)
-            wanted[parameter.name] = Slot(float(begin[0] + end[0]), begin, end, paired)
-        return Match(float(serves[0]), wanted)
+        slots = []
+        for at in range(len(paired.markers)):
+            firsts, lasts = paired.places(at)
+            begin, end = _normal(begins[at], firsts), _normal(ends[at], lasts)
+            slots.append(Slot(float(begin[0] + end[0]), begin, end, paired, at))
+        names = [one.name for one in pairing.parameters(api)]
+        return Match(float(serves[0]), slots[0], dict(zip(names, slots[1:], strict=True)))
 
-    def _document(self, api: Api, key: str) -> tuple[Sentence, tuple[Sentence, ...]]:
+    def _document(self, api: Api, key: str) -> Document:
         kept = self._documents.get(key)
         if kept is None:
             kept = pairing.document(self._model()[1], api)
@@ -224,9 +245,11 @@ class Matcher:
             return self._loaded
 
 
-def _normal(logits: Logits, closed: npt.NDArray[np.bool_]) -> Logits:
-    """Return log-probabilities over the tokens that may be a value, and the first."""
-    open_ = np.where(closed, np.float32(-1e4), logits)
-    shifted = open_ - open_.max()
+def _normal(logits: Logits, places: Sequence[int]) -> Logits:
+    """Return log-probabilities over the tokens at some places, and the first of all."""
+    told = np.full_like(logits, np.float32(-1e4))
+    kept = [0, *places]
+    told[kept] = logits[kept]
+    shifted = told - told.max()
     result: Logits = shifted - np.log(np.exp(shifted).sum())
     return result

@@ -18,6 +18,7 @@ from toolsrv_registry.retriever import Retriever
 
 APIS = {api.id: api for api in load_offline_catalog().apis}
 CONVERT, LEAP = "Science/unit_converter/convert_units", "Tools/date_calculator/leap_year"
+CALORIES = "Health_and_Fitness/body_metrics/daily_calories"
 MORSE = "Communication/signal_desk/morse_code_to_text"
 OFFERED = [APIS[one] for one in (LEAP, CONVERT, MORSE)]
 
@@ -72,6 +73,29 @@ def test_the_score_of_words_is_that_of_their_span(matcher: Matcher) -> None:
     assert slot.score(0, best.begin + 1, best.end + 1) == -float("inf")
     year = TASK.index("1996")
     assert slot.score(0, year, year + 4) < best.score
+
+
+def test_an_allowed_value_is_meant_by_other_words_too(matcher: Matcher) -> None:
+    text = "Woman, 44, 71 kg, 168 cm, very active. How much energy does she use in a day?"
+    (found,) = matcher.match(Asked(text), [APIS[CALORIES]])
+    meant = {
+        one.name: one.enum[found.parameters[one.name].listed()[0][0]]
+        for one in APIS[CALORIES].parameters
+        if one.enum
+    }
+    assert meant == {"sex": "female", "activity": "active"}
+    assert found.parameters["sex"].best() == []
+    assert found.parameters["age"].listed() == []
+
+
+def test_a_whole_text_tells_which_clause_asks_for_an_api(matcher: Matcher) -> None:
+    found = matcher.match(Asked(TASK), OFFERED)
+    for api, words in ((CONVERT, "gallons"), (LEAP, "leap year")):
+        match = found[[one.id for one in OFFERED].index(api)]
+        assert match.serves > 0
+        best = match.clause.best(1)[0]
+        assert words in TASK[best.begin : best.end]
+        assert best.score > match.clause.none
 
 
 def test_threads_share_one_matcher(matcher: Matcher) -> None:

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 from toolsrv_lab.matching.samples import Sample
 from toolsrv_registry import pairing
 from toolsrv_registry.api import Api
-from toolsrv_registry.pairing import Paired, Sentence
+from toolsrv_registry.pairing import Document, Paired
 
 
 class Row(NamedTuple):
-    """One API beside one text. ``aims``: parameter number -> (first token, last token); (0, 0) none.
+    """One API beside one text. ``aims``: marker -> (first token, last token); (0, 0) none.
 
-    Parameters that teach nothing are not in ``aims``.
+    Markers that teach nothing are not in ``aims``.
     """
 
     paired: Paired
@@ -29,7 +29,7 @@ class Rows:
     def __init__(self, tokenizer: Any, apis: Mapping[str, Api]) -> None:
         self._tokenizer = tokenizer
         self._apis = apis
-        self._documents: dict[str, tuple[Sentence, tuple[Sentence, ...]]] = {}
+        self._documents: dict[str, Document] = {}
 
     def group(self, sample: Sample, others: Sequence[str]) -> list[Row]:
         """Return the sample's API, where one serves it, and ``others`` beside its text."""
@@ -40,23 +40,28 @@ class Rows:
         ]
         rows = []
         for api in [*([sample.api] if sample.api else []), *others]:
-            paired = pairing.pair(self._document(api), text, sample.clause, facts)
+            clause = None if sample.whole else sample.clause
+            paired = pairing.pair(self._document(api), text, clause, facts)
             mine = api == sample.api
             rows.append(Row(paired, mine, self._aims(sample, paired) if mine else {}))
         return rows
 
     def _aims(self, sample: Sample, paired: Paired) -> dict[int, tuple[int, int]]:
         found: dict[int, tuple[int, int]] = {}
-        places: dict[int, tuple[int, int, int]] = {}
-        for at, one in enumerate(pairing.parameters(self._apis[sample.api])):
+        places = {0: (0, *sample.clause)} if sample.whole else {}
+        for at, one in enumerate(pairing.parameters(self._apis[sample.api]), start=1):
             span = sample.spans.get(one.name, ...)
-            if span is None:
+            if paired.options[at] and one.name in sample.listed:
+                option = paired.options[at][one.enum.index(sample.listed[one.name])]
+                if option is not None:
+                    found[at] = option
+            elif span is None:
                 found[at] = (0, 0)
-            elif span is not ...:
+            elif span is not ... and not paired.options[at]:
                 places[at] = span
         return found | pairing.targets(paired, places)
 
-    def _document(self, api: str) -> tuple[Sentence, tuple[Sentence, ...]]:
+    def _document(self, api: str) -> Document:
         if api not in self._documents:
             self._documents[api] = pairing.document(self._tokenizer, self._apis[api])
         return self._documents[api]

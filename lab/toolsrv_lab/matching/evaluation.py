@@ -13,15 +13,18 @@ from pydantic import BaseModel, ConfigDict
 from toolsrv_lab.evaluation.statistics import Share, share
 from toolsrv_lab.matching.samples import Sample, Span
 from toolsrv_registry import pairing
-from toolsrv_registry.api import Api
+from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.matcher import Asked, Match, Matcher, Slot
+
+_MOST = 0.5
 
 
 class MatcherFigures(BaseModel):
-    """Shares over samples (``choice``, ``nothing``, ``whole``) and over parameters.
+    """Shares over samples (``choice``, ``nothing``, ``clause``, ``whole``) and over parameters.
 
     ``choice``: the API that serves is the likeliest; ``nothing``: where none serves, none is
-    likelier than not; ``whole``: every parameter of the right API is right.
+    likelier than not; ``clause``: most of the clause is found, where it was to be, and it is most
+    of what is found; ``whole``: every parameter of the right API is right.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -29,6 +32,7 @@ class MatcherFigures(BaseModel):
     samples: int
     choice: Share
     nothing: Share
+    clause: Share
     values: Share
     absent: Share
     whole: Share
@@ -42,34 +46,54 @@ def evaluate(
     progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> MatcherFigures:
     """Return the figures of a matcher. Raises DataError where it cannot be loaded."""
-    choice, nothing, values, absent, whole = [], [], [], [], []
+    choice, nothing, clause, values, absent, whole = [], [], [], [], [], []
     for number, sample in enumerate(samples, start=1):
         offered = [one for one in (sample.api, *sample.others) if one]
-        asked = Asked(sample.text, sample.clause, sample.facts)
+        asked = Asked(sample.text, None if sample.whole else sample.clause, sample.facts)
         matches = matcher.match(asked, [apis[one] for one in offered])
         serves = [one.serves for one in matches]
         if not sample.api:
             nothing.append(max(serves, default=-1.0) < 0)
             continue
         choice.append(serves[0] >= max(serves))
+        if sample.whole:
+            clause.append(_is_found(sample.clause, matches[0].clause))
         judged = _judged(sample, matches[0], apis[sample.api])
-        values += [right for span, right in judged if span is not None]
-        absent += [right for span, right in judged if span is None]
+        values += [right for stated, right in judged if stated]
+        absent += [right for stated, right in judged if not stated]
         whole.append(all(right for _, right in judged))
         progress(number, len(samples))
     return MatcherFigures(
         samples=len(samples), choice=share(choice), nothing=share(nothing),
-        values=share(values), absent=share(absent), whole=share(whole),
+        clause=share(clause), values=share(values), absent=share(absent), whole=share(whole),
     )  # fmt: skip
 
 
-def _judged(sample: Sample, match: Match, api: Api) -> list[tuple[Span | None, bool]]:
-    known = {one.name for one in pairing.parameters(api)}
-    return [
-        (span, _is_right(span, match.parameters[name]))
-        for name, span in sample.spans.items()
-        if name in known
-    ]
+def _is_found(clause: tuple[int, int], slot: Slot) -> bool:
+    best = slot.best(1)
+    if not best:
+        return False
+    both = min(clause[1], best[0].end) - max(clause[0], best[0].begin)
+    return both > _MOST * max(clause[1] - clause[0], best[0].end - best[0].begin)
+
+
+def _judged(sample: Sample, match: Match, api: Api) -> list[tuple[bool, bool]]:
+    """Return for each parameter that is known whether it has a value, and whether that is found."""
+    found = []
+    for one in pairing.parameters(api):
+        slot, span = match.parameters[one.name], sample.spans.get(one.name, ...)
+        if one.enum and one.name in sample.listed:
+            found.append((True, _meant(one, slot) == sample.listed[one.name]))
+        elif one.enum and span is None:
+            found.append((False, _meant(one, slot) == ""))
+        elif not one.enum and span is not ...:
+            found.append((span is not None, _is_right(span, slot)))
+    return found
+
+
+def _meant(parameter: Parameter, slot: Slot) -> str:
+    best = slot.listed()[:1]
+    return parameter.enum[best[0][0]] if best and best[0][1] > slot.none else ""
 
 
 def _is_right(span: Span | None, wanted: Slot) -> bool:

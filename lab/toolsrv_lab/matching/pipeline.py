@@ -32,6 +32,8 @@ HELD_OUT_TASKS = 0.05
 """Share of the errands that no sample is made of."""
 
 _NEAREST = 24
+_LISTING = 3
+"""How much more often APIs with allowed values are told of: they are few, and their words many."""
 
 Progress = Callable[[int, int], None]
 """Called with (needs and tasks told, needs and tasks in all)."""
@@ -60,7 +62,9 @@ def write_samples(
     near = {**_near(mine, encoder), **_near(known, encoder), **_near(held, encoder)}
     out.mkdir(parents=True, exist_ok=True)
     done = 0
-    total = len(known) * plan.rounds + len(mine) * plan.own_rounds + len(held)
+    listing = [api for api in mine if any(one.enum for one in api.parameters)]
+    ours_in_all = (len(mine) + _LISTING * len(listing)) * plan.own_rounds
+    total = len(known) * plan.rounds + ours_in_all + len(held)
     total += len(errands()) * plan.errand_rounds if mine else 0
 
     def step(more: int) -> None:
@@ -80,6 +84,7 @@ def write_samples(
     training = [
         *need_samples(known, near, plan, rounds=plan.rounds, progress=step),
         *need_samples(mine, near, plan, rounds=plan.own_rounds, progress=step),
+        *need_samples(listing, near, plan, rounds=_LISTING * plan.own_rounds, progress=step),
         *(one for one in whole if not is_kept(one.text)),
     ]
     training.sort(key=lambda one: _lot(one, plan.seed))

@@ -19,6 +19,8 @@ from toolsrv_lab.instructions.compose import tell
 from toolsrv_lab.instructions.errands import Errand, Step, errands, swapped
 from toolsrv_lab.nano.told import Needs, Told
 from toolsrv_lab.nano.world import World
+from toolsrv_lab.twins import does_the_same
+from toolsrv_registry import pairing
 from toolsrv_registry.api import Api
 from toolsrv_runtime.formats import facts
 
@@ -31,8 +33,10 @@ class Sample(BaseModel):
 
     ``clause`` is where it stands; ``facts`` are names and values that earlier calls answered.
     ``spans`` says of each parameter where its value stands, None where it has none; parameters
-    that are not in it teach nothing. ``others`` are ids of APIs that do not serve the clause, the
-    most telling first.
+    that are not in it teach nothing. ``listed`` says of parameters with allowed values which of
+    them is meant, the texts' own words or not. ``others`` are ids of APIs that do not serve the clause, the
+    most telling first. ``whole``: the clause is not given but to be found, there are no facts,
+    and ``others`` serve no clause of the text.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -41,8 +45,10 @@ class Sample(BaseModel):
     clause: tuple[int, int]
     api: str
     spans: dict[str, Span | None] = {}
+    listed: dict[str, str] = {}
     facts: tuple[tuple[str, str], ...] = ()
     others: tuple[str, ...] = ()
+    whole: bool = False
 
 
 class Plan(NamedTuple):
@@ -104,6 +110,7 @@ def errand_samples(
                 rng = random.Random(f"{plan.seed}/errands/{number}/{at}")
                 variant = swapped(errand, pools, 0.6, rng) if number else errand
                 yield from _steps(variant, known, world, near, nearest, plan, rng)
+                yield from _whole_task(variant, known, near, nearest, plan, rng)
                 progress(1)
 
 
@@ -115,7 +122,7 @@ def _joined(told: Sequence[Told], near: Near, plan: Plan, rng: random.Random) ->
         if begin < 0:
             continue
         end = at = begin + len(one.text.rstrip(" .?!"))
-        yield Sample(
+        sample = Sample(
             text=whole,
             clause=(begin, end),
             api=one.api.id,
@@ -127,8 +134,13 @@ def _joined(told: Sequence[Told], near: Near, plan: Plan, rng: random.Random) ->
                 if parameter.name not in one.values
                 or _span(whole, one.values[parameter.name][1], (begin, end))
             },
+            listed=_listed(one.api, {name: value for name, (value, _) in one.values.items()}),
             others=_others(one.api.id, [o.api.id for o in told if o is not one], near, plan, rng),
         )
+        yield sample
+        asked = {o.api.id for o in told}
+        others = tuple(other for other in sample.others if other not in asked)
+        yield sample.model_copy(update={"whole": True, "others": others})
 
 
 def _steps(
@@ -164,6 +176,7 @@ def _steps(
             clause=clause,
             api=api.id,
             spans=_step_spans(step, api, errand.task, clause, seen),
+            listed=_meant(step, api),
             facts=tuple(seen),
             others=_others(api.id, rest, near, plan, rng),
         )
@@ -187,8 +200,67 @@ def _steps(
         seen = [*fresh, *(one for one in seen if one[0] not in dict(fresh))][:_SEEN]
 
 
+def _whole_task(
+    errand: Errand,
+    known: Mapping[str, Api],
+    near: Near,
+    nearest: Nearest,
+    plan: Plan,
+    rng: random.Random,
+) -> Iterator[Sample]:
+    """Yield a sample of each step with the task as it is read before any call.
+
+    Beside it stand what a search for the task or a step finds and the task does not ask for.
+    """
+    asked = [known[one] for one in errand.apis]
+    wide = [*nearest(errand.task)[: plan.others]]
+    for words in (step.words for step in errand.steps if not step.api):
+        wide += nearest(words)[: plan.others // 2]
+    steps = [step for step in errand.steps if step.api] or errand.steps[:1]
+    for step in steps:
+        begin = errand.task.find(step.words)
+        if begin < 0:
+            continue
+        clause = (begin, begin + len(step.words))
+        beside = [one for one in [*near.get(step.api, ())[:4], *wide] if one not in errand.apis]
+        rng.shuffle(beside)
+        yield Sample(
+            text=errand.task,
+            clause=clause,
+            api=step.api,
+            spans=_told_spans(step, known[step.api], errand.task, clause) if step.api else {},
+            listed=_meant(step, known[step.api]) if step.api else {},
+            others=tuple(
+                one
+                for one in dict.fromkeys(beside)
+                if not any(does_the_same(known[one], other) for other in asked)
+            )[: plan.others],
+            whole=True,
+        )
+
+
 _SEEN = 24
 _EDGE = re.compile(r"[.?!;]\s|\n")
+
+
+def _meant(step: Step, api: Api) -> dict[str, str]:
+    return _listed(api, {n: one.value for n, one in step.arguments.items() if not one.key})
+
+
+def _listed(api: Api, values: Mapping[str, str]) -> dict[str, str]:
+    """Return the values that are among their parameter's allowed ones, as far as these are read."""
+    return {
+        one.name: values[one.name]
+        for one in api.parameters
+        if values.get(one.name) in one.enum[: pairing.LISTED]
+    }
+
+
+def _told_spans(step: Step, api: Api, task: str, clause: tuple[int, int]) -> dict[str, Span | None]:
+    """Return where the task states values: nowhere, where an earlier call is to answer them."""
+    spans = _step_spans(step, api, task, clause, ())
+    answered = [name for name, value in step.arguments.items() if value.key]
+    return spans | dict.fromkeys(answered)
 
 
 def _step_spans(

@@ -171,7 +171,7 @@ class _Run:
         ids = torch.zeros(len(rows), longest, dtype=torch.long)
         kinds, mask = torch.zeros_like(ids), torch.zeros_like(ids)
         markers = torch.zeros(len(rows), most, dtype=torch.long)
-        open_ = torch.full((len(rows), 1, longest), -1e4)
+        first, last = torch.full((2, len(rows), most, longest), -1e4)
         for at, row in enumerate(rows):
             length = len(row.paired.ids)
             ids[at, :length] = torch.tensor(row.paired.ids)
@@ -180,20 +180,22 @@ class _Run:
             markers[at, : len(row.paired.markers)] = torch.tensor(
                 row.paired.markers, dtype=torch.long
             )
-            told = [0, *(n for n, one in enumerate(row.paired.sources) if one is not None)]
-            open_[at, 0, told] = 0.0
+            for marker in range(len(row.paired.markers)):
+                firsts, lasts = row.paired.places(marker)
+                first[at, marker, [0, *firsts]] = 0.0
+                last[at, marker, [0, *lasts]] = 0.0
         device = self._device
         with torch.autocast(device, dtype=torch.bfloat16):
             serves, begins, ends = self._network(
                 ids.to(device), kinds.to(device), mask.to(device), markers.to(device)
             )
-        begins, ends = begins.float() + open_.to(device), ends.float() + open_.to(device)
+        begins, ends = begins.float() + first.to(device), ends.float() + last.to(device)
         losses = []
         for at, row in enumerate(rows):
-            for parameter, (first, last) in row.aims.items():
-                for logits, aim in ((begins, first), (ends, last)):
+            for marker, aims in row.aims.items():
+                for logits, aim in zip((begins, ends), aims, strict=True):
                     losses.append(0.5 * torch.nn.functional.cross_entropy(
-                        logits[at, parameter][None], torch.tensor([aim], device=device)
+                        logits[at, marker][None], torch.tensor([aim], device=device)
                     ))  # fmt: skip
         return serves.float(), losses
 

@@ -79,7 +79,7 @@ def train_matcher(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Train the matcher: which API serves a clause, and where each of its values stands.
+    """Train the matcher: which API serves a clause or a text, and where clause and values stand.
 
     Run it again after a stop and it goes on.
     """
@@ -133,7 +133,10 @@ def export_matcher(
 @json_option
 @pass_session
 def eval_matcher(session: Session, folder: Path, model: Path | None, as_json: bool) -> None:
-    """Judge the matcher on tools and tasks that no sample for training is about."""
+    """Judge the matcher on tools and tasks that no sample for training is about.
+
+    With the clause given, and (-whole) with the whole text, where the clause is to be found.
+    """
     from toolsrv_registry.matcher import SHIPPED_MATCHER
 
     found = _figures(model or SHIPPED_MATCHER, folder, _apis(session))
@@ -142,9 +145,10 @@ def eval_matcher(session: Session, folder: Path, model: Path | None, as_json: bo
         return
     from toolsrv_lab.evaluation.statistics import Share
 
-    names = ("choice", "nothing", "values", "absent", "whole")
+    names = ("choice", "nothing", "clause", "values", "absent", "whole")
+    heads = ("right API", "none serves", "clause", "values", "no value", "all of a call")
     table(
-        ("", "samples#", "right API#", "none serves#", "values#", "no value#", "all of a call#"),
+        ("", "samples#", *(f"{head}#" for head in heads)),
         [
             (name, one["samples"], *(share_cell(Share.model_validate(one[key])) for key in names))
             for name, one in found.items()
@@ -167,7 +171,9 @@ def _figures(model: Path, folder: Path, apis: dict[str, Api]) -> dict[str, Any]:
     for name in (UNSEEN_TASKS, UNSEEN_TOOLS):
         with Bar(name, "samples") as bar, interruptible():
             told = read_samples(folder / name)
-            figures = evaluate(matcher, told, apis, progress=bar.show)
-        found[name.removesuffix(".jsonl")] = figures.model_dump()
+            for whole, key in ((False, ""), (True, "-whole")):
+                some = [one for one in told if one.whole == whole]
+                figures = evaluate(matcher, some, apis, progress=bar.show)
+                found[name.removesuffix(".jsonl") + key] = figures.model_dump()
     matcher.close()
     return found
