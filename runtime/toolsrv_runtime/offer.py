@@ -1,19 +1,21 @@
 """What the model is offered in one solve: the APIs of a first search, and others once they fail.
 
-A solve begins with the best few APIs for its task. When all of them have failed, or a path of the
+A solve begins with the best few APIs for its task: of what the retriever finds, the matcher, which
+reads each beside the whole task, puts those first that the task needs. When all of them have failed, or a path of the
 search tree gave up, it may search again: for the parts of the task that no call has served yet,
 leaving out all that was offered before. What worked stays on offer, new ones take the place of the
-others. For a part that nothing on offer serves it may search too. Every search is kept for the outcome. Blocks while it searches; knows nothing of models,
-calls or trees.
+others. For a part that nothing on offer serves it may search too. Every search is kept for the
+outcome. Blocks while it searches; knows nothing of models, calls or trees.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from toolsrv_registry.clauses import clauses
 from toolsrv_registry.functions import Function, FunctionList
-from toolsrv_runtime.finder import Finder, FoundList, query
+from toolsrv_registry.matcher import Asked
+from toolsrv_runtime.finder import Finder, Found, query
 from toolsrv_runtime.outcome import Searched
 
 MOST_SEARCHES = 3
@@ -26,6 +28,13 @@ MOST_OFFERED = 9
 """The shipped model numbers functions up to nine."""
 
 
+READ = 20
+"""Hits of the first search that the matcher reads: some milliseconds each."""
+
+NEEDED = 0.0
+"""The matcher's log-odds from which on an API comes before those that are merely like the task."""
+
+
 class Offer:
     """The functions of one solve. ``begin`` comes first."""
 
@@ -34,6 +43,7 @@ class Offer:
     ) -> None:
         """Take what to offer for; ``again`` False leaves it at the first search."""
         self._finder = finder
+        self._task = task
         self._query = query(task)
         self._limit = limit
         self._category = category
@@ -63,11 +73,12 @@ class Offer:
         Raises:
             NotFoundError: the category is unknown.
         """
-        found = self._finder.search(self._query, self._limit, category=self._category)
+        wide = max(READ, self._limit)
+        found = self._finder.search(self._query, wide, category=self._category)
         self.fits = bool(found.hits) and not found.nothing_fits
         self.nearest = tuple(found.nearest_categories[:3])
         self.dead_left_out = found.dead_left_out
-        return self._take(self._query, found, (), "")
+        return self._take(self._query, self._needed(found.hits)[: self._limit], "")
 
     def may_search(self) -> bool:
         """Whether another search is left, and the catalog had anything for the task at all."""
@@ -94,7 +105,7 @@ class Offer:
             self.searches.append(Searched(query=text, reason=reason, api_ids=(), scores=()))
             return False
         room = min(max(self._limit, len(stays) + 1), MOST_OFFERED) - len(stays)
-        self._take(text, found, tuple(known), reason, room=room)
+        self._take(text, [hit for hit in found.hits if hit.api.id not in known][:room], reason)
         idle = [i for i in self._shown if i not in worked and i not in failed]
         self._shown = tuple([*stays, *fresh[:room], *idle][: len(stays) + room])
         return True
@@ -114,7 +125,7 @@ class Offer:
         if found.nothing_fits or not fresh:
             self.searches.append(Searched(query=part, reason=reason, api_ids=(), scores=()))
             return False
-        self._take(part, found, tuple(known), reason, room=FRESH)
+        self._take(part, [hit for hit in found.hits if hit.api.id not in known][:FRESH], reason)
         places: list[str] = [*self._shown, *[""] * (MOST_OFFERED - len(self._shown))]
         free = [at for at, api_id in enumerate(places) if api_id not in worked]
         for at, api_id in zip(sorted(free[-len(fresh) :]), fresh, strict=False):
@@ -122,21 +133,25 @@ class Offer:
         self._shown = tuple(api_id for api_id in places if api_id)
         return True
 
-    def _take(
-        self,
-        text: str,
-        found: FoundList,
-        known: Collection[str],
-        reason: str,
-        *,
-        room: int | None = None,
-    ) -> Searched:
-        """Put the new hits on the list and keep the search."""
-        hits = [hit for hit in found.hits if hit.api.id not in known][:room]
+    def _needed(self, hits: Sequence[Found]) -> list[Found]:
+        """Return the hits, those first that the matcher finds the task to need."""
+        matches = self._finder.match(Asked(self._task), [hit.api for hit in hits])
+        needed = {
+            hit.api.id: match.serves
+            for hit, match in zip(hits, matches, strict=False)
+            if match.serves >= NEEDED
+        }
+        first = sorted(
+            (hit for hit in hits if hit.api.id in needed), key=lambda hit: -needed[hit.api.id]
+        )
+        return [*first, *(hit for hit in hits if hit.api.id not in needed)]
+
+    def _take(self, text: str, hits: Sequence[Found], reason: str) -> Searched:
+        """Put new hits on the list and keep the search."""
         self._parts.update((hit.api.id, hit.clause) for hit in hits)
+        if not self.searches:
+            self._shown = tuple(hit.api.id for hit in hits)
         self._all = FunctionList([*(f.api for f in self._all), *(hit.api for hit in hits)])
-        if not known:
-            self._shown = tuple(function.api.id for function in self._all)
         searched = Searched(
             query=text,
             reason=reason,

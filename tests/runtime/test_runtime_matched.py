@@ -20,6 +20,7 @@ LEAP = APIS["Tools/date_calculator/leap_year"]
 BILL = APIS["Food/kitchen_helper/split_bill_with_tip"]
 BMI = APIS["Health_and_Fitness/body_metrics/body_mass_index"]
 SORT = APIS["Tools/text_case_studio/sort_words"]
+TEMPERATURE = APIS["Science/unit_converter/convert_temperature"]
 MATCHER = Matcher()
 
 
@@ -99,7 +100,30 @@ def test_a_listed_value_is_named_by_its_words() -> None:
     task = "Sort these words, descending please: pear, fig, apple"
     matched = Matched(scene(task, SORT), task, Shipped())
     assert matched.listed(SORT, enum) == "descending"
-    assert matched.listed(SORT, enum, taken=["descending"]) == ""
+    assert matched.listed(SORT, enum, taken=["descending"]) == "ascending"
+    assert matched.listed(SORT, enum, taken=["descending", "ascending"]) == ""
+    assert Matched(scene(task, SORT), task, Silent()).listed(SORT, enum) == ""
+
+
+def test_a_listed_value_may_be_meant_in_other_words() -> None:
+    task = "Put Zoe, Amir, Ngozi and Bea in order, from Z to A"
+    matched = Matched(scene(task, SORT), task, Shipped())
+    assert matched.listed(SORT, of(SORT, "order")) == "descending"
+
+
+def test_two_parameters_with_one_list_get_two_values() -> None:
+    task = "What is 98.6 °F in °C?"
+    matched = Matched(scene(task, TEMPERATURE), task, Shipped())
+    said = {matched.listed(TEMPERATURE, one) for one in TEMPERATURE.parameters if one.enum}
+    assert said == {"fahrenheit", "celsius"}
+
+
+def test_a_list_that_was_not_read_to_its_end_says_nothing() -> None:
+    long = of(SORT, "order").model_copy(update={"enum": tuple(f"order {at}" for at in range(40))})
+    api = SORT.model_copy(update={"id": "x/y/z", "required": (long,), "optional": ()})
+    matched = Matched(scene("sort by order 39", api), "sort by order 39", Shipped())
+    assert matched.listed(api, long) == ""
+    assert matched.given(api, long) is None
 
 
 def test_a_part_that_states_nothing_is_told_from_one_that_does() -> None:
@@ -111,7 +135,7 @@ def test_a_part_that_states_nothing_is_told_from_one_that_does() -> None:
 
 @pytest.mark.parametrize("prior", [Shipped(), Silent()])
 def test_what_the_matcher_is_sure_of_is_a_need_whatever_its_words(prior: Shipped) -> None:
-    task = "Two things for my notes. 40 gallons in litres. Thanks"
+    task = "Good morning to you all. 40 gallons in litres. Thanks"
     needs = Needs(scene(task, CONVERT, LEAP), prior)
     found = needs.left([])
     assert (found == "40 gallons in litres") is (type(prior) is Shipped)

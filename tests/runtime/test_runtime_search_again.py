@@ -9,19 +9,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 from toolsrv_catalogs.offline import OFFLINE_HOST
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_registry.matcher import Asked, Match
+from toolsrv_registry.matcher import Asked, Match, Slot
+from toolsrv_registry.pairing import Paired
 from toolsrv_runtime.calls.caller import Caller
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.events import Event
-from toolsrv_runtime.offer import MOST_SEARCHES, Offer
+from toolsrv_runtime.offer import MOST_SEARCHES, READ, Offer
 from toolsrv_runtime.outcome import Outcome
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.solve import SolveOptions, Solver
 
+EMPTY = Paired((101,), (0,), (0,), (None,), ((),))
 CHAT = Profile(name="chat", format="chat", context=8192)
 GIVE_UP = 'Thought: no\nAction: Finish\nAction Input: {"return_type": "give_up_and_restart"}'
 ANSWER = (
@@ -197,6 +200,19 @@ def test_an_outcome_tells_its_searches_as_json() -> None:
     assert json.loads(outcome.model_dump_json())["searches"][0]["query"].startswith("Measure")
 
 
+@dataclass
+class Knowing(Shelf):
+    """One whose matcher knows what the task needs: log-odds by name, -2.0 for every other."""
+
+    serves: dict[str, float] = field(default_factory=dict)
+    read: list[Asked] = field(default_factory=list)
+
+    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
+        self.read.append(asked)
+        nowhere = Slot(0.0, np.zeros(1, np.float32), np.zeros(1, np.float32), EMPTY, 0)
+        return [Match(self.serves.get(one.name, -2.0), nowhere, {}) for one in apis]
+
+
 @pytest.mark.parametrize("limit", [1, 3, 9])
 def test_a_name_means_the_same_api_all_through(limit: int) -> None:
     offer = Offer(Shelf("abcdefghijkl"), TASK, limit, None)
@@ -227,3 +243,12 @@ def test_a_part_is_looked_for_where_there_is_room_before_anything_goes() -> None
     assert [function.api.id for function in offer.shown] == [f"C/t/{name}" for name in "abcdef"]
     assert not offer.look_for("something else", worked=())
     assert [function.api.id for function in offer.shown] == [f"C/t/{name}" for name in "abcdef"]
+
+
+def test_what_the_matcher_finds_the_task_to_need_is_offered_first() -> None:
+    shelf = Knowing("abcdefghij", serves={"h": 3.0, "d": 5.0, "c": -1.0, "a": -4.0})
+    offer = Offer(shelf, TASK, 4, None)
+    searched = offer.begin()
+    assert searched.api_ids == ("C/t/d", "C/t/h", "C/t/a", "C/t/b")
+    assert shelf.asked == [(TASK, READ)]
+    assert shelf.read == [Asked(TASK)]

@@ -17,50 +17,18 @@ from typing import Any
 
 from toolsrv_catalogs.text import clean
 from toolsrv_runtime.engine.base import Engine, Piece
-from toolsrv_runtime.formats import answering, copying, facts, grounding, layout
+from toolsrv_runtime.formats import answering, copying, facts, layout
 from toolsrv_runtime.formats.base import FINISH, Meter, Move, Prior, Step, View
-from toolsrv_runtime.formats.filling import Filling, has_left
+from toolsrv_runtime.formats.choosing import choose
+from toolsrv_runtime.formats.filling import Filling
 from toolsrv_runtime.formats.fit import Shape, fit
 from toolsrv_runtime.formats.matched import Matched
 from toolsrv_runtime.formats.needs import Needs
+from toolsrv_runtime.formats.planned import Need, Planned
 from toolsrv_runtime.formats.scene import Offer, Scene, about, news
 from toolsrv_runtime.formats.turn import Turn
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
-
-PRIOR_WEIGHT = 8.3
-"""Nats of the model's preference that a difference of one in the prior outweighs.
-
-This and the next were fitted to 1,700 steps of whole tasks (a multinomial logit) before there was a
-matcher; what follows them was chosen with it, on the development and open tasks.
-"""
-
-LIKE = 2.0
-"""What the likeness to requests that people make of a function adds to its prior."""
-
-MATCH_WEIGHT = 0.5
-"""What the matcher's log-odds that a function serves some words count; also with their context."""
-
-CHOICE_WEIGHT = 0.25
-"""What the model's own log-probability counts: one that small hardly tells functions apart."""
-
-NOTHING_PRIOR = 1.0
-"""The prior that no function serves some words."""
-
-NEED_SHARE = 0.6
-"""Share of the prior that comes from the words of a need; the rest from the whole task."""
-
-TIE = 0.09
-"""What a function's prior gains for each parameter that the task speaks of."""
-
-MOST_TIES = 3
-"""Parameters that count for that."""
-
-FAR = 0.7
-"""Share of its prior a function keeps when a number must come from another part of the task."""
-
-NEAR = 0.6
-"""A failed part is tried with another function only if its prior is this share of the best."""
 
 RETRIES = 2
 """How often a failed part is tried again on one branch before the branch gives up."""
@@ -114,13 +82,21 @@ class CompactFormat:
             for step in view.path
             if step.ok or (served and needs is not None and not needs.asks(about(step)))
         ]
+        plan = Planned(scene, self._prior) if self._prior else None
+        passed: list[Need] = []
         for _ in range(PARTS):
-            words = self._need(turn, scene, served=served)
-            if needs is not None:
-                words = needs.next(words, [*taken, *missing])
-            if not words or words in missing:
+            need = plan.next(passed) if plan else None
+            if need is not None:
+                passed.append(need)
+                words = need.words
+            else:
+                words = self._need(turn, scene, served=served)
+                if needs is not None:
+                    words = needs.next(words, [*taken, *missing])
+            if not words or (need is None and words in missing):
                 break
-            move = self._serve(turn, words, scene, tuple(missing))
+            known = need is not None or plan is None or plan.may_serve(words)
+            move = self._serve(turn, words, scene, tuple(missing)) if known else None
             if move is not None and _repeats(move, view.path):
                 taken.append(words)
                 turn.rewind()
@@ -223,7 +199,7 @@ class CompactFormat:
         mark = turn.mark()
         turn.force(layout.shown(part), data=True)
         matched = Matched(scene, part, self._prior)
-        offer = self._choose(turn, part, scene, matched)
+        offer = choose(turn, part, scene, matched, self._prior)
         filling = Filling(turn, part, scene, matched, grounded=self._profile.grounded)
         arguments = None
         if offer is not None:
@@ -238,48 +214,6 @@ class CompactFormat:
         thought = turn.text().partition(layout.ACTION)[0]
         text = json.dumps(arguments, ensure_ascii=False)
         return Move(thought, offer.function.name, text, turn.pieces(), part, missing)
-
-    def _choose(self, turn: Turn, part: str, scene: Scene, matched: Matched) -> Offer | None:
-        """Return the function for a part: the model's log-probability, the prior's, the match's."""
-        offers = scene.offers
-        fit = self._fit(part, scene)
-        tried = any(about(step) == part for step in scene.attempts)
-        least = NEAR * max(fit, default=0.0) if tried else 0.0
-        open_ = [
-            (offer, prior)
-            for offer, prior in zip(offers, fit, strict=True)
-            if prior >= least and has_left(offer.function, part, scene)
-        ]
-        options = [f"{layout.USE}{offer.number}" for offer, _ in open_] + [layout.NOTHING]
-        weights = [prior for _, prior in open_] + [NOTHING_PRIOR]
-        scores = turn.score(options)
-        around = Matched(scene, scene.sources(part).context, self._prior)
-        served = [
-            matched.serves(offer.function.api) + around.serves(offer.function.api)
-            for offer, _ in open_
-        ]
-        scores = [
-            CHOICE_WEIGHT * score + PRIOR_WEIGHT * prior + MATCH_WEIGHT * match
-            for score, prior, match in zip(scores, weights, [*served, 0.0], strict=True)
-        ]
-        best = max(range(len(options)), key=scores.__getitem__)
-        return open_[best][0] if best < len(open_) else None
-
-    def _fit(self, part: str, scene: Scene) -> list[float]:
-        """Return how well each offered function fits a part, about in [0, 1]."""
-        apis = [offer.function.api for offer in scene.offers]
-        if self._prior is None:
-            return [NOTHING_PRIOR] * len(apis)
-        sources = scene.sources(part)
-        own, around = self._prior.affinity(part, apis), self._prior.affinity(scene.task, apis)
-        like = self._prior.likeness(part, apis)
-        return [
-            (NEED_SHARE * o + (1 - NEED_SHARE) * a)
-            * (FAR if grounding.borrows(api, sources) else 1.0)
-            + TIE * min(grounding.ties(api, sources), MOST_TIES)
-            + LIKE * near
-            for o, a, near, api in zip(own, around, like, apis, strict=True)
-        ]
 
     def _finish(self, turn: Turn, view: View, missing: Sequence[str]) -> Move:
         """Let the model choose what the answer says of each response; tell it in full."""

@@ -5,6 +5,7 @@ Pure but for the matcher. Where that cannot be used it says nothing: neither for
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Collection, Mapping
@@ -12,7 +13,6 @@ from functools import cached_property
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.matcher import Asked, Match, Slot, Span
-from toolsrv_runtime.formats import cues
 from toolsrv_runtime.formats.base import Prior
 from toolsrv_runtime.formats.scene import Scene
 
@@ -25,8 +25,14 @@ FAR_BEHIND = 5.0
 RIVAL = 6.0
 """Nats that words lose as the value of a parameter where another one of the call takes them."""
 
+TWICE = 3.0
+"""Nats that an allowed value loses as the value of a second parameter with the same list."""
+
 WIDTH, CHOICES = 24, 5
 """How many choices of words for a whole call are followed, and how many words for each slot."""
+
+_OPTIONS, _TOGETHER = 6, 3
+"""Likeliest values of a list, and parameters that share it, that are weighed against each other."""
 
 _EDGES = " ,;:.!?\"'“”()"
 
@@ -38,8 +44,8 @@ class Matched:
         self._scene = scene
         self._prior = prior
         begin = scene.task.find(part) if part else -1
-        clause = (begin, begin + len(part)) if begin >= 0 else (0, len(scene.task))
-        self._asked = Asked(scene.task, clause, scene.seen[:SEEN])
+        self._clause = (begin, begin + len(part)) if begin >= 0 else (0, len(scene.task))
+        self._asked = Asked(scene.task, self._clause, scene.seen[:SEEN])
         self._taken: dict[str, dict[str, Span | None]] = {}
 
     def serves(self, api: Api) -> float:
@@ -52,6 +58,9 @@ class Matched:
         slot = self._slot(api, parameter)
         if slot is None:
             return None
+        if parameter.enum:
+            told = slot.listed()
+            return told[0][1] - slot.none if len(told) == len(parameter.enum) else None
         best = self._ranked(api, parameter)
         return best[0].score - slot.none if best else -math.inf
 
@@ -91,22 +100,49 @@ class Matched:
 
     def is_told_by(self, api: Api) -> bool:
         """Whether the part itself states a value for a parameter of an API."""
-        begin, end = self._asked.clause
+        begin, end = self._clause
         spans = [span for span in self._assigned(api).values() if span is not None]
         return any(one.source == 0 and begin <= one.begin and one.end <= end for one in spans)
 
+    def is_answered(self, api: Api, parameter: Parameter) -> bool:
+        """Whether an earlier answer, rather than the task, states a value for a parameter."""
+        slot = self._slot(api, parameter)
+        best = self._ranked(api, parameter)[:1]
+        return slot is not None and any(one.source and one.score > slot.none for one in best)
+
     def listed(self, api: Api, parameter: Parameter, taken: Collection[str] = ()) -> str:
-        """Return the allowed value that the likeliest words name, "" where they name none or two.
+        """Return the likeliest of the allowed values, "" where they were not all read.
 
         ``taken`` are values of other parameters, passed over.
         """
-        for words in self.values(api, parameter)[:2]:
-            named = [value for value in parameter.enum if cues.mentions(words, value)]
-            whole = [v for v in named if not any(v != other and v in other for other in named)]
-            free = [value for value in whole if value not in taken]
-            if len(free) == 1:
-                return free[0]
-        return ""
+        slot = self._slot(api, parameter)
+        told = slot.listed() if slot else []
+        if len(told) < len(parameter.enum):
+            return ""
+        meant = self._meant(api).get(parameter.name, "")
+        return next(
+            (v for v in (meant, *(parameter.enum[at] for at, _ in told)) if v and v not in taken),
+            "",
+        )
+
+    def _meant(self, api: Api) -> dict[str, str]:
+        """Return the likeliest allowed values of parameters that share a list, hardly one twice.
+
+        "From celsius to celsius" is what nobody asks. O(values ** parameters), so of two or three.
+        """
+        shared: dict[tuple[str, ...], list[tuple[str, list[tuple[int, float]]]]] = {}
+        for one in api.parameters:
+            slot = self._slot(api, one)
+            if one.enum and slot is not None:
+                shared.setdefault(one.enum, []).append((one.name, slot.listed()[:_OPTIONS]))
+        found: dict[str, str] = {}
+        for enum, some in shared.items():
+            if not 2 <= len(some) <= _TOGETHER:
+                continue
+            choices = itertools.product(*(options for _, options in some))
+            best = max(choices, key=_joint, default=())
+            found |= {name: enum[at] for (name, _), (at, _) in zip(some, best, strict=False)}
+        return found
 
     @cached_property
     def _matches(self) -> dict[str, Match]:
@@ -162,6 +198,12 @@ def _assign(slots: Mapping[str, Slot]) -> dict[str, Span | None]:
             ]
         beam = sorted(grown, key=lambda one: -one[0])[:WIDTH]
     return dict(zip(slots, beam[0][1], strict=True))
+
+
+def _joint(options: tuple[tuple[int, float], ...]) -> float:
+    """Return the log-probability of allowed values together, each one more of the same at a loss."""
+    twice = len(options) - len({at for at, _ in options})
+    return sum(score for _, score in options) - TWICE * twice
 
 
 def _overlap(one: Span, other: Span) -> bool:

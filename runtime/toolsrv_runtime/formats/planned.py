@@ -1,0 +1,197 @@
+"""Which of the functions on offer a whole task needs, and for which of its words, in what order.
+
+The matcher reads each function beside the whole task, without a clause in mind: whether any of it
+asks for that function, which words do, and whether the values are stated or are still to be
+answered by another call. So a need is found by what serves it, however it is put; rules that look
+for questions and orders (``needs``) see only what is left. Pure but for the matcher.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from toolsrv_registry.api import Api
+from toolsrv_registry.functions import Function
+from toolsrv_registry.matcher import Asked, Match, Slot, Span
+from toolsrv_runtime.formats.base import Prior
+from toolsrv_runtime.formats.matched import Matched
+from toolsrv_runtime.formats.scene import Scene, about
+
+PLANNED = 1.0
+"""The matcher's log-odds from which on a function is one that the task needs."""
+
+SERVED = 0.0
+"""The log-odds for the whole task and for the clause, together, from which on it is a need."""
+
+LEFT = -4.0
+"""Those below which words that no function found are no need either."""
+
+ALSO = 2.5
+"""Those for the whole task from which on a function is needed whose clause went to another."""
+
+SAME = 0.5
+"""Share of the shorter of two clauses in common from which on a function serves them at once."""
+
+AGAIN = 4.0
+"""Nats behind the likeliest clause of a function within which another one is a need as well."""
+
+_EDGES = " ,;:.!?"
+_NUMBER = re.compile(r"[\s(]+\d{1,2}$")
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Words of the task, where they begin, the function that serves them, and its log-odds."""
+
+    words: str
+    begin: int
+    function: Function
+    serves: float
+
+    @property
+    def end(self) -> int:
+        """Where the words end."""
+        return self.begin + len(self.words)
+
+
+class Planned:
+    """The needs of one scene as the matcher sees them; none where it cannot be used."""
+
+    def __init__(self, scene: Scene, prior: Prior) -> None:
+        self._scene = scene
+        self._prior = prior
+
+    @cached_property
+    def needs(self) -> list[Need]:
+        """The needs in the order in which the task tells them.
+
+        Each clause that some function asks for goes to the one that serves it best; a function
+        that gets one twice, once with a few words more, is needed once.
+        """
+        best = [self._best(words) for words in dict.fromkeys(self._clauses())]
+        found: list[Need] = []
+        for need in sorted((one for one in best if one), key=lambda one: -one.serves):
+            twice = (one for one in found if one.function == need.function)
+            if need.serves >= SERVED and not any(_share(need, one) >= SAME for one in twice):
+                found.append(need)
+        return sorted([*found, *self._also(found)], key=lambda one: (one.begin, one.end))
+
+    def next(self, passed: Collection[Need] = ()) -> Need | None:
+        """Return the first need without a call that has all it takes, else the first one.
+
+        ``passed`` were tried already and gave no call.
+        """
+        left = [need for need in self.needs if need not in passed and not self._is_called(need)]
+        return next((need for need in left if not self._waits(need)), left[0] if left else None)
+
+    def may_serve(self, words: str) -> bool:
+        """Whether some function may serve words that none has found; True where nothing is known."""
+        best = self._best(words)
+        return best is None or best.serves >= LEFT
+
+    def _is_called(self, need: Need) -> bool:
+        """Whether a call was made for it on this path, or failed anywhere."""
+        failed = (step for step in self._scene.attempts if not step.ok)
+        calls = [one for one in (*self._scene.path, *failed) if about(one) == need.words]
+        same = sum(one.words == need.words for one in self.needs)
+        return len(calls) >= same or any(c.move.function == need.function.name for c in calls)
+
+    def _waits(self, need: Need) -> bool:
+        """Whether a value that it must have is neither stated by the task nor answered yet."""
+        api = need.function.api
+        slots = self._matches[api.id].parameters
+        open_ = [
+            one
+            for one in api.required
+            if one.name in slots and not one.enum and _told(slots[one.name]) is None
+        ]
+        if not open_:
+            return False
+        matched = Matched(self._scene, need.words, self._prior)
+        return not all(matched.is_answered(api, one) for one in open_)
+
+    def _also(self, found: Sequence[Need]) -> Iterator[Need]:
+        """Yield what the task needs too, in words that go to another function.
+
+        "Decode this and write it in Morse code": one clause and two calls. A function that would
+        take what another one takes does not go with that one, it might stand in for it.
+        """
+        taken = [span for need in found for span in self._stated(need.function.api)]
+        chosen = {need.function.name for need in found}
+        for offer in self._scene.offers:
+            api = offer.function.api
+            match = self._matches.get(api.id)
+            if match is None or match.serves < ALSO or offer.function.name in chosen:
+                continue
+            stated = self._stated(api)
+            if not api.required or any(_touch(a, b) for a in stated for b in taken):
+                continue
+            for words in filter(None, map(self._words, _clauses(match.clause)[:1])):
+                if stated or all(one.words != words for one in found):
+                    begin = self._scene.task.find(words)
+                    yield Need(words, begin, offer.function, match.serves)
+
+    def _stated(self, api: Api) -> list[Span]:
+        """Return the likeliest words of the values that the task states for a function."""
+        slots = self._matches[api.id].parameters if api.id in self._matches else {}
+        found = [_told(slots[one.name]) for one in api.required if one.name in slots]
+        return [one for one in found if one is not None]
+
+    def _clauses(self) -> Iterator[str]:
+        """Yield the words that functions find to ask for them."""
+        for match in self._matches.values():
+            if match.serves >= PLANNED:
+                yield from filter(None, map(self._words, _clauses(match.clause)))
+
+    def _words(self, span: Span) -> str:
+        """Return the words of a clause, without the number in "2)" where the next one begins."""
+        task = self._scene.task
+        words = task[span.begin : span.end].strip(_EDGES)
+        if task[span.end : span.end + 1] == ")":
+            words = _NUMBER.sub("", words).strip(_EDGES)
+        return words
+
+    def _best(self, words: str) -> Need | None:
+        """Return some words with the function that serves them best; None where nothing is known."""
+        matched = Matched(replace(self._scene, seen=()), words, self._prior)
+        begin = self._scene.task.find(words)
+        found = []
+        for api, function in ((one.function.api, one.function) for one in self._scene.offers):
+            if api.id in self._matches:
+                serves = self._matches[api.id].serves + matched.serves(api)
+                found.append(Need(words, begin, function, serves))
+        return max(found, key=lambda one: one.serves, default=None)
+
+    @cached_property
+    def _matches(self) -> dict[str, Match]:
+        apis: Sequence[Api] = [offer.function.api for offer in self._scene.offers]
+        found = self._prior.match(Asked(self._scene.task), apis)
+        return {api.id: match for api, match in zip(apis, found, strict=False)}
+
+
+def _clauses(slot: Slot) -> list[Span]:
+    """Return the likeliest clause, and others that are nearly as likely and do not touch it."""
+    found: list[Span] = []
+    for span in slot.best():
+        apart = all(span.end <= one.begin or one.end <= span.begin for one in found)
+        if apart and (not found or span.score >= found[0].score - AGAIN):
+            found.append(span)
+    return found
+
+
+def _told(slot: Slot) -> Span | None:
+    """Return the likeliest words, None where it is likelier that there are none."""
+    best = slot.best(1)
+    return best[0] if best and best[0].score > slot.none else None
+
+
+def _touch(one: Span, other: Span) -> bool:
+    return one.source == other.source and one.begin < other.end and other.begin < one.end
+
+
+def _share(one: Need, other: Need) -> float:
+    both = min(one.end, other.end) - max(one.begin, other.begin)
+    return max(0, both) / min(len(one.words), len(other.words))

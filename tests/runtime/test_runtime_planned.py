@@ -1,0 +1,125 @@
+"""Which functions a whole task needs, for which words, in what order; by the matcher that ships."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_registry.api import Api
+from toolsrv_registry.functions import FunctionList
+from toolsrv_registry.matcher import Asked, Match, Matcher
+from toolsrv_runtime.formats.base import Move, Step
+from toolsrv_runtime.formats.planned import Need, Planned
+from toolsrv_runtime.formats.scene import Offer, Scene, news
+
+APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
+MATCHER = Matcher()
+
+
+class Shipped:
+    """The matcher that ships; a retriever that knows nothing."""
+
+    def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
+        del text
+        return [0.0] * len(apis)
+
+    likeness = affinity
+
+    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
+        return MATCHER.match(asked, apis)
+
+
+class Silent(Shipped):
+    """One whose files cannot be used."""
+
+    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
+        del asked, apis
+        return []
+
+
+def scene(task: str, *names: str) -> Scene:
+    functions = FunctionList([APIS[name] for name in names])
+    offers = tuple(Offer(at, one) for at, one in enumerate(functions, start=1))
+    return Scene(task, offers, (), (), ())
+
+
+def called(before: Scene, need: Need, arguments: dict[str, Any], response: object) -> Scene:
+    """Return the scene after a call that serves the need."""
+    move = Move("", need.function.name, json.dumps(arguments), about=need.words)
+    step = Step(move, "", ok=response is not None, response=response)
+    path = (*before.path, step)
+    seen = tuple(fact for one in path if one.ok for fact in news(one))
+    return replace(before, path=path, attempts=path, seen=seen)
+
+
+def short(need: Need | None) -> str:
+    return need.function.api.id.rpartition("/")[2] if need else ""
+
+
+def names(planned: Planned) -> list[str]:
+    return [short(need) for need in planned.needs]
+
+
+def test_each_function_that_a_task_needs_gets_its_words() -> None:
+    task = (
+        "Bhutan! Capital, flag emoji for the slide, and what do you dial in front to phone there?"
+    )
+    offered = scene(
+        task, "capital_city", "country_flag", "calling_code_of_country", "leap_year", "check_iban"
+    )
+    planned = Planned(offered, Shipped())
+    assert names(planned) == ["capital_city", "country_flag", "calling_code_of_country"]
+    for need, words in zip(planned.needs, ("Capital", "flag", "dial"), strict=True):
+        assert words in need.words
+        assert task[need.begin : need.end] == need.words
+
+
+def test_a_function_may_be_needed_twice() -> None:
+    task = "How many litres are 40 gallons, and how many kilometres are 26 miles?"
+    planned = Planned(scene(task, "convert_units", "leap_year"), Shipped())
+    assert names(planned) == ["convert_units"] * 2
+    assert "gallons" in planned.needs[0].words
+    assert "miles" in planned.needs[1].words
+
+
+def test_what_an_earlier_call_must_answer_comes_after_it() -> None:
+    task = "When does the sun come up on 21 June 2027 in the capital of Iceland?"
+    offered = scene(task, "sunrise_and_sunset", "capital_city", "leap_year")
+    first = Planned(offered, Shipped()).next()
+    assert first is not None
+    assert short(first) == "capital_city"
+    answered = called(offered, first, {"country": "Iceland"}, {"capital": "Reykjavik"})
+    second = Planned(answered, Shipped()).next()
+    assert second is not None
+    assert short(second) == "sunrise_and_sunset"
+    done = called(answered, second, {"city": "Reykjavik"}, {"sunrise": "02:54"})
+    assert Planned(done, Shipped()).next() is None
+
+
+def test_a_need_whose_call_failed_or_that_was_passed_is_not_the_next() -> None:
+    task = "Was 1996 a leap year, and how many litres are 40 gallons?"
+    offered = scene(task, "leap_year", "convert_units")
+    first = Planned(offered, Shipped()).next()
+    assert first is not None
+    failed = called(offered, first, {"year": 1996}, None)
+    for planned, passed in (
+        (Planned(failed, Shipped()), ()),
+        (Planned(offered, Shipped()), [first]),
+    ):
+        assert short(planned.next(passed)) not in {"", short(first)}
+
+
+@pytest.mark.parametrize("task", ["Write me a poem about the sea, please.", "Hello there", "?"])
+def test_a_task_may_need_nothing_that_is_on_offer(task: str) -> None:
+    assert Planned(scene(task, "leap_year", "check_iban", "prime_check"), Shipped()).needs == []
+
+
+def test_without_a_matcher_nothing_is_planned() -> None:
+    planned = Planned(scene("Was 1996 a leap year?", "leap_year"), Silent())
+    assert planned.needs == []
+    assert planned.next() is None
