@@ -1,11 +1,11 @@
 """What the model is offered in one solve: the APIs of a first search, and others once they fail.
 
 A solve begins with the best few APIs for its task: of what the retriever finds, the matcher, which
-reads each beside the whole task, puts those first that the task needs. When all of them have failed, or a path of the
-search tree gave up, it may search again: for the parts of the task that no call has served yet,
-leaving out all that was offered before. What worked stays on offer, new ones take the place of the
-others. For a part that nothing on offer serves it may search too. Every search is kept for the
-outcome. Blocks while it searches; knows nothing of models, calls or trees.
+reads each beside the whole task, puts those first that the task needs. When all of them have
+failed, or a path of the search tree gave up, it may search again: for the parts of the task that no
+call has served yet, leaving out all that was offered before. What worked stays on offer, new ones
+take the place of the others. For a part that nothing on offer serves it may search too. Every
+search is kept for the outcome. Blocks while it searches; knows nothing of models, calls or trees.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 Layout: numbered functions after ``System:``, then ``User:``, and per round a thought that copies
 a part of the task and ends `` use #k``, an action, its JSON input and ``Function:`` with the
-response. The model decides which words of the task come next, whether a function serves them,
-which words of the task or of a response each argument takes, and what the answer says. The
-retriever's view of words and function enters the choice of the function as a prior, the matcher's that
-of functions, values and needs (``matched``).
+response. The model says which words of the task come next where the matcher has found none
+(``planned``), whether a function serves them, which words of the task or of a response each
+argument takes, and what the answer says. The retriever's and the matcher's views of words and
+function enter the choice of the function (``choosing``), the matcher's that of values too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What of a task still asks for a call: a second look at what a small model copied, or left out.
 
 A model that copies one need at a time runs two together now and then, or ends too early. The rules
-of ``parts`` find what asks for something, the retriever and the matcher say whether any function serves
-it, the matcher alone whether a call has answered it. Pure but for these two.
+of ``parts`` find what asks for something, the retriever and the matcher say whether any function
+serves it, the matcher alone whether a call has answered it. Pure but for these two.
 """
 
 from __future__ import annotations
