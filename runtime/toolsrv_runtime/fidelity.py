@@ -72,8 +72,8 @@ class Fidelity(BaseModel):
     )
     one_search: bool = Field(
         default=False,
-        description="The reference offers one set of APIs; ours searches for others when all "
-        "failed.",
+        description="The reference offers one set of APIs; ours puts first what "
+        "the matcher finds needed, and searches for others when all failed.",
     )
 
     def search(self, options: SolveOptions) -> SolveOptions:
@@ -88,7 +88,7 @@ class Fidelity(BaseModel):
         if self.calls_repeat:
             changed["close_repeats"] = False
         if self.one_search:
-            changed["search_again"] = False
+            changed |= {"search_again": False, "look_wider": False}
         return options.model_copy(update=changed)
 
 

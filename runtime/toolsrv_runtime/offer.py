@@ -39,15 +39,26 @@ class Offer:
     """The functions of one solve. ``begin`` comes first."""
 
     def __init__(
-        self, finder: Finder, task: str, limit: int, category: str | None, *, again: bool = True
+        self,
+        finder: Finder,
+        task: str,
+        limit: int,
+        category: str | None,
+        *,
+        again: bool = True,
+        wider: bool = True,
     ) -> None:
-        """Take what to offer for; ``again`` False leaves it at the first search."""
+        """Take what to offer for; ``again`` False leaves it at the first search.
+
+        ``wider`` False offers what the finder gives, in its order.
+        """
         self._finder = finder
         self._task = task
         self._query = query(task)
         self._limit = limit
         self._category = category
         self._most = MOST_SEARCHES if again else 1
+        self._wider = wider
         self._parts: dict[str, str] = {}
         self._all = FunctionList([])
         self._shown: tuple[str, ...] = ()
@@ -73,12 +84,13 @@ class Offer:
         Raises:
             NotFoundError: the category is unknown.
         """
-        wide = max(READ, self._limit)
+        wide = max(READ, self._limit) if self._wider else self._limit
         found = self._finder.search(self._query, wide, category=self._category)
         self.fits = bool(found.hits) and not found.nothing_fits
         self.nearest = tuple(found.nearest_categories[:3])
         self.dead_left_out = found.dead_left_out
-        return self._take(self._query, self._needed(found.hits)[: self._limit], "")
+        hits = self._needed(found.hits) if self._wider else found.hits
+        return self._take(self._query, hits[: self._limit], "")
 
     def may_search(self) -> bool:
         """Whether another search is left, and the catalog had anything for the task at all."""

@@ -19,10 +19,11 @@ class SolveOptions(BaseModel):
     tree nodes, three per round (the paper uses 12); ``candidates`` None leaves their number to the
     model's profile.
 
-    Four switches where the reference is left: ``retry_root``, a give-up as very first move costs
+    Five switches where the reference is left: ``retry_root``, a give-up as very first move costs
     the root one child, not the whole search; ``close_repeats``, a path that makes one call for the
     third time ends there; ``close_search``, a search that has to end is closed with an answer;
-    ``search_again``, other APIs are searched for when all on offer failed.
+    ``search_again``, other APIs are searched for when all on offer failed; ``look_wider``, of more
+    hits than are offered those come first that the matcher finds the task to need.
 
     ``verify``: the model reads its answer again and may reject one, which continues the search.
 
@@ -41,6 +42,7 @@ class SolveOptions(BaseModel):
     seed: int = 0
     category: str | None = None
     search_again: bool = True
+    look_wider: bool = True
     retry_root: bool = True
     close_repeats: bool = True
     close_search: bool = True

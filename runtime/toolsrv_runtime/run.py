@@ -61,7 +61,10 @@ class Run:
         draws: bool = False,
         ask: Ask | None = None,
     ) -> None:
-        offer = Offer(retriever, task, offered, options.category, again=options.search_again)
+        offer = Offer(
+            retriever, task, offered, options.category,
+            again=options.search_again, wider=options.look_wider,
+        )  # fmt: skip
         self._state = State(task, options, offer, stop, on_event)
         self._asking = Asking(self._state, form, anew_after_give_up=anew_after_give_up, draws=draws)
         second = None

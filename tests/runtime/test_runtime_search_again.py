@@ -252,3 +252,7 @@ def test_what_the_matcher_finds_the_task_to_need_is_offered_first() -> None:
     assert searched.api_ids == ("C/t/d", "C/t/h", "C/t/a", "C/t/b")
     assert shelf.asked == [(TASK, READ)]
     assert shelf.read == [Asked(TASK)]
+    narrow = Offer(shelf, TASK, 4, None, wider=False)
+    assert narrow.begin().api_ids == ("C/t/a", "C/t/b", "C/t/c", "C/t/d")
+    assert shelf.asked[1:] == [(TASK, 4)]
+    assert len(shelf.read) == 1

@@ -28,7 +28,8 @@ def test_samples_are_written_and_the_matcher_that_ships_is_judged(run: Run, fold
     judged = run("lab", "eval", "matcher", "--samples", str(folder), "--json")
     assert judged.exit_code == 0
     figures = json.loads(judged.stdout)
-    assert figures["unseen-tasks"]["samples"] == 40
+    assert figures["unseen-tasks"]["samples"] + figures["unseen-tasks-whole"]["samples"] == 40
+    assert figures["unseen-tasks-whole"]["clause"]["of"] > 0
     assert figures["unseen-tools"]["samples"] == 0
     shown = run("lab", "eval", "matcher", "--samples", str(folder))
     assert "unseen-tasks" in shown.stdout

@@ -230,7 +230,7 @@ def _run(
     task = clean(assignment.task, TASK_LIMIT).strip()
     caller = PlayedCaller(around.caller, around.real, around.world, scene)
     return Run(
-        task, options.model_copy(update={"keep_on_fault": False}), listing, engine, form, caller,
+        task, options.model_copy(update={"keep_on_fault": False, "look_wider": False}), listing, engine, form, caller,
         ignore, Stop(), offered=offered, anew_after_give_up=anew, draws=draws,
     )  # fmt: skip
 
