@@ -1,10 +1,11 @@
-"""The matcher: which APIs serve a clause of a text, and which of its words each argument takes.
+"""The matcher: which APIs a text, or a clause of it, asks for, and what each argument takes.
 
 A small cross-encoder (int8 ONNX, made by ``toolsrv lab export matcher``) that reads an API and a
 text side by side (``pairing``). Where the retriever compares two vectors, it sees every word of
-the one beside every word of the other; that costs milliseconds an API, so it is for a handful of
+the one beside every word of the other; that costs milliseconds an API, so it is for some tens of
 candidates, not for a catalog. Extractive: a value is a run of the text's words or of an earlier
-answer's, or there is none (as in SQuAD 2.0: Devlin et al. 2019, 4.3).
+answer's, one of the parameter's allowed values, or there is none (as in SQuAD 2.0: Devlin et al.
+2019, 4.3); asked about a whole text it finds the clause in the same way.
 """
 
 from __future__ import annotations
@@ -51,15 +52,19 @@ class MatcherCard(BaseModel):
 
 
 class Span(NamedTuple):
-    """Words that may be a value: of the text (``source`` 0) or of the n-th fact's value.
+    """Words that may be a value or a clause: of the text (``source`` 0) or of the n-th fact's value.
 
-    ``score`` is the log-probability that these and no others are the value.
+    ``score`` is the log-probability that these and no others are it.
     """
 
     source: int
     begin: int
     end: int
     score: float
+
+    def touches(self, other: Span) -> bool:
+        """Whether the two have words in common."""
+        return self.source == other.source and self.begin < other.end and other.begin < self.end
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
+from tests.priors import Shipped, Silent
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import FunctionList
-from toolsrv_registry.matcher import Asked, Match, Matcher
 from toolsrv_runtime.formats.matched import Matched
 from toolsrv_runtime.formats.needs import Needs
 from toolsrv_runtime.formats.scene import Offer, Scene
@@ -21,28 +19,6 @@ BILL = APIS["Food/kitchen_helper/split_bill_with_tip"]
 BMI = APIS["Health_and_Fitness/body_metrics/body_mass_index"]
 SORT = APIS["Tools/text_case_studio/sort_words"]
 TEMPERATURE = APIS["Science/unit_converter/convert_temperature"]
-MATCHER = Matcher()
-
-
-class Shipped:
-    """The matcher that ships; a retriever that knows nothing."""
-
-    def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
-        del text
-        return [0.0] * len(apis)
-
-    likeness = affinity
-
-    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
-        return MATCHER.match(asked, apis)
-
-
-class Silent(Shipped):
-    """One whose files cannot be used."""
-
-    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
-        del asked, apis
-        return []
 
 
 def scene(task: str, *apis: Api, seen: tuple[tuple[str, str], ...] = ()) -> Scene:

@@ -3,43 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.priors import Shipped, Silent
 
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_registry.api import Api
 from toolsrv_registry.functions import FunctionList
-from toolsrv_registry.matcher import Asked, Match, Matcher
 from toolsrv_runtime.formats.base import Move, Step
 from toolsrv_runtime.formats.planned import Need, Planned
 from toolsrv_runtime.formats.scene import Offer, Scene, news
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
-MATCHER = Matcher()
-
-
-class Shipped:
-    """The matcher that ships; a retriever that knows nothing."""
-
-    def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
-        del text
-        return [0.0] * len(apis)
-
-    likeness = affinity
-
-    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
-        return MATCHER.match(asked, apis)
-
-
-class Silent(Shipped):
-    """One whose files cannot be used."""
-
-    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
-        del asked, apis
-        return []
 
 
 def scene(task: str, *names: str) -> Scene:

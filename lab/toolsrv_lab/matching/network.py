@@ -1,8 +1,9 @@
 """The matcher's network: a BERT-class encoder over an API and a text, and two heads.
 
-One head says whether the API serves the clause; the other points, for each parameter, at the
-first and the last token of its value, or at the first token of all where it has none (as in SQuAD
-2.0: Devlin et al. 2019, 4.3). Nothing here knows files.
+One head says whether the API serves the clause, or any of a whole text; the other points, for each
+marker (the clause to be found, a parameter), at the first and the last token of what it stands for,
+or at the first token of all where there is none (as in SQuAD 2.0: Devlin et al. 2019, 4.3). Nothing
+here knows files.
 """
 
 from __future__ import annotations

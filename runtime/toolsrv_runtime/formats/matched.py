@@ -167,7 +167,7 @@ class Matched:
     def _left(self, api: Api, parameter: Parameter, span: Span) -> Span:
         """Return the words with what they lose where they are another parameter's."""
         rivals = [one for name, one in self._assigned(api).items() if name != parameter.name]
-        taken = any(one is not None and _overlap(one, span) for one in rivals)
+        taken = any(one is not None and one.touches(span) for one in rivals)
         return span._replace(score=span.score - RIVAL) if taken else span
 
     def _assigned(self, api: Api) -> dict[str, Span | None]:
@@ -194,7 +194,7 @@ def _assign(slots: Mapping[str, Slot]) -> dict[str, Span | None]:
             grown += [
                 (score + span.score, (*chosen, span))
                 for span in slot.best(CHOICES)
-                if not any(one is not None and _overlap(one, span) for one in chosen)
+                if not any(one is not None and one.touches(span) for one in chosen)
             ]
         beam = sorted(grown, key=lambda one: -one[0])[:WIDTH]
     return dict(zip(slots, beam[0][1], strict=True))
@@ -204,7 +204,3 @@ def _joint(options: tuple[tuple[int, float], ...]) -> float:
     """Return the log-probability of allowed values together, each one more of the same at a loss."""
     twice = len(options) - len({at for at, _ in options})
     return sum(score for _, score in options) - TWICE * twice
-
-
-def _overlap(one: Span, other: Span) -> bool:
-    return one.source == other.source and one.begin < other.end and other.begin < one.end

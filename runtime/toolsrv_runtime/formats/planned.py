@@ -127,7 +127,7 @@ class Planned:
             if match is None or match.serves < ALSO or offer.function.name in chosen:
                 continue
             stated = self._stated(api)
-            if not api.required or any(_touch(a, b) for a in stated for b in taken):
+            if not api.required or any(a.touches(b) for a in stated for b in taken):
                 continue
             for words in filter(None, map(self._words, _clauses(match.clause)[:1])):
                 if stated or all(one.words != words for one in found):
@@ -176,7 +176,7 @@ def _clauses(slot: Slot) -> list[Span]:
     """Return the likeliest clause, and others that are nearly as likely and do not touch it."""
     found: list[Span] = []
     for span in slot.best():
-        apart = all(span.end <= one.begin or one.end <= span.begin for one in found)
+        apart = not any(span.touches(one) for one in found)
         if apart and (not found or span.score >= found[0].score - AGAIN):
             found.append(span)
     return found
@@ -186,10 +186,6 @@ def _told(slot: Slot) -> Span | None:
     """Return the likeliest words, None where it is likelier that there are none."""
     best = slot.best(1)
     return best[0] if best and best[0].score > slot.none else None
-
-
-def _touch(one: Span, other: Span) -> bool:
-    return one.source == other.source and one.begin < other.end and other.begin < one.end
 
 
 def _share(one: Need, other: Need) -> float:
