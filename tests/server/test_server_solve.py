@@ -6,6 +6,7 @@ import json
 import runpy
 import shlex
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,27 @@ class TestScripted:
     @pytest.mark.parametrize("task", ["x" * 20_000, "[bold]\\[/]", "--help me", "\u202eabc"])
     def test_odd_tasks_are_just_tasks(self, run: Run, task: str) -> None:
         assert run("solve", "--quiet", "--", task).exit_code == 0
+
+
+def test_a_day_told_by_its_distance_from_today_is_the_one_that_is_asked_about(
+    run: Run, ready_dir: Path
+) -> None:
+    assert ready_dir.is_dir()
+    task = (
+        "What is the capital of Japan, when does the sun rise there tomorrow, and is 3 May 2027 a "
+        "holiday in Italy?"
+    )
+    before = datetime.now().astimezone()
+    done = run("solve", task, "--json")
+    after = datetime.now().astimezone()
+    made = {
+        one.api_id.rpartition("/")[2]: one.arguments
+        for one in Outcome.model_validate_json(done.stdout).evidence
+    }
+    tomorrow = {str((day + timedelta(days=1)).date()) for day in (before, after)}
+    assert made["sunrise_and_sunset"]["city"] == "Tokyo"
+    assert made["sunrise_and_sunset"]["date"] in tomorrow
+    assert made["is_it_a_holiday"] == {"country": "Italy", "date": "2027-05-03"}
 
 
 def test_the_model_that_ships_is_not_asked_for_a_second_opinion(run: Run, ready_dir: Path) -> None:

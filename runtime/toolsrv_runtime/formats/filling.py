@@ -99,7 +99,9 @@ class Filling:
         options = [f'{joint}"{other}": "' for other in (key, *later[:last])]
         scores = self._turn.score(options if needed else [*options, "}"])
         odds = self._matched.given(api, parameter)
-        if odds is None:
+        if self._relative(patterns.kind(parameter, api)):
+            odds = GIVEN * SURE
+        elif odds is None:
             own = grounding.has_own(parameter, api, self._sources, set(written.values()))
             odds = MEANT if own else -MEANT
         else:
@@ -113,6 +115,9 @@ class Filling:
         kind = patterns.kind(parameter, api)
         if not self._grounded and not parameter.enum:
             return readings.read(kind, self._turn.write(copying.free())[:-1].strip()) or None
+        relative = self._relative(kind)
+        if relative and readings.read(kind, relative) not in past:
+            return readings.read(kind, self._chosen([relative]))
         near = grounding.said(parameter, api, self._sources, taken=taken)
         enum = parameter.enum and not past
         named = self._matched.listed(api, parameter, taken) if enum else ""
@@ -144,6 +149,14 @@ class Filling:
                 fits = self._matched.within if one in whole else self._matched.score
                 scores[one] = fits(api, parameter, one)
         return self._best(kind, free or typed or list(pool), near, scores)
+
+    def _relative(self, kind: str) -> str:
+        """Return the one day that the part names by its distance from today, "" for none.
+
+        The matcher has learnt from no such day, because what is answered for it changes.
+        """
+        found = patterns.find(kind, self._part) if kind == "date" else []
+        return found[0] if len(found) == 1 and found[0].lower() in patterns.RELATIVE else ""
 
     def _best(
         self,

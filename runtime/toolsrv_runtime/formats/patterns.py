@@ -27,7 +27,8 @@ _SPELLED = {
     "octal": "8", "decimal": "10", "hexadecimal": "16",
 }  # fmt: skip
 _PHONE_DIGITS = 15
-_RELATIVE = frozenset({"today", "tomorrow", "yesterday"})
+RELATIVE = frozenset({"today", "tomorrow", "yesterday"})
+"""Days that are named by their distance from this one."""
 
 Finder = Callable[[str], list[str]]
 
@@ -211,5 +212,5 @@ def find(found: str, text: str) -> list[str]:
         spelled = re.findall(rf"\b({'|'.join(_SPELLED)})\b", text, re.IGNORECASE)
         values += [word for word in dict.fromkeys(spelled) if word not in values]
     if found == "date" and len(values) > 1:  # "born on March 9, 1987 today"
-        values = [v for v in values if v.lower() not in _RELATIVE] or values
+        values = [v for v in values if v.lower() not in RELATIVE] or values
     return values
