@@ -48,7 +48,7 @@ def test_ours_evaluates_little_more_than_the_distinct_tokens_of_the_tree(
         SHIPPED_MODEL, context=recording.context, threads=1, cells=3 * recording.context
     )
     assert solve(engine, recording) == 0
-    counts = engine.scheduler.counts
+    counts = engine.counts
     assert counts.tokens <= 1.05 * recording.distinct
     assert counts.tokens - counts.missed <= recording.distinct
     engine.close()
@@ -65,8 +65,8 @@ def test_guessed_tokens_spare_decodes(
             SHIPPED_MODEL, context=recording.context, threads=1, cells=3 * recording.context
         )
         assert solve(engine, recording) == 0
-        steps.append(engine.scheduler.counts.steps)
-        assert (engine.scheduler.counts.missed > 0) is (credit > 0)
+        steps.append(engine.counts.steps)
+        assert (engine.counts.missed > 0) is (credit > 0)
         engine.close()
     without, with_guesses = steps
     assert with_guesses < 0.85 * without

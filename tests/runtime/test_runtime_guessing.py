@@ -75,7 +75,7 @@ def test_guesses_spare_decodes_and_change_no_text(
             ).text
             for count in (60, 20)
         ]
-        found.append((texts, engine.scheduler.counts))
+        found.append((texts, engine.counts))
     (plain, without), (guessed, with_guesses) = found
     assert guessed == plain
     assert with_guesses.steps < without.steps

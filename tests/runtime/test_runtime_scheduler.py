@@ -26,7 +26,7 @@ FREE = "start: /[a-z ]{300,400}/\n"
 
 @pytest.fixture
 def engine() -> Iterator[LlamaEngine]:
-    engine = LlamaEngine(SHIPPED_MODEL, context=1024, threads=1)
+    engine = LlamaEngine(SHIPPED_MODEL, context=1024, threads=1, lanes=1)
     yield engine
     engine.close()
 
@@ -67,7 +67,7 @@ def test_a_batch_is_shared_fairly(wanted: list[int], capacity: int, others: bool
 def test_calls_at_once_write_what_each_writes_alone(engine: LlamaEngine) -> None:
     texts = ["the capital of Peru", "weather in Oslo", "a prime number", "who made this"]
     alone = [writer(engine, text)().text for text in texts]
-    again = LlamaEngine(SHIPPED_MODEL, context=1024, threads=1)
+    again = LlamaEngine(SHIPPED_MODEL, context=1024, threads=1, lanes=1)
     together = at_once([writer(again, text) for text in texts])
     assert [reply.text for reply in together] == alone
     assert again.scheduler.counts.shared_steps > 10
@@ -78,7 +78,7 @@ def test_a_call_alone_gives_the_same_bits_every_time() -> None:
     options = [" use #1", " use #2", " none of it"]
     found = []
     for _ in range(2):
-        engine = LlamaEngine(SHIPPED_MODEL, context=1024, threads=1)
+        engine = LlamaEngine(SHIPPED_MODEL, context=1024, threads=1, lanes=1)
         writer(engine, "a branch")()
         found.append(engine.score((HEAD, Piece("the capital")), options).values)
         engine.close()
@@ -118,7 +118,7 @@ def test_a_head_that_calls_have_in_common_is_evaluated_once(engine: LlamaEngine)
 
 
 def test_calls_wait_for_cells_and_all_get_them() -> None:
-    engine = LlamaEngine(SHIPPED_MODEL, context=512, threads=1, cells=512)
+    engine = LlamaEngine(SHIPPED_MODEL, context=512, threads=1, cells=512, lanes=1)
     texts = [f"{name} " * 100 for name in ("alpha", "beta", "gamma", "delta", "eta", "theta")]
     jobs = [partial(engine.generate, (Piece(text),), grammar=FREE, max_tokens=20) for text in texts]
     replies = at_once(jobs)
@@ -127,7 +127,7 @@ def test_calls_wait_for_cells_and_all_get_them() -> None:
 
 
 def test_a_call_that_waits_for_cells_can_be_stopped() -> None:
-    engine = LlamaEngine(SHIPPED_MODEL, context=512, threads=1, cells=512)
+    engine = LlamaEngine(SHIPPED_MODEL, context=512, threads=1, cells=512, lanes=1)
     stop, begun = Stop(), threading.Event()
 
     def on_step(counts: object) -> None:

@@ -121,9 +121,9 @@ def test_functions_that_differ_in_their_last_token_cost_one_decode(engine: Llama
     options = [f" use #{number}" for number in range(1, 10)]
     assert len(engine.vocabulary.text(options[0], special=True)) == 1
     engine.score((HEAD,), options)
-    before = engine.scheduler.counts.steps
+    before = engine.counts.steps
     engine.score((HEAD,), options)
-    assert engine.scheduler.counts.steps - before == 1
+    assert engine.counts.steps - before == 1
 
 
 def test_more_options_than_sequences_take_turns(engine: LlamaEngine) -> None:

@@ -23,7 +23,7 @@ def reply(folder: Path) -> tuple[str, int]:
     store = StateStore(folder, limit=1 << 26)
     engine = LlamaEngine(SHIPPED_MODEL, context=1024, threads=1, states=store)
     written = engine.generate((HEAD, ASK), grammar=FREE, max_tokens=20)
-    evaluated = engine.scheduler.counts.tokens
+    evaluated = engine.counts.tokens
     engine.close()
     assert written.evaluated == evaluated  # the head counts, whoever evaluated it
     return written.text, evaluated

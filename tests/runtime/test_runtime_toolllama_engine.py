@@ -66,7 +66,7 @@ def test_every_round_extends_the_prompt_before_and_evaluates_nothing_twice(
     form = ToolllamaFormat(llama, PROFILE)
     view = View("the capital of Peru", tuple(FunctionList([apis[CAPITAL]])), seed=3)
     distinct = before = 0
-    spent, missed = Meter(), llama.scheduler.counts.missed
+    spent, missed = Meter(), llama.counts.missed
     for _ in range(3):
         asked = tokens(llama, form.prompt(view))
         move = form.propose(view, max_tokens=1500, stop=Stop(), meter=spent)
@@ -78,7 +78,7 @@ def test_every_round_extends_the_prompt_before_and_evaluates_nothing_twice(
         assert after[: len(asked) + len(said)] == [*asked, *said]
         distinct = len(asked) + len(said)
         # What a reply ends with is evaluated by the next prompt only.
-        assert spent.evaluated - (llama.scheduler.counts.missed - missed) <= distinct
+        assert spent.evaluated - (llama.counts.missed - missed) <= distinct
         assert spent.evaluated <= 1.05 * distinct
         assert spent.evaluated > before
         before = spent.evaluated

@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
@@ -22,7 +23,7 @@ from toolsrv_lab.nano.world import World
 from toolsrv_lab.twins import does_the_same
 from toolsrv_registry import pairing
 from toolsrv_registry.api import Api
-from toolsrv_runtime.formats import facts
+from toolsrv_runtime.formats import facts, patterns
 
 Span = tuple[int, int, int]
 """Where a value stands: 0 for the text or the number of a fact, first and last character."""
@@ -84,7 +85,8 @@ def need_samples(
         while queue:
             count = rng.choice((2, 2, 3)) if rng.random() < plan.joined else 1
             chosen = [queue.pop() for _ in range(min(count, len(queue)))]
-            yield from _joined([needs.tell(api, rng) for api in chosen], near, plan, rng)
+            told = [_dated(needs.tell(api, rng), rng) for api in chosen]
+            yield from _joined(told, near, plan, rng)
             progress(len(chosen))
 
 
@@ -112,6 +114,24 @@ def errand_samples(
                 yield from _steps(variant, known, world, near, nearest, plan, rng)
                 yield from _whole_task(variant, known, near, nearest, plan, rng)
                 progress(1)
+
+
+def _dated(told: Told, rng: random.Random) -> Told:
+    """Return a need with its one day told, now and then, by its distance from today.
+
+    Where the words stand can be learnt of such a day, though not what is answered for it.
+    """
+    days = [name for name, (value, _) in told.values.items() if _ISO.fullmatch(value)]
+    if len(days) != 1 or rng.random() > _RELATIVE:
+        return told
+    said = told.values[days[0]][1]
+    places = re.findall(rf"(?:\b(?:on|for|from|at) )?(?<!\w){re.escape(said)}(?!\w)", told.text)
+    if len(places) != 1:
+        return told
+    word = rng.choice(sorted(patterns.RELATIVE))
+    kept = "" if places[0].lower().startswith(("on ", "at ")) else places[0][: -len(said)]
+    text = told.text.replace(places[0], kept + word)
+    return replace(told, text=text, values={**told.values, days[0]: (word, word)})
 
 
 def _joined(told: Sequence[Told], near: Near, plan: Plan, rng: random.Random) -> Iterator[Sample]:
@@ -240,6 +260,8 @@ def _whole_task(
 
 
 _SEEN = 24
+_RELATIVE = 0.3
+_ISO = re.compile(r"\d{4}-\d{2}-\d{2}")
 _EDGE = re.compile(r"[.?!;]\s|\n")
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import llama_cpp
 import numpy as np
 
+from toolsrv_runtime.engine.cores import Cores
 from toolsrv_runtime.engine.drawing import Logits
 from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.profile import KvType
@@ -66,6 +67,8 @@ def open_model(path: Path, *, repack: bool = True) -> Any:
 class Context:
     """A KV cache of ``cells`` tokens for up to ``sequences`` sequences, and its batch.
 
+    Decodes take their threads from ``cores``.
+
     ``kv_type`` is how keys and values are stored; all but "f16" need flash attention, for which
     see ``attention``. With it (``skips``) cells of other sequences cost a decode nothing.
 
@@ -80,7 +83,7 @@ class Context:
         cells: int,
         sequences: int,
         batch: int,
-        threads: int,
+        cores: Cores,
         rope_freq_scale: float | None,
         kv_type: KvType = "f16",
         flash_attention: bool | None = None,
@@ -89,7 +92,6 @@ class Context:
         params.n_ctx = cells
         params.n_batch = params.n_ubatch = batch
         params.n_seq_max = sequences
-        params.n_threads = params.n_threads_batch = threads
         params.kv_unified = True
         params.no_perf = True
         params.type_k = params.type_v = getattr(llama_cpp, f"GGML_TYPE_{kv_type.upper()}")
@@ -107,6 +109,7 @@ class Context:
         self._vocabulary = llama_cpp.llama_vocab_n_tokens(llama_cpp.llama_model_get_vocab(model))
         self._batch = llama_cpp.llama_batch_init(batch, 0, sequences)
         self.batch_size = batch
+        self._cores = cores
 
     def close(self) -> None:
         """Free the cache and the batch; once."""
@@ -153,7 +156,9 @@ class Context:
         callback = llama_cpp.ggml_abort_callback(lambda _: abort() if abort else False)
         if abort is not None:
             llama_cpp.llama_set_abort_callback(self._ctx, callback, None)
-        code = llama_cpp.llama_decode(self._ctx, self._batch)
+        with self._cores.lend() as threads:
+            llama_cpp.llama_set_n_threads(self._ctx, threads, threads)
+            code = llama_cpp.llama_decode(self._ctx, self._batch)
         if abort is not None:
             none = llama_cpp.ggml_abort_callback(0)
             llama_cpp.llama_set_abort_callback(self._ctx, none, None)

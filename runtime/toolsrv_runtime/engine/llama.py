@@ -1,28 +1,32 @@
-"""The llama.cpp engine: one model, one unified KV cache, a sequence per tree path.
+"""The llama.cpp engine: one model, a unified KV cache, a sequence per tree path.
 
 Shared prefixes are copied between sequences at no cost (``llama_memory_seq_cp``) and never
 evaluated twice; llguidance gives the token mask and the tokens that the grammar forces, which are
-appended without sampling. Calls from several threads are decoded together. Knows nothing about
-conversations.
+appended without sampling. Calls from several threads are decoded together, or, where the model is
+small, beside each other (``lanes``). Knows nothing about conversations.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import llama_cpp
 import llguidance
 
 from toolsrv_runtime.engine.base import Prompt, Reply, Sampling, Scores
-from toolsrv_runtime.engine.context import Context, open_model
+from toolsrv_runtime.engine.context import Context, attention, open_model
+from toolsrv_runtime.engine.cores import Cores
 from toolsrv_runtime.engine.heads import Heads, head_of
+from toolsrv_runtime.engine.lanes import LANES, Lane, Lanes
 from toolsrv_runtime.engine.scheduler import Scheduler
 from toolsrv_runtime.engine.scoring import Scoring
 from toolsrv_runtime.engine.seats import EXTRA
 from toolsrv_runtime.engine.states import StateStore, identity
 from toolsrv_runtime.engine.vocabulary import Vocabulary
+from toolsrv_runtime.engine.work import Counts
 from toolsrv_runtime.engine.writing import Writing
 from toolsrv_runtime.errors import ContextError, GrammarError, ModelError
 from toolsrv_runtime.footprint import resident_cells
@@ -33,7 +37,10 @@ SEQUENCES = 16
 """Tree paths that stay resident at once (ids of llama.cpp sequences)."""
 
 SLOW_MODEL_BYTES = 200_000_000
-"""From this size on one decode can take a noticeable part of a second, so it is interruptible."""
+"""From this size on one decode can take a noticeable part of a second, so it is interruptible.
+
+Below it calls get caches of their own: so many cells are as much to read as the weights.
+"""
 
 
 class LlamaEngine:
@@ -44,7 +51,8 @@ class LlamaEngine:
     written; neither it nor a token that it begins in is part of the reply. ``bos`` None does what
     the file says. ``interruptible``: whether Stop breaks off a decode; None decides by size.
 
-    ``states`` keeps the evaluated heads of prompts from one process to the next.
+    ``states`` keeps the evaluated heads of prompts from one process to the next. ``lanes`` is how
+    many calls have a cache of their own; None decides by size.
 
     A call that is alone gives the same bits every time; calls that are decoded together may
     differ in the last ones, because a matrix product of several rows is summed in another order.
@@ -67,38 +75,49 @@ class LlamaEngine:
         flash_attention: bool | None = None,
         states: StateStore | None = None,
         interruptible: bool | None = None,
+        lanes: int | None = None,
         batch: int = 256,
     ) -> None:
         self._path = path
         self._model = open_model(path)
+        self._vocabulary = Vocabulary(self._model, bos=bos)
+        slow = llama_cpp.llama_model_size(self._model) >= SLOW_MODEL_BYTES
         cells = max(context, cells or resident_cells(context))
-        try:
-            self._ctx = Context(
+        cores = Cores(threads)
+        about = (llama_cpp.__version__, cells, rope_freq_scale, kv_type, flash_attention)
+        owner = identity(path, *about) if states is not None else ""
+
+        def context_of(room: int) -> Context:
+            return Context(
                 self._model,
-                cells=cells,
+                cells=room,
                 sequences=SEQUENCES + EXTRA,
                 batch=min(batch, context),
-                threads=threads,
+                cores=cores,
                 rope_freq_scale=rope_freq_scale,
                 kv_type=kv_type,
                 flash_attention=flash_attention,
             )
+
+        def lane(number: int) -> Lane:
+            room = min(cells, 2 * context) if number else cells
+            scheduler = Scheduler(
+                context_of(room),
+                cells=room,
+                sequences=SEQUENCES,
+                interruptible=slow if interruptible is None else interruptible,
+            )
+            return Lane(scheduler, Heads(scheduler, states, owner) if states else None)
+
+        several = LANES if not slow and attention(flash_attention, kv_type) is False else 1
+        try:
+            self._lanes = Lanes(lane, cores, count=lanes or several)
         except MemoryError:
             llama_cpp.llama_model_free(self._model)
             raise ModelError(
                 f"no memory for a context of {context} tokens of {path.name!r}",
                 hint="choose a smaller model",
             ) from None
-        self._vocabulary = Vocabulary(self._model, bos=bos)
-        if interruptible is None:
-            interruptible = llama_cpp.llama_model_size(self._model) >= SLOW_MODEL_BYTES
-        self._scheduler = Scheduler(
-            self._ctx, cells=cells, sequences=SEQUENCES, interruptible=interruptible
-        )
-        self._heads: Heads | None = None
-        if states is not None:
-            about = (llama_cpp.__version__, cells, rope_freq_scale, kv_type, flash_attention)
-            self._heads = Heads(self._scheduler, states, identity(path, *about))
         self._context = context
         self._stop_texts = tuple(text.encode() for text in stop_texts if text)
         self._closed = False
@@ -115,8 +134,13 @@ class LlamaEngine:
 
     @property
     def scheduler(self) -> Scheduler:
-        """What decodes for all calls: its counts, for measurements."""
-        return self._scheduler
+        """What decodes for calls, the first where there are several; for measurements and tests."""
+        return self._lanes.made[0].scheduler
+
+    @property
+    def counts(self) -> Counts:
+        """What was done so far, for all calls."""
+        return Counts.of(lane.scheduler.counts for lane in self._lanes.made)
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -127,14 +151,12 @@ class LlamaEngine:
         """Free context and model when no call works any more; idempotent."""
         if not self._closed:
             self._closed = True
-            self._scheduler.idle()
-            self._ctx.close()
+            self._lanes.close()
             llama_cpp.llama_model_free(self._model)
 
     def count(self, prompt: Prompt) -> int:
         """Return the prompt's length in tokens."""
-        with self._scheduler.call():
-            self._check_open()
+        with self._inside():
             return len(self._vocabulary.prompt(prompt))
 
     def generate(
@@ -147,35 +169,44 @@ class LlamaEngine:
         stop: Stop | None = None,
     ) -> Reply:
         """Continue ``prompt`` inside ``grammar``; see ``Engine.generate``."""
-        self._check_open()
+        with self._inside():
+            return self._generate(prompt, grammar, max_tokens, sampling, stop)
+
+    def _generate(
+        self, prompt: Prompt, grammar: str, max_tokens: int, sampling: Sampling, stop: Stop | None
+    ) -> Reply:
         matcher = llguidance.LLMatcher(self._vocabulary.grammar, grammar, log_level=0)
         if matcher.is_error():
             raise GrammarError(f"the grammar does not compile: {matcher.get_error()}")
-        with self._scheduler.call():
-            self._check_open()
-            tokens = self._vocabulary.prompt(prompt)
-            room = min(max_tokens, self._room(tokens))
-            head = self._head(prompt)
-            evaluated = self._heads.ready(head, stop) if self._heads is not None and head else 0
-            reply = self.writing(matcher, sampling, stop).reply(tokens, room, head=len(head))
+        tokens = self._vocabulary.prompt(prompt)
+        room = min(max_tokens, self._room(tokens))
+        head = self._head(prompt)
+        with self._lanes.lend(tokens) as lane:
+            evaluated = lane.heads.ready(head, stop) if lane.heads is not None and head else 0
+            writing = self.writing(lane.scheduler, matcher, sampling, stop)
+            reply = writing.reply(tokens, room, head=len(head))
             return dataclasses.replace(reply, evaluated=reply.evaluated + evaluated)
 
     def writing(
-        self, matcher: llguidance.LLMatcher, sampling: Sampling, stop: Stop | None
+        self,
+        scheduler: Scheduler,
+        matcher: llguidance.LLMatcher,
+        sampling: Sampling,
+        stop: Stop | None,
     ) -> Writing:
         """Return what writes one reply; measurements replace it by one that repeats a recording."""
-        return Writing(self._scheduler, self._vocabulary, matcher, sampling, stop, self._stop_texts)
+        return Writing(scheduler, self._vocabulary, matcher, sampling, stop, self._stop_texts)
 
     def score(self, prompt: Prompt, options: Sequence[str]) -> Scores:
         """Return log P(option | prompt); options that share leading tokens share their work."""
-        with self._scheduler.call():
-            self._check_open()
+        with self._inside():
             tokens = self._vocabulary.prompt(prompt)
             self._room(tokens)
             spelled = [self._vocabulary.text(option, special=True) for option in options]
-            scoring = Scoring(self._scheduler, spelled)
-            values = scoring.values(tokens, head=len(self._head(prompt)))
-            return Scores(tuple(values), len(tokens), scoring.evaluated)
+            with self._lanes.lend(tokens) as lane:
+                scoring = Scoring(lane.scheduler, spelled)
+                values = scoring.values(tokens, head=len(self._head(prompt)))
+                return Scores(tuple(values), len(tokens), scoring.evaluated)
 
     def _head(self, prompt: Prompt) -> list[int]:
         """Return the tokens that other prompts share; empty where none are said to be."""
@@ -192,6 +223,10 @@ class LlamaEngine:
             )
         return room
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise ModelError("the engine is closed", hint="start a new one")
+    @contextlib.contextmanager
+    def _inside(self) -> Iterator[None]:
+        """Be a call that ``close`` waits for; ModelError where it has begun."""
+        with self._lanes.inside():
+            if self._closed:
+                raise ModelError("the engine is closed", hint="start a new one")
+            yield

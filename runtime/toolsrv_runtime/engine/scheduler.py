@@ -35,7 +35,7 @@ class Scheduler:
         self, context: Context, *, cells: int, sequences: int, interruptible: bool
     ) -> None:
         """``interruptible``: a decode takes long enough to be broken off by Stop."""
-        self._context = context
+        self.context = context
         self._seats = Seats(context, cells=cells, resident=sequences)
         self._interruptible = interruptible
         self._turn = threading.Condition()
@@ -47,11 +47,9 @@ class Scheduler:
         self.counts = Counts()
         self.on_step: Callable[[Sequence[int]], None] | None = None
 
-    def idle(self) -> None:
-        """Wait until no call works."""
-        with self._turn:
-            while self._calls:
-                self._turn.wait()
+    def close(self) -> None:
+        """Free the context, once, when no call works any more."""
+        self.context.close()
 
     @contextlib.contextmanager
     def call(self) -> Iterator[None]:
@@ -178,7 +176,7 @@ class Scheduler:
             work.over = work.evaluated > 0 and work.stop is not None and work.stop.is_set()
         works = [work for work in self._waiting if not work.over]
         wanted, others = [work.left for work in works], self._choosing > 0
-        counts = shares(wanted, self._context.batch_size, others=others)
+        counts = shares(wanted, self.context.batch_size, others=others)
         batch = [(one, one.next(count)) for one, count in zip(works, counts, strict=True) if count]
         if batch:
             self._seats.step_back([work for work, _ in batch])
@@ -200,7 +198,7 @@ class Scheduler:
         self._turn.release()
         try:
             began = time.monotonic()
-            code, rows = self._context.decode(parts, abort=stop.is_set if stop else None)
+            code, rows = self.context.decode(parts, abort=stop.is_set if stop else None)
             took = time.monotonic() - began
         finally:
             self._turn.acquire()

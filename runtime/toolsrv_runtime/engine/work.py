@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass, field
 
 from toolsrv_runtime.engine.context import Part
 from toolsrv_runtime.engine.drawing import Logits
@@ -58,6 +58,12 @@ class Counts:
     tokens: int = 0
     missed: int = 0
     seconds: float = 0.0
+
+    @classmethod
+    def of(cls, some: Iterable[Counts]) -> Counts:
+        """Return the sum of some counts."""
+        rows = [astuple(one) for one in some]
+        return cls(*(sum(column) for column in zip(*rows, strict=True)))
 
 
 def _cut(parts: Sequence[Part], begin: int, end: int) -> Iterator[Part]:

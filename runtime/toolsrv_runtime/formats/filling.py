@@ -134,7 +134,7 @@ class Filling:
             for said in self._matched.values(api, parameter)
             if not any(said != one and said in one for one in whole)
         ]
-        exact = kind not in patterns.LOOSE or kind in {"text", "name"}
+        exact = kind not in patterns.LOOSE or kind in {"text", "name", "country"}
         if exact and any(copied in one for one in known):
             copied = ""  # one of them, or cut off from it
         pool = dict.fromkeys([*known, copied]) if copied else dict.fromkeys(known)
@@ -239,7 +239,9 @@ def _looks(kind: str, said: str) -> bool:
 
 def _is_named(parameter: Parameter, kind: str, said: str) -> bool:
     """Whether a name has letters: a number is none, unless the parameter is one of codes."""
-    plain = kind in {"", "name", "zone", "currency", "colour"} and not grounding.is_code(parameter)
+    plain = kind in {"", "name", "country", "zone", "currency", "colour"} and not grounding.is_code(
+        parameter
+    )
     return not plain or any(letter.isalpha() for letter in said)
 
 

@@ -23,7 +23,9 @@ TEXT_LIMIT = 20_000
 _AFTER_COLON = re.compile(r":\s+(.{2,400})$")
 _NOTHING = frozenset({"unknown", "none", "null", "n/a", "true", "false"})
 _CODE = re.compile(r"\b(id|code|number|reference|key|ticket|zip|postcode)\b")
-_NEEDS_CUE = frozenset({"", "number", "text", "numbers", "weight", "length", "name", "measure"})
+_NEEDS_CUE = frozenset(
+    {"", "number", "text", "numbers", "weight", "length", "name", "country", "measure"}
+)
 """Kinds that are so common in a text that only its words tell whether an optional one is meant."""
 
 _REFERS = re.compile(
@@ -246,7 +248,7 @@ def _runs(
     found = [spans.runs(text, vocabulary) for text in texts]
     if not found[0]:  # what the description gives as an example may be just what is meant
         found[0] = spans.runs(texts[0], _vocabulary(api, described=False))
-    if kind in {"name", "text", "zone"}:
+    if kind in {"name", "country", "text", "zone"}:
         named = [[run for run, name in group if name] for group in found]
         if any(named):
             return named

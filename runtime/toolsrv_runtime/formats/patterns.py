@@ -12,7 +12,9 @@ from collections.abc import Callable
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.formats.facts import words
 
-LOOSE = frozenset({"", "name", "text", "currency", "colour", "formula", "zone", "character"})
+LOOSE = frozenset(
+    {"", "name", "country", "text", "currency", "colour", "formula", "zone", "character"}
+)
 """Kinds whose values may also be any other words; all others must look right."""
 
 RARE = frozenset(
@@ -146,7 +148,8 @@ _KINDS: tuple[tuple[str, str], ...] = (
     (r"morse( code)?", "morse"),
     (r"(.* )?zone", "zone"),
     (r"character|symbol", "character"),
-    (r"(.* )?(country|city|place|state|region|airport|holiday|person)", "name"),
+    (r"(.* )?country", "country"),
+    (r"(.* )?(city|place|state|region|airport|holiday|person)", "name"),
     (r"(.* )?language", "language"),
 )
 _SAYS_TEXT = re.compile(r"\b(?:text|word|phrase|sentence|passage|letters)\b", re.IGNORECASE)

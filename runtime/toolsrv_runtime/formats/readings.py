@@ -12,6 +12,8 @@ from collections.abc import Callable
 from dateutil import parser
 from text_to_num import alpha2digit
 
+from toolsrv_runtime.formats import peoples
+
 _LENGTH_LIMIT = 64
 """Characters of a spelling that is looked at; no number or date is longer."""
 
@@ -125,6 +127,7 @@ _READERS: dict[str, Callable[[str], str]] = {
     "number": _number,
     "year": _number,
     "date": _date,
+    "country": peoples.country,
     "coordinate": _coordinate,
     "length": _measure,
     "weight": _measure,

@@ -16,6 +16,7 @@ from toolsrv_lab.bench.replay.tree import Recording
 from toolsrv_runtime.engine.base import Piece, Prompt, Reply, Sampling
 from toolsrv_runtime.engine.drawing import Logits
 from toolsrv_runtime.engine.llama import LlamaEngine
+from toolsrv_runtime.engine.scheduler import Scheduler
 from toolsrv_runtime.engine.writing import Writing
 from toolsrv_runtime.stop import Stop
 
@@ -44,7 +45,8 @@ class ReplayEngine(LlamaEngine):
         super().__init__(path, **given)
         self._told = threading.local()
         self.decode_cpu = 0.0
-        decode = self._ctx.decode
+        context = self.scheduler.context
+        decode = context.decode
 
         def timed(*given: Any, **named: Any) -> Any:
             began = time.process_time()
@@ -53,13 +55,17 @@ class ReplayEngine(LlamaEngine):
             finally:
                 self.decode_cpu += time.process_time() - began
 
-        setattr(self._ctx, "decode", timed)  # noqa: B010 - this object's own
+        setattr(context, "decode", timed)  # noqa: B010 - this object's own
 
     def writing(
-        self, matcher: llguidance.LLMatcher, sampling: Sampling, stop: Stop | None
+        self,
+        scheduler: Scheduler,
+        matcher: llguidance.LLMatcher,
+        sampling: Sampling,
+        stop: Stop | None,
     ) -> Writing:
         """Return a writing that repeats what this thread was told."""
-        repeated = Repeated(self._scheduler, self._vocabulary, matcher, sampling, stop)
+        repeated = Repeated(scheduler, self._vocabulary, matcher, sampling, stop)
         repeated.recorded = self._told.reply
         return repeated
 
@@ -87,7 +93,7 @@ def replay(model: Path, recordings: Sequence[Recording], *, threads: int) -> dic
     began, cpu = time.perf_counter(), time.process_time()
     wrong = solve(engine, recordings[0])
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
-    counts = engine.scheduler.counts
+    counts = engine.counts
     written = sum(len(step.reply) for step in recordings[0].steps)
     result = {
         "seconds": seconds,
@@ -118,7 +124,7 @@ def together(model: Path, recordings: Sequence[Recording], *, threads: int) -> d
     for worker in workers:
         worker.join()
     at_once, cpu = time.perf_counter() - began, time.process_time() - cpu
-    counts = engine.scheduler.counts
+    counts = engine.counts
     engine.close()
     return {
         "row": row,

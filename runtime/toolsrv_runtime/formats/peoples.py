@@ -1,0 +1,26 @@
+"""Countries by what their people and what is theirs are called: Polish, a Pole, the Poles.
+
+``peoples.txt`` has a country a line, and behind the colon its words; a hyphen stands for a blank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+
+def country(said: str) -> str:
+    """Return the country that a word for its people means; any other text as it is."""
+    word = " ".join(said.lower().split()).removeprefix("the ").removesuffix("'s")
+    return _countries().get(word) or _countries().get(word.removesuffix("s")) or said
+
+
+@cache
+def _countries() -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    text = (files("toolsrv_runtime.formats") / "peoples.txt").read_text("utf-8")
+    for line in text.splitlines():
+        name, _, peoples = line.partition(": ")
+        found |= {people.lower().replace("-", " "): name for people in peoples.split()}
+    return found
