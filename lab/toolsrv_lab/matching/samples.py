@@ -23,7 +23,7 @@ from toolsrv_lab.nano.world import World
 from toolsrv_lab.twins import does_the_same
 from toolsrv_registry import pairing
 from toolsrv_registry.api import Api
-from toolsrv_runtime.formats import facts, patterns
+from toolsrv_runtime.formats import days, facts
 
 Span = tuple[int, int, int]
 """Where a value stands: 0 for the text or the number of a fact, first and last character."""
@@ -121,17 +121,17 @@ def _dated(told: Told, rng: random.Random) -> Told:
 
     Where the words stand can be learnt of such a day, though not what is answered for it.
     """
-    days = [name for name, (value, _) in told.values.items() if _ISO.fullmatch(value)]
-    if len(days) != 1 or rng.random() > _RELATIVE:
+    dated = [name for name, (value, _) in told.values.items() if _ISO.fullmatch(value)]
+    if len(dated) != 1 or rng.random() > _RELATIVE:
         return told
-    said = told.values[days[0]][1]
+    said = told.values[dated[0]][1]
     places = re.findall(rf"(?:\b(?:on|for|from|at) )?(?<!\w){re.escape(said)}(?!\w)", told.text)
     if len(places) != 1:
         return told
-    word = rng.choice(sorted(patterns.RELATIVE))
+    word = rng.choice(days.NEAR)
     kept = "" if places[0].lower().startswith(("on ", "at ")) else places[0][: -len(said)]
     text = told.text.replace(places[0], kept + word)
-    return replace(told, text=text, values={**told.values, days[0]: (word, word)})
+    return replace(told, text=text, values={**told.values, dated[0]: (word, word)})
 
 
 def _joined(told: Sequence[Told], near: Near, plan: Plan, rng: random.Random) -> Iterator[Sample]:

@@ -87,8 +87,9 @@ class LlamaEngine:
         about = (llama_cpp.__version__, cells, rope_freq_scale, kv_type, flash_attention)
         owner = identity(path, *about) if states is not None else ""
 
-        def context_of(room: int) -> Context:
-            return Context(
+        def lane(number: int) -> Lane:
+            room = min(cells, 2 * context) if number else cells
+            cache = Context(
                 self._model,
                 cells=room,
                 sequences=SEQUENCES + EXTRA,
@@ -98,16 +99,9 @@ class LlamaEngine:
                 kv_type=kv_type,
                 flash_attention=flash_attention,
             )
-
-        def lane(number: int) -> Lane:
-            room = min(cells, 2 * context) if number else cells
-            scheduler = Scheduler(
-                context_of(room),
-                cells=room,
-                sequences=SEQUENCES,
-                interruptible=slow if interruptible is None else interruptible,
-            )
-            return Lane(scheduler, Heads(scheduler, states, owner) if states else None)
+            broken_off = slow if interruptible is None else interruptible
+            scheduler = Scheduler(cache, cells=room, sequences=SEQUENCES, interruptible=broken_off)
+            return Lane(scheduler, Heads(scheduler, states, owner) if states is not None else None)
 
         several = LANES if not slow and attention(flash_attention, kv_type) is False else 1
         try:

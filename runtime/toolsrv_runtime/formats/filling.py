@@ -12,7 +12,16 @@ from collections.abc import Collection, Mapping, Sequence
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import Function
-from toolsrv_runtime.formats import copying, facts, grounding, layout, patterns, readings, spans
+from toolsrv_runtime.formats import (
+    copying,
+    days,
+    facts,
+    grounding,
+    layout,
+    patterns,
+    readings,
+    spans,
+)
 from toolsrv_runtime.formats.matched import Matched
 from toolsrv_runtime.formats.scene import Scene, used
 from toolsrv_runtime.formats.turn import Turn
@@ -151,12 +160,9 @@ class Filling:
         return self._best(kind, free or typed or list(pool), near, scores)
 
     def _relative(self, kind: str) -> str:
-        """Return the one day that the part names by its distance from today, "" for none.
-
-        The matcher has learnt from no such day, because what is answered for it changes.
-        """
+        """Return the one day that the part names by its distance from today, "" for none."""
         found = patterns.find(kind, self._part) if kind == "date" else []
-        return found[0] if len(found) == 1 and found[0].lower() in patterns.RELATIVE else ""
+        return found[0] if len(found) == 1 and days.is_relative(found[0]) else ""
 
     def _best(
         self,

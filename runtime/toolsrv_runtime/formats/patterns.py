@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.formats import days
 from toolsrv_runtime.formats.facts import words
 
 LOOSE = frozenset(
@@ -29,8 +30,6 @@ _SPELLED = {
     "octal": "8", "decimal": "10", "hexadecimal": "16",
 }  # fmt: skip
 _PHONE_DIGITS = 15
-RELATIVE = frozenset({"today", "tomorrow", "yesterday"})
-"""Days that are named by their distance from this one."""
 
 Finder = Callable[[str], list[str]]
 
@@ -39,7 +38,7 @@ _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _DATE = (
     rf"\d{{4}}-\d{{1,2}}-\d{{1,2}}|\d{{1,2}}[/.]\d{{1,2}}[/.]\d{{4}}"
     rf"|{_DAY}(?: of)? {_MONTH}(?:,? \d{{4}})?|{_MONTH} {_DAY}(?:,? \d{{4}})?"
-    r"|today|tomorrow|yesterday"
+    rf"|{days.PATTERN}"
 )
 _CLOCK = r"\d{1,2}:\d{2}(?: ?[ap]\.?m\.?)?|\d{1,2} ?[ap]\.?m\.?"
 _NUMBER = r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?"
@@ -215,5 +214,5 @@ def find(found: str, text: str) -> list[str]:
         spelled = re.findall(rf"\b({'|'.join(_SPELLED)})\b", text, re.IGNORECASE)
         values += [word for word in dict.fromkeys(spelled) if word not in values]
     if found == "date" and len(values) > 1:  # "born on March 9, 1987 today"
-        values = [v for v in values if v.lower() not in RELATIVE] or values
+        values = [v for v in values if not days.is_relative(v)] or values
     return values

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dateutil import parser
 from text_to_num import alpha2digit
 
-from toolsrv_runtime.formats import peoples
+from toolsrv_runtime.formats import days, peoples
 
 _LENGTH_LIMIT = 64
 """Characters of a spelling that is looked at; no number or date is longer."""
@@ -69,6 +69,8 @@ def _number(said: str) -> str:
 
 
 def _date(said: str) -> str:
+    if days.is_relative(said):
+        return days.read(said, dt.datetime.now().astimezone().date())
     text = _digits(said)
     numeric = _NUMERIC.search(text)
     if not numeric and not (_MONTH.search(text) and _YEAR.search(text)):
