@@ -270,7 +270,9 @@ def test_an_exported_one_reads_as_torch_does(base: Path, folder: Path, tmp_path:
         capture_output=True,
         timeout=300,
     )
-    card = export_matcher(tmp_path / "run", base, tmp_path / "out", lambda made: {"at": made.name})
+    card = export_matcher(
+        [tmp_path / "run"], base, tmp_path / "out", lambda made: {"at": made.name}
+    )
     assert card["training"]["options"]["steps"] == 2
     network = matcher_network(base).eval()
     network.load_state_dict(torch.load(tmp_path / "run" / "matcher.pt", weights_only=True))
@@ -289,7 +291,31 @@ def test_an_exported_one_reads_as_torch_does(base: Path, folder: Path, tmp_path:
         (match,) = matcher.match(asked, [KNOWN[sample.api]])
         assert match.serves == pytest.approx(float(serves[0]), abs=0.1)
     with pytest.raises(DataError, match="no finished training"):
-        export_matcher(tmp_path, base, tmp_path / "other", lambda _: {})
+        export_matcher([tmp_path], base, tmp_path / "other", lambda _: {})
+
+
+@HAS_TORCH
+@pytest.mark.filterwarnings("ignore")  # the exporter warns about itself
+def test_the_weights_of_several_runs_are_averaged(base: Path, tmp_path: Path) -> None:
+    from toolsrv_lab.matching.export import export_matcher  # noqa: PLC0415 - needs torch
+    from toolsrv_lab.matching.network import matcher_network  # noqa: PLC0415 - needs torch
+
+    torch = load("torch")
+    weights = matcher_network(base).state_dict()
+    runs = [tmp_path / name for name in ("mean", "first", "last")]
+    for run, shift in zip(runs, (0.0, -0.5, 0.5), strict=True):
+        run.mkdir()
+        moved = {k: v + shift if v.is_floating_point() else v for k, v in weights.items()}
+        torch.save(moved, run / "matcher.pt")
+        (run / "training.json").write_text(f'{{"of": "{run.name}"}}', "utf-8")
+    export_matcher(runs[:1], base, tmp_path / "one", lambda _: {})
+    card = export_matcher(runs[1:], base, tmp_path / "two", lambda _: {})
+    assert card["training"] == {"of": "last", "mean_of_the_last": 2}
+    asked = Asked("What is the capital of Peru?")
+    one, two = (
+        Matcher(tmp_path / name).match(asked, list(KNOWN.values())[:2]) for name in ("one", "two")
+    )
+    assert [m.serves for m in two] == pytest.approx([m.serves for m in one], abs=0.05)
 
 
 @HAS_TORCH

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,16 +43,18 @@ def matcher_graph(network: Any) -> Any:
 
 
 def export_matcher(
-    run: Path, base: Path, out: Path, judge: Callable[[Path], dict[str, Any]]
+    runs: Sequence[Path], base: Path, out: Path, judge: Callable[[Path], dict[str, Any]]
 ) -> dict[str, Any]:
-    """Write model, tokeniser and card of the finished training in ``run``; return the card.
+    """Write model, tokeniser and card of finished trainings; return the card.
 
-    ``judge`` returns the figures of a matcher's folder, for the card.
+    The weights of several ``runs``, each begun with the one before, are averaged: what two stages
+    agree on stays, what one of them forgot or learnt by heart counts half (model soups, Wortsman
+    et al. 2022). ``judge`` returns the figures of a matcher's folder, for the card.
 
-    Files appear only when all is well. Raises DataError where the run is not finished.
+    Files appear only when all is well. Raises DataError where a run is not finished.
     """
     network = matcher_network(base)
-    training = load_finished(network, run)
+    training = _mean(network, runs)
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent) as folder:
         work = Path(folder)
@@ -75,6 +77,19 @@ def export_matcher(
         for file in ("model.int8.onnx", "tokenizer.json", "card.json"):
             (work / file).replace(out / file)
     return card
+
+
+def _mean(network: Any, runs: Sequence[Path]) -> dict[str, Any]:
+    """Give a network the mean weights of trainings; return what is known of the last one."""
+    training = {}
+    total: dict[str, Any] = {}
+    for run in runs:
+        training = load_finished(network, run)
+        for name, value in network.state_dict().items():
+            total[name] = value.clone() if name not in total else total[name] + value
+    # Whole numbers among them are places, the same in all.
+    network.load_state_dict({name: (one / len(runs)).to(one.dtype) for name, one in total.items()})
+    return training | ({"mean_of_the_last": len(runs)} if len(runs) > 1 else {})
 
 
 def _write(card: dict[str, Any], folder: Path) -> None:

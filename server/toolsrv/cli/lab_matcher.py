@@ -106,21 +106,29 @@ def train_matcher(
 
 
 @click.command(epilog=example("toolsrv lab export matcher run --samples samples --out matcher"))
-@click.argument("run", type=_IN)
+@click.argument("runs", metavar="RUN...", type=_IN, nargs=-1, required=True)
 @_SAMPLES
 @click.option("--base", type=_IN, help="What it was trained from; all-MiniLM-L6-v2 unless given.")
 @click.option("--out", type=_OUT, required=True, help="Folder for the three files.")
 @json_option
 @pass_session
 def export_matcher(
-    session: Session, run: Path, folder: Path, base: Path | None, out: Path, as_json: bool
+    session: Session,
+    runs: tuple[Path, ...],
+    folder: Path,
+    base: Path | None,
+    out: Path,
+    as_json: bool,
 ) -> None:
-    """Write the matcher trained in RUN as int8 ONNX, with its figures on its card."""
+    """Write the matcher trained in RUN as int8 ONNX, with its figures on its card.
+
+    Of several, each begun with the one before, the weights are averaged.
+    """
     from toolsrv_lab.encoder_export import find_source
     from toolsrv_lab.matching.export import export_matcher as export
 
     apis = _apis(session)
-    card = export(run, base or find_source(), out, lambda made: _figures(made, folder, apis))
+    card = export(runs, base or find_source(), out, lambda made: _figures(made, folder, apis))
     if as_json:
         emit_json(card)
     else:
