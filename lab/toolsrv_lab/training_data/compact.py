@@ -34,6 +34,7 @@ _THOUGHT = re.compile(rf"(?:#\d+ failed\. )?(.*?){layout.USE}\d", re.DOTALL)
 _SPENT = re.compile(rf"#(\d+){re.escape(layout.GIVE_UP)}")
 _NEXT = f"{layout.NOTHING}. "
 _ABOUT = 'The description of this function is: "'
+_ARGUMENT = "the argument "  # as ``calls.arguments`` begins
 
 
 class UnfitError(Exception):
@@ -178,7 +179,8 @@ def _called(
         out += [part for words in one.open for part in _open(words)]
         name = one.node.function
         later = [other.node.function for other in rounds[at + 1 :] if other.words == one.words]
-        learned = one.ok or (bool(later) and name not in later) or at == len(rounds) - 1
+        another = bool(later) and name not in later and not _was_refused(one)
+        learned = one.ok or another or at == len(rounds) - 1
         call = f"{layout.ACTION}{name}{layout.INPUT}"
         out += [
             Segment(one.words, learned),
@@ -191,6 +193,11 @@ def _called(
         ]
         said += " " + " ".join(value for _, value in one.facts)
     return out
+
+
+def _was_refused(one: _Round) -> bool:
+    """Whether a call was wrong in itself, rather than its API down."""
+    return any(name == "error" and _ARGUMENT in value for name, value in one.facts)
 
 
 def _arguments(one: _Round, function: Function, said: str, *, learned: bool) -> list[Segment]:

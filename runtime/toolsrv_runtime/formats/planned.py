@@ -35,7 +35,7 @@ ALSO = 2.5
 SAME = 0.5
 """Share of the shorter of two clauses in common from which on a function serves them at once."""
 
-AGAIN = 4.0
+AGAIN = 6.0
 """Nats behind the likeliest clause of a function within which another one is a need as well."""
 
 _EDGES = " ,;:.!?"
