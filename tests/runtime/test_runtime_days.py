@@ -50,3 +50,10 @@ def test_such_a_day_is_found_in_a_text_and_read_by_the_clock() -> None:
     day = dt.date.fromisoformat(readings.read("date", "next Friday"))
     assert day.weekday() == 4
     assert 1 <= (day - dt.datetime.now().astimezone().date()).days <= 7
+
+
+def test_a_clock_time_on_such_a_day_is_read_with_its_date() -> None:
+    day = readings.read("date", "next Friday")
+    (said,) = patterns.find("time", "Call me next Friday at 5 pm, please")
+    assert readings.read("time", said) == f"{day} 17:00"
+    assert readings.read("time", "5 pm") == "5 pm"

@@ -1,6 +1,7 @@
 """What a person's spelling of a value means to an API: numbers in digits, dates in ISO 8601.
 
-Deterministic. Number words are text2num's, dates dateutil's; what cannot be read stays as it was.
+Deterministic but for days told by their distance from today, which the clock decides. Number words are
+text2num's, dates dateutil's; what cannot be read stays as it was.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ _NUMERIC = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}")
 _YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)")
 _CLOCK = re.compile(r"\d:\d{2}|\d ?[ap]\.?m\b", re.IGNORECASE)
 _SOUTH_OR_WEST = re.compile(r"\d\s*°?\s*(?:south|west|[SW])\b")
+_DAYS = re.compile(days.PATTERN, re.IGNORECASE)
 _NEVER = dt.datetime(1, 1, 1, tzinfo=dt.UTC)
 _UNIT = re.compile(r"(?<=[\d\s])(?:kilos?|kgs)\b", re.IGNORECASE)
 
@@ -70,7 +72,7 @@ def _number(said: str) -> str:
 
 def _date(said: str) -> str:
     if days.is_relative(said):
-        return days.read(said, dt.datetime.now().astimezone().date())
+        return days.read(said, _today())
     text = _digits(said)
     numeric = _NUMERIC.search(text)
     if not numeric and not (_MONTH.search(text) and _YEAR.search(text)):
@@ -81,6 +83,10 @@ def _date(said: str) -> str:
     except (ValueError, OverflowError):
         return said
     return found.date().isoformat() if found.year > _NEVER.year else said
+
+
+def _today() -> dt.date:
+    return dt.datetime.now().astimezone().date()
 
 
 def _measure(said: str) -> str:
@@ -102,7 +108,7 @@ def _note(said: str) -> str:
 
 
 def _time(said: str) -> str:
-    text = _digits(said)
+    text = _digits(_DAYS.sub(lambda match: days.read(match[0], _today()), said))
     if _CLOCK.search(text) and (_NUMERIC.search(text) or (_MONTH.search(text))):
         try:
             iso = re.match(r"\d{4}-", text.strip()) is not None
