@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -11,10 +13,11 @@ import pytest
 
 from toolsrv_runtime.engine.base import Piece, Reply
 from toolsrv_runtime.engine.cores import Cores
-from toolsrv_runtime.engine.lanes import LANES, WORTH_MOVING, Lane, Lanes
+from toolsrv_runtime.engine.lanes import LANES, WORTH_COPYING, WORTH_MOVING, Lane, Lanes
 from toolsrv_runtime.engine.llama import LlamaEngine
 from toolsrv_runtime.engine.scheduler import Scheduler
 from toolsrv_runtime.models import SHIPPED_MODEL
+from toolsrv_runtime.stop import Stop
 
 HEAD = Piece("System:\n#1 capital_for_facts(country): Capital\n" * 8, special=True)
 FREE = "start: /[a-z ]{300,400}/\n"
@@ -31,6 +34,13 @@ class Knowing(Scheduler):
 
     def known(self, _: object) -> int:
         return self.length
+
+    def known_state(self, _: object) -> tuple[int, bytes]:
+        return 0, b""
+
+    def wait_known(self, tokens: Sequence[int], given_up: Callable[[], bool]) -> None:
+        while self.length < len(tokens) and not given_up():
+            time.sleep(0.001)
 
     def close(self) -> None:
         return
@@ -50,6 +60,43 @@ def test_threads_all_go_to_who_is_alone_and_are_shared_by_several() -> None:
     cores.users = 9
     with cores.lend() as one:
         assert one == 1
+
+
+class Processor:
+    """Clocks of decodes on ``cores`` that are ours."""
+
+    def __init__(self) -> None:
+        self.wall = self.cpu = 0.0
+
+    def decode(self, cores: Cores, ours: float) -> int:
+        with cores.lend() as threads:
+            self.wall += 0.01
+            self.cpu += 0.01 * min(threads, ours)
+        return threads
+
+
+def test_who_loses_a_core_to_another_process_gets_fewer_threads_for_a_while() -> None:
+    time_of = Processor()
+    cores = Cores(4, clock=lambda: time_of.wall, cpu=lambda: time_of.cpu)
+    assert {time_of.decode(cores, 4) for _ in range(50)} == {4}
+    lent = [time_of.decode(cores, 2.8) for _ in range(500)]
+    assert set(lent[50:]) == {4, 2}
+    tries = [at for at, threads in enumerate(lent) if threads == 4]
+    pauses = [late - early for early, late in itertools.pairwise(tries) if late > early + 1]
+    assert pauses == sorted(pauses)  # ever longer
+    assert pauses[-1] > 6 * pauses[0]
+    assert [time_of.decode(cores, 4) for _ in range(500)][-1] == 4  # the core came back
+
+
+def test_a_thread_alone_or_shared_cores_say_nothing_about_other_processes() -> None:
+    time_of = Processor()
+    one = Cores(1, clock=lambda: time_of.wall, cpu=lambda: time_of.cpu)
+    assert {time_of.decode(one, 0.2) for _ in range(50)} == {1}
+    shared = Cores(4, clock=lambda: time_of.wall, cpu=lambda: time_of.cpu)
+    shared.users = 2
+    assert {time_of.decode(shared, 0.5) for _ in range(50)} == {2}
+    shared.users = 1
+    assert time_of.decode(shared, 4) == 4
 
 
 def test_never_more_threads_are_lent_than_there_are_and_all_get_theirs() -> None:
@@ -77,6 +124,7 @@ def test_never_more_threads_are_lent_than_there_are_and_all_get_theirs() -> None
 def test_calls_at_once_write_what_each_writes_alone_each_in_its_own_cache() -> None:
     engine = LlamaEngine(SHIPPED_MODEL, context=1024, threads=2)
     alone = [reply(engine, text).text for text in TEXTS]
+    evaluated = engine.counts.tokens
     engine.close()
     engine = LlamaEngine(SHIPPED_MODEL, context=1024, threads=2)
     start = threading.Barrier(len(TEXTS))
@@ -88,6 +136,7 @@ def test_calls_at_once_write_what_each_writes_alone_each_in_its_own_cache() -> N
     with ThreadPoolExecutor(len(TEXTS)) as pool:
         assert list(pool.map(work, TEXTS)) == alone
     assert engine.counts.shared_steps == 0
+    assert engine.counts.tokens <= evaluated + 8 * len(TEXTS)  # the head was read once
     assert engine.counts.steps > engine.scheduler.counts.steps  # others decoded too
     engine.close()
 
@@ -117,7 +166,36 @@ def test_a_call_goes_where_its_prompt_is_known_unless_others_are_there() -> None
         lent = [calls.enter_context(lanes.lend([1])) for _ in range(6)]
         # The second knows so much that it is shared before a third is made.
         assert [lanes.made.index(lane) for lane in lent] == [0, 1, 1, 2, 3, 0]
-    assert all(lane.calls == 0 for lane in lanes.made)
+    with lanes.lend([1]) as lane:
+        assert lane is lanes.made[1]  # all are free again
+
+
+def test_a_call_waits_without_a_core_for_what_an_earlier_one_reads_and_no_longer() -> None:
+    cores, shared = Cores(2), list(range(2 * WORTH_COPYING))
+    lanes = Lanes(lambda _: Lane(Knowing(), None), cores, count=3)
+    stop = Stop()
+    begun: list[str] = []
+
+    def later(name: str, given: Stop | None) -> None:
+        with lanes.lend([*shared, 9], given):
+            begun.append(name)
+
+    with lanes.lend([*shared, 7]):
+        stopped = threading.Thread(target=later, args=("stopped", stop))
+        stopped.start()
+        waiting = threading.Thread(target=later, args=("waiting", None))
+        time.sleep(0.02)
+        waiting.start()
+        time.sleep(0.05)
+        assert begun == []
+        assert cores.users == 1
+        stop.set()
+        stopped.join(10)
+        with lanes.lend([5]):
+            assert cores.users == 2  # a prompt with another beginning waits for nobody
+    waiting.join(10)  # who read has ended and left nothing
+    assert sorted(begun) == ["stopped", "waiting"]
+    assert cores.users == 0
 
 
 def test_without_memory_for_another_lane_calls_share_what_there_is() -> None:

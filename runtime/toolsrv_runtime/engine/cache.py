@@ -95,7 +95,13 @@ class SequenceCache:
 
     def longest(self, tokens: Sequence[int]) -> int:
         """Return how many leading ``tokens`` some sequence holds."""
-        return max((common_prefix(r.tokens, tokens) for r in self._residents.values()), default=0)
+        return self.holder(tokens)[1]
+
+    def holder(self, tokens: Sequence[int]) -> tuple[int, int]:
+        """Return the sequence that holds most leading ``tokens``, and how many; (-1, 0): none."""
+        held = [(common_prefix(one.tokens, tokens), one.id) for one in self._residents.values()]
+        length, holder = max(held, default=(0, -1))
+        return holder, length
 
     def plan(self, tokens: Sequence[int], *, reserve: int, head: int = 0) -> Plan | None:
         """Choose source and target for ``tokens``, leaving room for ``reserve`` more.

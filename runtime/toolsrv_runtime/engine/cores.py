@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
+import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+_WINDOW_S = 0.02
+"""Decodes of so long together say whether the cores were ours."""
+
+_MISSED = 0.3
+"""Cores that may be missing before somebody else is taken to need one."""
+
+_FIRST_PAUSE_S = 0.25
+_LONGEST_PAUSE_S = 4.0
 
 
 class Cores:
@@ -13,14 +24,30 @@ class Cores:
 
     ``users`` is how many they are shared among, whether each decodes just now or not; who owns the
     users keeps it right.
+
+    The threads of a decode wait for each other many times in it, so one that another process keeps
+    from its core holds up all: on two cores beside a busy process a token takes ten times as long.
+    Where the processor time (``cpu``) of decodes falls behind the ``clock``, fewer are lent for a
+    while, longer each time that it is still so.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(
+        self,
+        count: int,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        cpu: Callable[[], float] = time.process_time,
+    ) -> None:
         self.users = 1
-        self._count = count
+        self._count = self._able = count
         self._free = count
         self._turn = threading.Condition()
         self._line: deque[object] = deque()
+        self._clock = clock
+        self._cpu = cpu
+        self._wall_s = self._cpu_s = 0.0
+        self._pause_s = _FIRST_PAUSE_S
+        self._until = -math.inf
 
     @contextlib.contextmanager
     def lend(self) -> Iterator[int]:
@@ -31,14 +58,34 @@ class Cores:
             try:
                 while self._line[0] is not ticket or not self._free:
                     self._turn.wait()
-                lent = min(self._free, max(1, self._count // max(1, self.users)))
+                able = self._able if self._clock() < self._until else self._count
+                lent = min(self._free, max(1, able // max(1, self.users)))
                 self._free -= lent
             finally:
                 self._line.remove(ticket)
                 self._turn.notify_all()
+        began, used = self._clock(), self._cpu()
         try:
             yield lent
         finally:
+            wall, used = self._clock() - began, self._cpu() - used
             with self._turn:
                 self._free += lent
+                if lent == self._count > 1:
+                    self._watch(wall, used)
                 self._turn.notify_all()
+
+    def _watch(self, wall: float, used: float) -> None:
+        """See whether a decode on all threads had a core for each."""
+        self._wall_s += wall
+        self._cpu_s += used
+        if self._wall_s < _WINDOW_S:
+            return
+        missed = self._count - self._cpu_s / self._wall_s
+        self._wall_s = self._cpu_s = 0.0
+        if missed < _MISSED:
+            self._pause_s = _FIRST_PAUSE_S
+            return
+        self._able = max(1, self._count - math.ceil(missed))
+        self._until = self._clock() + self._pause_s
+        self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)

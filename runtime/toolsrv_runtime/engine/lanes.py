@@ -3,8 +3,9 @@
 Without flash attention a token looks at all cells of its cache, whoever filled them. Where these are
 more to read than the weights, calls that share decodes lose by it: four trees at once on the model
 that ships took 1.85 times as long as one after the other. So each call gets a lane, a cache that it
-has for itself while there are enough, and the cores are shared. Lanes are made when they are first
-needed. Safe for threads.
+has for itself while there are enough, and the cores are shared. What prompts begin with alike is
+evaluated in one lane and copied to the others. Lanes are made when they are first needed. Safe for
+threads.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from toolsrv_runtime.engine.cache import common_prefix
 from toolsrv_runtime.engine.cores import Cores
 from toolsrv_runtime.engine.heads import Heads
 from toolsrv_runtime.engine.scheduler import Scheduler
+from toolsrv_runtime.stop import Stop
 
 LANES = 4
 """Lanes at most: each takes the memory of two paths."""
@@ -24,14 +27,26 @@ LANES = 4
 WORTH_MOVING = 1000
 """Tokens that a call rather evaluates again than share a lane with one more call."""
 
+WORTH_COPYING = 64
+"""Tokens that are copied from another lane rather than evaluated again."""
 
-@dataclass(slots=True)
+
+@dataclass(eq=False, slots=True)
 class Lane:
-    """What decodes in a KV cache, what makes heads resident there, and its calls just now."""
+    """What decodes in a KV cache, and what makes heads resident there."""
 
     scheduler: Scheduler
     heads: Heads | None
-    calls: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class Visit:
+    """A call in a lane; it ``waits`` for what another lane evaluates, and is ``over`` at its end."""
+
+    lane: Lane
+    tokens: Sequence[int]
+    waits: bool = False
+    over: bool = False
 
 
 class Lanes:
@@ -47,6 +62,7 @@ class Lanes:
         self._count = count
         self._turn = threading.Condition()
         self._inside = 0
+        self._visits: list[Visit] = []
         self.made = [make(0)]
 
     @contextlib.contextmanager
@@ -62,17 +78,22 @@ class Lanes:
                 self._turn.notify_all()
 
     @contextlib.contextmanager
-    def lend(self, tokens: Sequence[int]) -> Iterator[Lane]:
-        """Lend a call the lane that suits its prompt."""
+    def lend(self, tokens: Sequence[int], stop: Stop | None = None) -> Iterator[Lane]:
+        """Lend a call the lane that suits its prompt, with what other lanes know of it."""
         with self._turn:
-            lane = self._best(tokens)
-            self._count_calls(lane, 1)
+            earlier = tuple(self._visits)
+            visit = Visit(self._best(tokens), tokens)
+            self._visits.append(visit)
+            self._share()
         try:
-            with lane.scheduler.call():
-                yield lane
+            self._bring(visit, earlier, stop)
+            with visit.lane.scheduler.call():
+                yield visit.lane
         finally:
             with self._turn:
-                self._count_calls(lane, -1)
+                visit.over = True
+                self._visits.remove(visit)
+                self._share()
 
     def close(self) -> None:
         """Free the caches when nobody is inside any more."""
@@ -86,7 +107,9 @@ class Lanes:
         """Return the lane that knows most of the prompt; one of others' calls knows that much less."""
         if self._count == 1:
             return self.made[0]
-        worth = [one.scheduler.known(tokens) - WORTH_MOVING * one.calls for one in self.made]
+        calls = [sum(visit.lane is one for visit in self._visits) for one in self.made]
+        known = [one.scheduler.known(tokens) for one in self.made]
+        worth = [most - WORTH_MOVING * some for most, some in zip(known, calls, strict=True)]
         if max(worth) < 0 and len(self.made) < self._count:
             try:
                 self.made.append(self._make(len(self.made)))
@@ -95,6 +118,49 @@ class Lanes:
                 self._count = len(self.made)
         return self.made[worth.index(max(worth))]
 
-    def _count_calls(self, lane: Lane, more: int) -> None:
-        lane.calls += more
-        self._cores.users = sum(one.calls > 0 for one in self.made)
+    def _bring(self, visit: Visit, earlier: Sequence[Visit], stop: Stop | None) -> None:
+        """Copy what another lane knows of a prompt, or will when an earlier call has read it.
+
+        Nobody waits for a later call, so no two wait for each other.
+        """
+        mine, tokens = visit.lane.scheduler, visit.tokens
+        others = [one for one in self.made if one is not visit.lane]
+        sources: list[tuple[int, Scheduler, Visit | None]] = [
+            *((one.scheduler.known(tokens), one.scheduler, None) for one in others),
+            *(
+                (common_prefix(one.tokens, tokens), one.lane.scheduler, one)
+                for one in earlier
+                if one.lane is not visit.lane
+            ),
+        ]
+        length, source, reader = max(sources, key=lambda one: one[0], default=(0, mine, None))
+        if length < mine.known(tokens) + WORTH_COPYING:
+            return
+        if reader is not None:
+            self._wait(visit, reader, length, stop)
+        known, state = source.known_state(tokens[:length])
+        if known < mine.known(tokens) + WORTH_COPYING:
+            return
+        with mine.seat(tokens[:known], reserve=1, stop=stop) as seat:
+            if seat is not None:
+                mine.restore(seat, tokens[:known], state)
+
+    def _wait(self, visit: Visit, reader: Visit, length: int, stop: Stop | None) -> None:
+        """Wait until another call has read the first ``length`` tokens, without a core meanwhile."""
+
+        def given_up() -> bool:
+            return reader.over or (stop is not None and stop.is_set())
+
+        self._pause(visit, waits=True)
+        try:
+            reader.lane.scheduler.wait_known(visit.tokens[:length], given_up)
+        finally:
+            self._pause(visit, waits=False)
+
+    def _pause(self, visit: Visit, *, waits: bool) -> None:
+        with self._turn:
+            visit.waits = waits
+            self._share()
+
+    def _share(self) -> None:
+        self._cores.users = len({id(one.lane) for one in self._visits if not one.waits})

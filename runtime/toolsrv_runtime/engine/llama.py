@@ -175,7 +175,7 @@ class LlamaEngine:
         tokens = self._vocabulary.prompt(prompt)
         room = min(max_tokens, self._room(tokens))
         head = self._head(prompt)
-        with self._lanes.lend(tokens) as lane:
+        with self._lanes.lend(tokens, stop) as lane:
             evaluated = lane.heads.ready(head, stop) if lane.heads is not None and head else 0
             writing = self.writing(lane.scheduler, matcher, sampling, stop)
             reply = writing.reply(tokens, room, head=len(head))

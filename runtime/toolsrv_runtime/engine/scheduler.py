@@ -88,6 +88,17 @@ class Scheduler:
         with self._turn:
             return self._seats.known(tokens)
 
+    def wait_known(self, tokens: Sequence[int], given_up: Callable[[], bool]) -> None:
+        """Wait until all ``tokens`` are resident, or ``given_up`` says so; asked now and then."""
+        with self._turn:
+            while self._seats.known(tokens) < len(tokens) and not given_up():
+                self._turn.wait(_POLL_S)
+
+    def known_state(self, tokens: Sequence[int]) -> tuple[int, bytes]:
+        """Return how many leading ``tokens`` are resident, and the state of these."""
+        with self._still():
+            return self._seats.known_state(tokens)
+
     def restore(self, seat: Seat, tokens: Sequence[int], state: bytes) -> bool:
         """Let a seat begin with ``tokens``, from the state that ``save`` gave of them."""
         with self._still():

@@ -80,6 +80,11 @@ class Seats:
         """Return how many leading ``tokens`` are resident."""
         return self._cache.longest(tokens)
 
+    def known_state(self, tokens: Sequence[int]) -> tuple[int, bytes]:
+        """Return how many leading ``tokens`` are resident, and the state of these."""
+        sequence, length = self._cache.holder(tokens)
+        return length, self._context.save(sequence, length, self._spare) if length else b""
+
     def grown(self, sequence: int, tokens: Sequence[int]) -> None:
         """Record tokens that were evaluated behind a resident sequence."""
         self._cache.extend(sequence, tokens)
