@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_lab.instructions.errands import Errand, errands, read_errand, swapped
+from toolsrv_lab.instructions.errands import Errand, Value, errands, read_errand, sources, swapped
 from toolsrv_lab.solving import read_tasks
 from toolsrv_registry.api import Api
 from toolsrv_runtime.calls.caller import Caller, default_caller
@@ -26,19 +26,30 @@ def apis() -> Mapping[str, Api]:
 
 async def served(errand: Errand, apis: Mapping[str, Api], caller: Caller) -> str:
     """Return what keeps an errand from being served, "" if nothing does."""
-    seen: dict[str, str] = {}
+    seen: list[facts.Fact] = []
     for step in errand.steps:
         if not step.api:
             continue
-        missing = [v.key for v in step.arguments.values() if v.key and v.key not in seen]
-        if missing:
-            return f"no earlier answer has {missing}"
-        arguments = {n: seen[v.key] if v.key else v.value for n, v in step.arguments.items()}
+        arguments = {name: one.value for name, one in step.arguments.items() if not one.key}
+        taken = sources(step.arguments, [name for name, _ in seen])
+        arguments |= {name: seen[at][1] for name, at in taken.items()}
+        if missing := step.arguments.keys() - arguments.keys():
+            return f"no earlier answer for {missing}"
         result = await caller.call(apis[step.api], arguments)
         if not result.ok:
             return f"{step.api}: {result.error}"
-        seen |= facts.facts(result.response, limit=320)
+        seen = [*facts.facts(result.response, limit=320), *seen]
     return ""
+
+
+def test_a_key_twice_means_the_last_two_answers_in_their_order() -> None:
+    capital, flag = Value("", "", "capital"), Value("", "", "flag")
+    both = {"from": capital, "to": capital, "unit": Value("km", "km"), "sign": flag}
+    names = ["capital", "area", "capital", "flag", "capital"]  # last first
+    assert sources(both, names) == {"from": 2, "to": 0, "sign": 3}
+    assert sources({"city": capital}, names) == {"city": 0}
+    assert sources(both, names[:2]) == {"from": 0, "to": 0}
+    assert sources(both, []) == {}
 
 
 def test_every_errand_is_served_by_its_calls(apis: Mapping[str, Api]) -> None:

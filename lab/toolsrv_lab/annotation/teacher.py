@@ -19,6 +19,7 @@ from toolsrv_lab.annotation.assignments import Assignment
 from toolsrv_lab.annotation.attempts import Attempt
 from toolsrv_lab.annotation.slips import Slip
 from toolsrv_lab.instructions.errands import Step as Wanted
+from toolsrv_lab.instructions.errands import sources
 from toolsrv_registry.api import Api
 from toolsrv_runtime.formats import facts, layout
 from toolsrv_runtime.formats.base import FINISH, Interrupted, Meter, Move, Step, View
@@ -135,15 +136,12 @@ class Oracle:
 
     def _values(self, step: Wanted, served: Mapping[int, Any]) -> dict[str, str] | None:
         """Return parameter name -> value, None where an earlier answer lacks what is needed."""
-        seen: dict[str, str] = {}
-        for at in sorted(served):
-            seen |= facts.whole(served[at])
-        values = {
-            name: seen.get(one.key) if one.key else one.value
-            for name, one in step.arguments.items()
-        }
-        known = {name: value for name, value in values.items() if value is not None}
-        return known if len(known) == len(values) else None
+        last_first = sorted(served, reverse=True)
+        seen = [fact for at in last_first for fact in facts.whole(served[at]).items()]
+        taken = sources(step.arguments, [name for name, _ in seen])
+        values = {name: one.value for name, one in step.arguments.items() if not one.key}
+        values |= {name: seen[at][1] for name, at in taken.items()}
+        return values if len(values) == len(step.arguments) else None
 
     def _spent(self, view: View, missing: Sequence[str]) -> Move:
         """Return a give-up where nothing is left to try, with the call that could not be mended."""

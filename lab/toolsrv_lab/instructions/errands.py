@@ -3,8 +3,8 @@
 A line has the ``task`` and its ``steps`` in the order in which they are to be made:
 [words, API, arguments]. ``words`` are copied from the task and tell the step; without an API it
 is a need that nothing serves. A value is as the API takes it, ``value|as said`` where the task
-says it otherwise, or ``<key`` for what an earlier step of the task answers under that key. What
-needs put side by side cannot teach is here: a purpose told over several sentences, values before
+says it otherwise, or ``<key`` for what an earlier step of the task answers under that key. A key
+twice in a step means the last two answers under it, in their order. What needs put side by side cannot teach is here: a purpose told over several sentences, values before
 and after the question, one question that takes three calls.
 """
 
@@ -69,6 +69,20 @@ def read_errand(line: str) -> Errand:
         for words, api, arguments in told["steps"]
     )
     return Errand(str(told["task"]), steps)
+
+
+def sources(arguments: Mapping[str, Value], names: Sequence[str]) -> dict[str, int]:
+    """Return parameter -> which of earlier answers' facts, told by ``names``, last first, it takes.
+
+    Without those that nothing answered.
+    """
+    found: dict[str, int] = {}
+    for key in dict.fromkeys(one.key for one in arguments.values() if one.key):
+        takers = [name for name, one in arguments.items() if one.key == key]
+        places = [at for at, name in enumerate(names) if name == key][: len(takers)]
+        if places:
+            found |= dict(zip(takers, [*places[::-1], *places[:1] * len(takers)], strict=False))
+    return found
 
 
 def swapped(errand: Errand, pools: Pools, share: float, rng: random.Random) -> Errand:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, ConfigDict
 
 from toolsrv_lab.instructions.compose import tell
-from toolsrv_lab.instructions.errands import Errand, Step, errands, swapped
+from toolsrv_lab.instructions.errands import Errand, Step, errands, sources, swapped
 from toolsrv_lab.nano.told import Needs, Told
 from toolsrv_lab.nano.world import World
 from toolsrv_lab.twins import does_the_same
@@ -173,7 +173,7 @@ def _steps(
     rng: random.Random,
 ) -> Iterator[Sample]:
     seen: list[tuple[str, str]] = []
-    answered: dict[str, str] = {}
+    answered: list[tuple[str, str]] = []
     for step in errand.steps:
         begin = errand.task.find(step.words)
         if begin < 0:
@@ -200,12 +200,11 @@ def _steps(
             facts=tuple(seen),
             others=_others(api.id, rest, near, plan, rng),
         )
-        arguments = {}
-        for name, value in step.arguments.items():
-            found = answered.get(value.key, "") if value.key else value.value
-            if not found:
-                return
-            arguments[name] = found
+        arguments = {name: one.value for name, one in step.arguments.items() if not one.key}
+        taken = sources(step.arguments, [name for name, _ in answered])
+        arguments |= {name: answered[at][1] for name, at in taken.items()}
+        if len(arguments) < len(step.arguments):
+            return
         answer = world.call(api, arguments, rng)
         if answer.error:
             return
@@ -214,10 +213,9 @@ def _steps(
         }
         # No news to the matcher, and still what a later call takes: a number that is drawn may
         # be one of the bounds that were given.
-        answered |= told
+        answered = [*told.items(), *answered]
         given = set(arguments.values())
-        fresh = [(name, text) for name, text in told.items() if text not in given]
-        seen = [*fresh, *(one for one in seen if one[0] not in dict(fresh))][:_SEEN]
+        seen = [*(one for one in told.items() if one[1] not in given), *seen][:_SEEN]
 
 
 def _whole_task(
@@ -289,14 +287,15 @@ def _step_spans(
     step: Step, api: Api, task: str, clause: tuple[int, int], seen: Sequence[tuple[str, str]]
 ) -> dict[str, Span | None]:
     spans: dict[str, Span | None] = {}
+    taken = sources(step.arguments, [name for name, _ in seen])
     for parameter in api.parameters:
         value = step.arguments.get(parameter.name)
         if value is None:
             spans[parameter.name] = None
         elif value.key:
-            at = next((n for n, fact in enumerate(seen, start=1) if fact[0] == value.key), 0)
-            if at:
-                spans[parameter.name] = _whole(at, seen[at - 1][1])
+            at = taken.get(parameter.name)
+            if at is not None:
+                spans[parameter.name] = _whole(at + 1, seen[at][1])
         else:
             found = _span(task, value.said, clause)
             if found:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from toolsrv_lab.instructions.compose import opening, tell
-from toolsrv_lab.instructions.errands import Errand, Step, swapped
+from toolsrv_lab.instructions.errands import Errand, Step, sources, swapped
 from toolsrv_lab.nano.invented import Invented
 from toolsrv_lab.nano.told import Needs, Told
 from toolsrv_lab.nano.world import Answer, World
@@ -220,12 +220,12 @@ class Teacher:
     ) -> list[_Wish] | None:
         """Return the steps with their answers, None where an API takes other values."""
         wishes: list[_Wish] = []
-        seen: dict[str, str] = {}
+        seen: list[facts.Fact] = []
         for step in errand.steps:
             if not step.api:
                 wishes.append(_Wish(Told(self._apis[0], step.words, {}), [], None))
                 continue
-            if not {value.key for value in step.arguments.values()} <= {"", *seen}:
+            if not {value.key for value in step.arguments.values()} <= {"", *dict(seen)}:
                 return None  # it needs the result of a step that nothing serves
             told = _told(step, self._known[step.api], seen)
             wish = self._called(told, functions, rng)
@@ -233,7 +233,8 @@ class Teacher:
                 return None
             wishes.append(wish)
             if wish.answer is not None:
-                seen |= facts.facts(wish.answer.response, limit=OBSERVATION_LIMIT)
+                found = facts.facts(wish.answer.response, limit=OBSERVATION_LIMIT)
+                seen = [*found, *seen]
             elif wish.numbers:  # it fails, and the task with it
                 return wishes
         return wishes
@@ -353,12 +354,11 @@ class Teacher:
         return out + _finish(layout.ANSWER, "; ".join(facts.sentence(one) for one in groups))
 
 
-def _told(step: Step, api: Api, seen: Mapping[str, str]) -> Told:
-    """Return a step as a need; what it takes from earlier answers is read there."""
-    values = {
-        name: (seen.get(one.key, ""), seen.get(one.key, "")) if one.key else (one.value, one.said)
-        for name, one in step.arguments.items()
-    }
+def _told(step: Step, api: Api, seen: Sequence[facts.Fact]) -> Told:
+    """Return a step as a need; what it takes from earlier answers, last first, is read there."""
+    taken = sources(step.arguments, [name for name, _ in seen])
+    values = {name: (one.value, one.said) for name, one in step.arguments.items()}
+    values |= {name: (seen[at][1], seen[at][1]) for name, at in taken.items()}
     referred = frozenset(name for name, one in step.arguments.items() if one.key)
     return Told(api, step.words, values, referred)
 
