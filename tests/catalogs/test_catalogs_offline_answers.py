@@ -126,6 +126,11 @@ _KNOWN: list[tuple[str, dict[str, str], dict[str, Any]]] = [
     ),
     (
         "/unit_converter/convert",
+        {"amount": "3", "from_unit": "kilos", "to_unit": "grams"},
+        {"result": 3000},
+    ),
+    (
+        "/unit_converter/convert",
         {"amount": "1,200", "from_unit": "square feet", "to_unit": "m2"},
         {"result": 111.48365},
     ),

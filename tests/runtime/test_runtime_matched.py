@@ -8,7 +8,7 @@ from tests.priors import Shipped, Silent
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import FunctionList
-from toolsrv_runtime.formats.matched import Matched
+from toolsrv_runtime.formats.matched import Matched, holds
 from toolsrv_runtime.formats.needs import Needs
 from toolsrv_runtime.formats.scene import Offer, Scene
 
@@ -120,3 +120,21 @@ def test_what_the_matcher_is_sure_of_is_a_need_whatever_its_words(prior: Shipped
 def test_a_part_that_is_not_in_the_task_is_read_as_all_of_it() -> None:
     task = "Was 1996 a leap year?"
     assert Matched(scene(task, LEAP), "not in it", Shipped()).serves(LEAP) > 0
+
+
+@pytest.mark.parametrize(
+    ("whole", "part", "does"),
+    [
+        ("6 ft 2 in", "6 ft", True),
+        ("12:30 pm", "12:30", True),
+        ("132.60", "6", False),
+        ("132.60", "132", False),
+        ("1,250", "250", False),
+        ("6 ft 2 in", "2 i", False),
+        ("It was late, again.", "late", True),
+        ("It was late, again.", "again", True),
+        ("anything", "", False),
+    ],
+)
+def test_a_value_holds_words_and_numbers_whole(whole: str, part: str, does: bool) -> None:
+    assert holds(whole, part) is does

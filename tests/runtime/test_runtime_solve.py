@@ -94,6 +94,30 @@ def test_the_shipped_model_solves_a_task_of_two_calls_with_evidence(
     assert events[0].kind == "candidates"
 
 
+@pytest.mark.parametrize(
+    ("task", "arguments"),
+    [
+        (
+            'They say I lean on "very". Count it here: "A very long day. It was very, very hot."',
+            {"text": "A very long day. It was very, very hot.", "find": "very"},
+        ),
+        (
+            "gas mark 7 on the dial, what is that in celsius? the roast was 147.20",
+            {"temperature": 7, "scale": "gas_mark"},
+        ),
+        (
+            "I ran 13 km in 1:08:00 this morning, what was my pace per km?",
+            {"distance": "13 km", "time": "1:08:00"},
+        ),
+    ],
+)
+def test_the_shipped_model_takes_values_whole(
+    task: str, arguments: dict[str, Any], retriever: Finder, loaded: tuple[Engine, Profile]
+) -> None:
+    outcome = run(task, retriever, loaded[0], profile=loaded[1])
+    assert [e.arguments for e in outcome.evidence if e.used][:1] == [arguments]
+
+
 def test_the_same_solve_again_is_the_same_tree(
     retriever: Finder, loaded: tuple[Engine, Profile]
 ) -> None:

@@ -22,7 +22,7 @@ from toolsrv_runtime.formats import (
     readings,
     spans,
 )
-from toolsrv_runtime.formats.matched import Matched
+from toolsrv_runtime.formats.matched import Matched, holds
 from toolsrv_runtime.formats.scene import Scene, used
 from toolsrv_runtime.formats.turn import Turn
 
@@ -136,22 +136,25 @@ class Filling:
             options = [one for one in near if readings.read(kind, one) not in past] or near
             return readings.read(kind, self._chosen(options)) if options else None
         copied = self._copied(near)
-        known = [*near, *self._typed(kind)]
         whole = spans.quoted(self._scene.task) if kind == "text" else self._typed(kind)
+        known = [*near, *whole]
         matched = [
             said
             for said in self._matched.values(api, parameter)
-            if not any(said != one and said in one for one in whole)
+            if not any(said != one and holds(one, said) for one in whole)
         ]
         exact = kind not in patterns.LOOSE or kind in {"text", "name", "country"}
         if exact and any(copied in one for one in known):
             copied = ""  # one of them, or cut off from it
         pool = dict.fromkeys([*known, copied]) if copied else dict.fromkeys(known)
         if kind in patterns.RARE or kind == "text":  # cut off from a longer one
-            pool = dict.fromkeys(a for a in pool if not any(a != b and a in b for b in pool))
+            own = whole if kind == "text" else ()
+            pool = dict.fromkeys(
+                a for a in pool if a in own or not any(a != b and a in b for b in pool)
+            )
         pool = dict.fromkeys([*matched, *pool])
-        typed = [one for one in pool if _looks(kind, one) and _is_named(parameter, kind, one)]
-        free = [one for one in typed or pool if readings.read(kind, one) not in taken]
+        typed = [one for one in pool if self._looks(kind, one) and _is_named(parameter, kind, one)]
+        free = [one for one in typed or pool if self._read(kind, one) not in taken]
         scores = {}
         if self._matched.given(api, parameter) is not None:
             for one in pool:
@@ -197,7 +200,16 @@ class Filling:
             behind = _LESS.match(self._scene.task, at + len(said)) if at >= 0 else None
             if behind:
                 said += behind[0]
+        if kind == "date":
+            said = readings.completed(said, self._scene.task)
         return readings.read(kind, said)
+
+    def _looks(self, kind: str, said: str) -> bool:
+        """Whether a spelling reads as a value of a typed kind; of the others every one does."""
+        if kind in patterns.LOOSE:
+            return True
+        value = self._read(kind, said)
+        return value in patterns.find(kind, value)
 
     def _copied(self, near: Sequence[str]) -> str:
         """Let the model copy words of the task or a response; return what they stand for."""
@@ -235,12 +247,6 @@ def _forms(options: Sequence[str]) -> dict[str, str]:
     for option in options:
         forms.setdefault(facts.plain(option)[: facts.VALUE_LIMIT].strip(), option)
     return forms
-
-
-def _looks(kind: str, said: str) -> bool:
-    """Whether a spelling reads as a value of a typed kind; of the others every one does."""
-    value = readings.read(kind, said)
-    return kind in patterns.LOOSE or value in patterns.find(kind, value)
 
 
 def _is_named(parameter: Parameter, kind: str, said: str) -> bool:

@@ -95,7 +95,7 @@ class Matched:
 
         For a value that is whole by its form: of "6 ft 2 in" the matcher may mean "6 ft".
         """
-        held = [one.score for one in self._ranked(api, parameter) if self._words(one) in value]
+        held = [one.score for one in self._ranked(api, parameter) if holds(value, self._words(one))]
         return max([self.score(api, parameter, value), *held])
 
     def is_told_by(self, api: Api) -> bool:
@@ -179,6 +179,12 @@ class Matched:
 
     def _words(self, span: Span) -> str:
         return self._texts[span.source][span.begin : span.end].strip(_EDGES)
+
+
+def holds(whole: str, part: str) -> bool:
+    """Whether a value holds another one as words of its own: "6 ft 2 in" does "6 ft", not "2 i"."""
+    at = rf"(?<!\w)(?<!\d[.,]){re.escape(part)}(?!\w|[.,]\d)"
+    return bool(part) and re.search(at, whole) is not None
 
 
 def _assign(slots: Mapping[str, Slot]) -> dict[str, Span | None]:

@@ -40,7 +40,7 @@ _DATE = (
     rf"|{_DAY}(?: of)? {_MONTH}(?:,? \d{{4}})?|{_MONTH} {_DAY}(?:,? \d{{4}})?"
     rf"|{days.PATTERN}"
 )
-_CLOCK = r"\d{1,2}:\d{2}(?: ?[ap]\.?m\.?)?|\d{1,2} ?[ap]\.?m\.?"
+_CLOCK = r"\d{1,2}:\d{2}(?::\d{2})?(?: ?[ap]\.?m\.?)?|\d{1,2} ?[ap]\.?m\.?"
 _NUMBER = r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?"
 _CURRENCY = (
     r"[A-Z]{3}|(?i:(?:(?:us|american|canadian|australian|hong kong|new zealand|singapore) )?dollars?"
@@ -158,6 +158,11 @@ _FREE_TEXT = re.compile(
     r"title|plaintext|payload|encoded",
     re.IGNORECASE,
 )
+
+
+def is_language(said: str) -> bool:
+    """Whether a text is the English name of a well-known language."""
+    return re.fullmatch(_LANGUAGE, said.lower()) is not None
 
 
 def kind(parameter: Parameter, api: Api) -> str:

@@ -9,11 +9,22 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
+from toolsrv_runtime.formats import patterns
+
 
 def country(said: str) -> str:
     """Return the country that a word for its people means; any other text as it is."""
     word = " ".join(said.lower().split()).removeprefix("the ").removesuffix("'s")
     return _countries().get(word) or _countries().get(word.removesuffix("s")) or said
+
+
+def language(said: str) -> str:
+    """Return the language that a word for a people means; any other text as it is."""
+    if patterns.is_language(said):
+        return said
+    home = country(said)
+    theirs = (word for word, name in _countries().items() if name == home)
+    return next((word.capitalize() for word in theirs if patterns.is_language(word)), said)
 
 
 @cache

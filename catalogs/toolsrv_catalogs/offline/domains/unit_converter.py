@@ -38,7 +38,8 @@ _ALIASES = {
     "ton": "short_ton", "nautical miles": "nautical_mile", "mb": "megabyte", "gb": "gigabyte",
     "tb": "terabyte", "kb": "kilobyte", "min": "minute", "hr": "hour", "hrs": "hour",
     "l": "liter", "ml": "milliliter", "m": "meter", "g": "gram", "s": "second", "h": "hour",
-    "light years": "light_year", "horsepower": "horsepower", "hp": "horsepower", "in": "inch",
+    "light years": "light_year", "kilo": "kilogram", "kilos": "kilogram", "kgs": "kilogram",
+    "kms": "kilometer", "quarts": "quart", "fluid ounce": "fluid_ounce", "horsepower": "horsepower", "hp": "horsepower", "in": "inch",
 }  # fmt: skip
 
 
