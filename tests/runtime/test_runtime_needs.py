@@ -82,3 +82,21 @@ def test_what_no_function_fits_is_no_need(task: str) -> None:
 
 def test_no_offer_means_no_need() -> None:
     assert Needs(Scene(TASK, (), (), (), ()), ByName()).left([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("task", "taken", "left"),
+    [
+        ("Turn that word back to front. What's that?", "Turn that word back to front", []),
+        ("Cut 10.0.0.0/8 into blocks. Can you list me the blocks?", "into blocks", []),
+        ("Cut 10.0.0.0/8 into blocks. Can you list me the prices?", "into blocks", ["prices"]),
+        ("Spell it backwards. Can you translate it?", "Spell it backwards", ["translate"]),
+        ("The capital of Peru, please. What is the area of it?", "capital of Peru", ["area"]),
+    ],
+)
+def test_a_question_that_says_nothing_new_is_not_open(
+    task: str, taken: str, left: list[str]
+) -> None:
+    found = needs(task).open([taken])
+    assert len(found) == len(left)
+    assert all(word in words for word, words in zip(left, found, strict=True))

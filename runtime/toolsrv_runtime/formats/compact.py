@@ -105,7 +105,7 @@ class CompactFormat:
                 return move
             elif any(about(step) == words for step in scene.attempts):
                 return _quit(scene, missing)
-            elif needs is None or (needs.asks(words) and not needs.is_answered(words)):
+            elif needs is None or needs.is_open(words, taken):
                 missing.append(words)
             else:
                 taken.append(words)

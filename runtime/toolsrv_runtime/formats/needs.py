@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from toolsrv_runtime.formats import spans
 from toolsrv_runtime.formats.base import Prior
 from toolsrv_runtime.formats.matched import Matched
 from toolsrv_runtime.formats.parts import Part, split
@@ -91,7 +92,20 @@ class Needs:
             and not _IF.match(one.part.text)
             and not self._covered(one.begin, one.end, taken)
             and not self.is_answered(one.part.text)
+            and not (taken and self.adds_nothing(one.part.text, taken))
         ]
+
+    def is_open(self, words: str, taken: Collection[str]) -> bool:
+        """Whether words that no function serves ask for something that no call has answered."""
+        return (
+            self.asks(words)
+            and not self.is_answered(words)
+            and not (taken and self.adds_nothing(words, taken))
+        )
+
+    def adds_nothing(self, words: str, taken: Collection[str]) -> bool:
+        """Whether all that words say stands in what was taken: "What's that?", "List the blocks"."""
+        return spans.content(words) <= spans.content(" ".join(taken))
 
     def asks(self, words: str) -> bool:
         """Whether the words ask for something, by the rules alone."""
