@@ -220,6 +220,7 @@ _KNOWN: list[tuple[str, dict[str, str], dict[str, Any]]] = [
     ("/currency_facts/info", {"currency": "yen"}, {"currency_code": "JPY", "decimals": 0}),
     # people, sport, science, music, energy, roads
     ("/body_metrics/bmi", {"weight": "154 lb", "height": "5'9\""}, {"bmi": 22.7}),
+    ("/body_metrics/bmi", {"weight": "11 stone 4", "height": "1 m 75"}, {"bmi": 23.4}),
     ("/body_metrics/bmi", {"weight": "70", "height": "1.75"}, {"bmi": 22.9, "category": "normal weight"}),
     ("/running_coach/pace", {"distance": "10k", "time": "52:30"}, {"pace_per_km": "5:15"}),
     ("/running_coach/finish_time", {"distance": "42.195 km", "pace": "5:00"}, {"finish_time": "3:30:58"}),

@@ -13,7 +13,7 @@ import pytest
 
 from toolsrv_runtime.engine.base import Piece, Reply
 from toolsrv_runtime.engine.cores import Cores
-from toolsrv_runtime.engine.lanes import LANES, WORTH_COPYING, WORTH_MOVING, Lane, Lanes
+from toolsrv_runtime.engine.lanes import WORTH_COPYING, WORTH_MOVING, Lane, Lanes, lanes_for
 from toolsrv_runtime.engine.llama import LlamaEngine
 from toolsrv_runtime.engine.scheduler import Scheduler
 from toolsrv_runtime.models import SHIPPED_MODEL
@@ -126,7 +126,7 @@ def test_calls_at_once_write_what_each_writes_alone_each_in_its_own_cache() -> N
     alone = [reply(engine, text).text for text in TEXTS]
     evaluated = engine.counts.tokens
     engine.close()
-    engine = LlamaEngine(SHIPPED_MODEL, context=1024, threads=2)
+    engine = LlamaEngine(SHIPPED_MODEL, context=1024, threads=2, lanes=len(TEXTS))
     start = threading.Barrier(len(TEXTS))
 
     def work(text: str) -> str:
@@ -138,6 +138,16 @@ def test_calls_at_once_write_what_each_writes_alone_each_in_its_own_cache() -> N
     assert engine.counts.shared_steps == 0
     assert engine.counts.tokens <= evaluated + 8 * len(TEXTS)  # the head was read once
     assert engine.counts.steps > engine.scheduler.counts.steps  # others decoded too
+    engine.close()
+
+
+def test_calls_share_lanes_where_there_are_more_of_them_than_cores() -> None:
+    assert [lanes_for(threads) for threads in (1, 2, 3, 4, 16)] == [2, 2, 3, 4, 4]
+    engine = LlamaEngine(SHIPPED_MODEL, context=1024, threads=2)
+    with ThreadPoolExecutor(len(TEXTS)) as pool:
+        list(pool.map(reply, [engine] * len(TEXTS), TEXTS))
+    assert engine.counts.shared_steps > 0
+    assert engine.counts.steps > engine.scheduler.counts.steps
     engine.close()
 
 
@@ -204,7 +214,7 @@ def test_without_memory_for_another_lane_calls_share_what_there_is() -> None:
             raise MemoryError
         return Lane(Knowing(), None)
 
-    lanes = Lanes(make, Cores(2), count=LANES)
+    lanes = Lanes(make, Cores(2), count=4)
     with lanes.lend([1]) as first, lanes.lend([2]) as second:
         assert first is second is lanes.made[0]
 
@@ -212,7 +222,7 @@ def test_without_memory_for_another_lane_calls_share_what_there_is() -> None:
         raise MemoryError
 
     with pytest.raises(MemoryError):
-        Lanes(none, Cores(2), count=LANES)
+        Lanes(none, Cores(2), count=4)
 
 
 def test_closing_waits_for_who_is_inside() -> None:

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from toolsrv_lab.evaluation.statistics import Share, share
 from toolsrv_lab.nano.told import Needs, Told
+from toolsrv_lab.twins import does_the_same
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import FunctionList
 from toolsrv_runtime.errors import ContextError
@@ -65,10 +66,13 @@ class UnseenFigures(BaseModel):
     spoken_arguments: Share
 
 
-def ask(apis: Sequence[Api], search: Search, count: int, seed: int = 0) -> list[Asked]:
-    """Return needs of ``count`` of the APIs, one each, with what is offered.
+def ask(
+    apis: Sequence[Api], search: Search, count: int, *, offered: int, seed: int = 0
+) -> list[Asked]:
+    """Return needs of ``count`` of the APIs, one each, with ``offered`` APIs that a search finds.
 
-    Where the search misses the API it takes the place of the last hit.
+    Where the search misses the API it takes the place of the last hit. Others of the same name and
+    description are left out: nothing tells which of them is meant.
     """
     needs = Needs(apis)
     rng = random.Random(seed)
@@ -76,11 +80,12 @@ def ask(apis: Sequence[Api], search: Search, count: int, seed: int = 0) -> list[
     asked = []
     for api in chosen:
         told = needs.tell(api, rng, keep=True)
-        offered = list(search(told.text))
-        if api.id not in {one.id for one in offered}:
-            offered[-1:] = [api]
-        rng.shuffle(offered)
-        asked.append(Asked(told, tuple(offered)))
+        hits = [one for one in search(told.text) if one == api or not does_the_same(one, api)]
+        hits = hits[:offered]
+        if api.id not in {one.id for one in hits}:
+            hits[offered - 1 :] = [api]
+        rng.shuffle(hits)
+        asked.append(Asked(told, tuple(hits)))
     return asked
 
 

@@ -9,10 +9,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
-_WINDOW_S = 0.02
-"""Decodes of so long together say whether the cores were ours."""
+_WINDOW_S = 0.08
+"""Decodes of so long together say whether the cores were ours; the clock of the processor is coarse."""
 
-_MISSED = 0.3
+_MISSED = 0.4
 """Cores that may be missing before somebody else is taken to need one."""
 
 _FIRST_PAUSE_S = 0.25
@@ -28,7 +28,8 @@ class Cores:
     The threads of a decode wait for each other many times in it, so one that another process keeps
     from its core holds up all: on two cores beside a busy process a token takes ten times as long.
     Where the processor time (``cpu``) of decodes falls behind the ``clock``, fewer are lent for a
-    while, longer each time that it is still so.
+    while, longer each time that it is still so. Seen only while a call is ``alone``: others of this
+    process wait for the interpreter, and what is decoded with them.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Cores:
         cpu: Callable[[], float] = time.process_time,
     ) -> None:
         self.users = 1
+        self.alone = True
         self._count = self._able = count
         self._free = count
         self._turn = threading.Condition()
@@ -71,7 +73,7 @@ class Cores:
             wall, used = self._clock() - began, self._cpu() - used
             with self._turn:
                 self._free += lent
-                if lent == self._count > 1:
+                if self.alone and lent == self._count > 1:
                     self._watch(wall, used)
                 self._turn.notify_all()
 

@@ -2,10 +2,10 @@
 
 Without flash attention a token looks at all cells of its cache, whoever filled them. Where these are
 more to read than the weights, calls that share decodes lose by it: four trees at once on the model
-that ships took 1.85 times as long as one after the other. So each call gets a lane, a cache that it
-has for itself while there are enough, and the cores are shared. What prompts begin with alike is
-evaluated in one lane and copied to the others. Lanes are made when they are first needed. Safe for
-threads.
+that ships took 1.85 times as long as one after the other. So there are lanes, each a cache of its own
+and a share of the cores: as many as cores, so that no more decode at once. What prompts begin with
+alike is evaluated in one lane and copied to the others. Lanes are made when they are first needed.
+Safe for threads.
 """
 
 from __future__ import annotations
@@ -21,14 +21,24 @@ from toolsrv_runtime.engine.heads import Heads
 from toolsrv_runtime.engine.scheduler import Scheduler
 from toolsrv_runtime.stop import Stop
 
-LANES = 4
-"""Lanes at most: each takes the memory of two paths."""
+_LANES = 2, 4
+"""Lanes at least and at most: each takes the memory of two paths."""
 
 WORTH_MOVING = 1000
 """Tokens that a call rather evaluates again than share a lane with one more call."""
 
 WORTH_COPYING = 64
 """Tokens that are copied from another lane rather than evaluated again."""
+
+
+def lanes_for(threads: int) -> int:
+    """Return how many lanes a small model gets.
+
+    Two calls in a lane share decodes and look at each other's cells; where calls outnumber cores,
+    that costs less than one more cache that waits for a core.
+    """
+    least, most = _LANES
+    return max(least, min(threads, most))
 
 
 @dataclass(eq=False, slots=True)
@@ -164,3 +174,4 @@ class Lanes:
 
     def _share(self) -> None:
         self._cores.users = len({id(one.lane) for one in self._visits if not one.waits})
+        self._cores.alone = len(self._visits) == 1

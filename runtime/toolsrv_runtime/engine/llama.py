@@ -20,7 +20,7 @@ from toolsrv_runtime.engine.base import Prompt, Reply, Sampling, Scores
 from toolsrv_runtime.engine.context import Context, attention, open_model
 from toolsrv_runtime.engine.cores import Cores
 from toolsrv_runtime.engine.heads import Heads, head_of
-from toolsrv_runtime.engine.lanes import LANES, Lane, Lanes
+from toolsrv_runtime.engine.lanes import Lane, Lanes, lanes_for
 from toolsrv_runtime.engine.scheduler import Scheduler
 from toolsrv_runtime.engine.scoring import Scoring
 from toolsrv_runtime.engine.seats import EXTRA
@@ -103,7 +103,8 @@ class LlamaEngine:
             scheduler = Scheduler(cache, cells=room, sequences=SEQUENCES, interruptible=broken_off)
             return Lane(scheduler, Heads(scheduler, states, owner) if states is not None else None)
 
-        several = LANES if not slow and attention(flash_attention, kv_type) is False else 1
+        apart = not slow and attention(flash_attention, kv_type) is False
+        several = lanes_for(threads) if apart else 1
         try:
             self._lanes = Lanes(lane, cores, count=lanes or several)
         except MemoryError:

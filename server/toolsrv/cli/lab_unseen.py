@@ -17,18 +17,21 @@ from toolsrv.cli.output import emit_json, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
 
-_OFFERED = 9
+_HITS = 3
+"""Hits that are looked at for each API that is offered: some of them do the same."""
 
 
 @click.command(epilog=example("toolsrv lab eval unseen --count 200"))
 @model_option
 @click.option("--count", type=click.IntRange(1), default=300, show_default=True,
               help="APIs that are asked for, one need each.")  # fmt: skip
+@click.option("--offered", type=click.IntRange(2, 9), default=9, show_default=True,
+              help="APIs that are offered for a need.")  # fmt: skip
 @click.option("--seed", type=int, help="Of the sampling.")
 @click.option("--threads", type=int, help="Model threads; 0: automatic.")
 @json_option
 @pass_session
-def eval_unseen(session: Session, /, count: int, as_json: bool, **flags: Any) -> None:
+def eval_unseen(session: Session, /, count: int, offered: int, as_json: bool, **flags: Any) -> None:
     """Count right first functions and exact arguments on tools held out of training.
 
     Needs are those that come with the laboratory; a tool is held out by the hash of its name, as
@@ -56,9 +59,10 @@ def eval_unseen(session: Session, /, count: int, as_json: bool, **flags: Any) ->
     engine, profile = bench.engine()
     asked = ask(
         held,
-        lambda text: [hit.api for hit in retriever.search(text, _OFFERED).hits],
+        lambda text: [hit.api for hit in retriever.search(text, _HITS * offered).hits],
         count,
-        bench.settings.seed,
+        offered=offered,
+        seed=bench.settings.seed,
     )
     if not asked:
         raise UsageError(
@@ -74,6 +78,7 @@ def eval_unseen(session: Session, /, count: int, as_json: bool, **flags: Any) ->
         emit_json(
             {
                 "model": str(bench.settings.model or "shipped"),
+                "offered": offered,
                 "figures": {k: figures(v).model_dump() for k, v in found.items()},
                 "calls": {k: [one.model_dump() for one in v] for k, v in found.items()},
             }

@@ -33,6 +33,7 @@ _SECONDS = {
     "mins": 60.0, "minute": 60.0, "minutes": 60.0, "h": 3600.0, "hr": 3600.0, "hrs": 3600.0,
     "hour": 3600.0, "hours": 3600.0, "": 60.0,
 }  # fmt: skip
+_NEXT_SMALLER = {30.48: 2.54, 100.0: 1.0, 3600.0: 60.0, 60.0: 1.0, 6.35029318: 0.45359237}
 
 
 def _total(text: str, units: Mapping[str, float]) -> float | None:
@@ -43,8 +44,10 @@ def _total(text: str, units: Mapping[str, float]) -> float | None:
         if match is None or match[2] not in units:
             return None
         factor = units[match[2]]
-        if end and not match[2]:  # the bare second part of 5'9 is inches, of 1h30 minutes
-            factor = last / 60 if last == 3600 else 2.54
+        if end and not match[2]:  # the bare second part of 5'9, 1h30, 11 stone 4
+            if last not in _NEXT_SMALLER:
+                return None
+            factor = _NEXT_SMALLER[last]
         total, end, last = total + parse_number(match[1]) * factor, match.end(), factor
     return total
 
