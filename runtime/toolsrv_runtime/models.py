@@ -148,6 +148,9 @@ def load_engine(
         path,
         context=chosen.context,
         threads=threads or _threads(path),
+        # Asked for by number, so many and no more; else calls at once get a core each.
+        cores=None if threads else physical_cores(),
+        lanes=1 if cells < resident_cells(chosen.context) else None,
         rope_freq_scale=chosen.rope_freq_scale,
         cells=cells,
         stop_texts=chosen.stop,

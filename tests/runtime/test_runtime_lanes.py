@@ -88,6 +88,27 @@ def test_who_loses_a_core_to_another_process_gets_fewer_threads_for_a_while() ->
     assert [time_of.decode(cores, 4) for _ in range(500)][-1] == 4  # the core came back
 
 
+def test_one_finding_is_not_enough_nor_is_a_small_share_of_many_cores() -> None:
+    time_of = Processor()
+    cores = Cores(4, clock=lambda: time_of.wall, cpu=lambda: time_of.cpu)
+    assert {time_of.decode(cores, 2) for _ in range(6)} == {4}  # a file is read meanwhile
+    assert {time_of.decode(cores, 4) for _ in range(50)} == {4}
+    many = Cores(16, clock=lambda: time_of.wall, cpu=lambda: time_of.cpu)
+    assert {time_of.decode(many, 15) for _ in range(100)} == {16}
+    unwatched = Cores(4, watched=False, clock=lambda: time_of.wall, cpu=lambda: time_of.cpu)
+    assert {time_of.decode(unwatched, 1) for _ in range(100)} == {4}
+
+
+def test_no_decode_gets_more_threads_than_it_may_have() -> None:
+    cores = Cores(4, most=1)
+    cores.users = 4
+    with cores.lend() as first, cores.lend() as second, cores.lend() as third:
+        assert (first, second, third) == (1, 1, 1)
+    cores.users = 1
+    with cores.lend() as alone:
+        assert alone == 1
+
+
 def test_a_thread_alone_or_shared_cores_say_nothing_about_other_processes() -> None:
     time_of = Processor()
     one = Cores(1, clock=lambda: time_of.wall, cpu=lambda: time_of.cpu)
@@ -148,6 +169,25 @@ def test_calls_share_lanes_where_there_are_more_of_them_than_cores() -> None:
         list(pool.map(reply, [engine] * len(TEXTS), TEXTS))
     assert engine.counts.shared_steps > 0
     assert engine.counts.steps > engine.scheduler.counts.steps
+    engine.close()
+
+
+def test_a_call_need_not_wait_for_the_rest_of_a_prompt_that_begins_as_its_own() -> None:
+    engine = LlamaEngine(SHIPPED_MODEL, context=4096, threads=1, batch=64)
+    order: list[str] = []
+    reading = threading.Event()
+    engine.scheduler.on_step = lambda _: reading.set()
+
+    def read(name: str, text: str) -> None:
+        engine.generate((HEAD, Piece(text)), grammar="start: /[a-z]/", max_tokens=1)
+        order.append(name)
+
+    long = threading.Thread(target=read, args=("long", "the capital of Peru and so on " * 150))
+    long.start()
+    assert reading.wait(60)
+    read("short", "weather in Oslo")
+    long.join(60)
+    assert order == ["short", "long"]
     engine.close()
 
 

@@ -102,6 +102,14 @@ def test_the_shipped_model_solves_a_task_of_two_calls_with_evidence(
             {"text": "A very long day. It was very, very hot.", "find": "very"},
         ),
         (
+            'How often does the word banana stand in "banana split, banana bread, no banana"?',
+            {"text": "banana split, banana bread, no banana", "find": "banana"},
+        ),
+        (
+            "What resistance makes 52.5 amps of 10,918 volts?",
+            {"volts": 10918, "amps": 52.5},
+        ),
+        (
             "gas mark 7 on the dial, what is that in celsius? the roast was 147.20",
             {"temperature": 7, "scale": "gas_mark"},
         ),

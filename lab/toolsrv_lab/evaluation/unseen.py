@@ -1,7 +1,8 @@
 """First calls for needs of tools that no training row is about: the function and its arguments.
 
-A need is told alone, with its own values, and its API is offered among those that a search for it
-finds. Arguments are exact when every value that the need states is given, as the need says it or
+A need is told alone, with its own values, and its API is offered among others: those that a search
+for it finds (in a large catalog some of them serve it as well), or some of its tool and category,
+as the paper samples APIs (2.2). Arguments are exact when every value that the need states is given, as the need says it or
 as the API takes it, and no optional one besides. No call is made.
 """
 
@@ -25,8 +26,8 @@ from toolsrv_runtime.stop import Stop
 
 _TOKENS = 20_000
 
-Search = Callable[[str], Sequence[Api]]
-"""Returns the APIs found for a text, best first."""
+Beside = Callable[[Told], Sequence[Api]]
+"""Returns what may be offered for a need, the API itself or not, the first ones first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +68,12 @@ class UnseenFigures(BaseModel):
 
 
 def ask(
-    apis: Sequence[Api], search: Search, count: int, *, offered: int, seed: int = 0
+    apis: Sequence[Api], beside: Beside, count: int, *, offered: int, seed: int = 0
 ) -> list[Asked]:
-    """Return needs of ``count`` of the APIs, one each, with ``offered`` APIs that a search finds.
+    """Return needs of ``count`` of the APIs, one each, with ``offered`` APIs in all.
 
-    Where the search misses the API it takes the place of the last hit. Others of the same name and
-    description are left out: nothing tells which of them is meant.
+    Where the API is not among those beside it takes the place of the last one. Others of the same
+    name and description are left out: nothing tells which of them is meant.
     """
     needs = Needs(apis)
     rng = random.Random(seed)
@@ -80,13 +81,30 @@ def ask(
     asked = []
     for api in chosen:
         told = needs.tell(api, rng, keep=True)
-        hits = [one for one in search(told.text) if one == api or not does_the_same(one, api)]
-        hits = hits[:offered]
-        if api.id not in {one.id for one in hits}:
-            hits[offered - 1 :] = [api]
-        rng.shuffle(hits)
-        asked.append(Asked(told, tuple(hits)))
+        some = [one for one in beside(told) if one == api or not does_the_same(one, api)][:offered]
+        if api.id not in {one.id for one in some}:
+            some[offered - 1 :] = [api]
+        rng.shuffle(some)
+        asked.append(Asked(told, tuple(some)))
     return asked
+
+
+def of_category(apis: Sequence[Api], offered: int, seed: int = 0) -> Beside:
+    """Return what draws half of the others from the need's own tool and the rest from its category.
+
+    Where these have too few, from all ``apis``.
+    """
+
+    def beside(told: Told) -> list[Api]:
+        rng = random.Random(f"{seed}/{told.api.id}")
+        api = told.api
+        tool = [one for one in apis if one.tool == api.tool and one.category == api.category]
+        category = [one for one in apis if one.category == api.category and one.tool != api.tool]
+        drawn = rng.sample(tool, min(offered // 2, len(tool)))
+        drawn += rng.sample(category, min(offered, len(category)))
+        return list({one.id: one for one in [*drawn, *rng.sample(apis, offered)]}.values())
+
+    return beside
 
 
 def call(

@@ -191,18 +191,18 @@ def _steps(
             )
             continue
         api = known[step.api]
+        arguments = {name: one.value for name, one in step.arguments.items() if not one.key}
+        taken = sources(step.arguments, [name for name, _ in answered])
+        arguments |= {name: answered[at][1] for name, at in taken.items()}
         yield Sample(
             text=errand.task,
             clause=clause,
             api=api.id,
-            spans=_step_spans(step, api, errand.task, clause, seen),
+            spans=_step_spans(step, api, errand.task, clause, seen, arguments),
             listed=_meant(step, api),
             facts=tuple(seen),
             others=_others(api.id, rest, near, plan, rng),
         )
-        arguments = {name: one.value for name, one in step.arguments.items() if not one.key}
-        taken = sources(step.arguments, [name for name, _ in answered])
-        arguments |= {name: answered[at][1] for name, at in taken.items()}
         if len(arguments) < len(step.arguments):
             return
         answer = world.call(api, arguments, rng)
@@ -278,13 +278,18 @@ def _listed(api: Api, values: Mapping[str, str]) -> dict[str, str]:
 
 def _told_spans(step: Step, api: Api, task: str, clause: tuple[int, int]) -> dict[str, Span | None]:
     """Return where the task states values: nowhere, where an earlier call is to answer them."""
-    spans = _step_spans(step, api, task, clause, ())
+    spans = _step_spans(step, api, task, clause, (), {})
     answered = [name for name, value in step.arguments.items() if value.key]
     return spans | dict.fromkeys(answered)
 
 
 def _step_spans(
-    step: Step, api: Api, task: str, clause: tuple[int, int], seen: Sequence[tuple[str, str]]
+    step: Step,
+    api: Api,
+    task: str,
+    clause: tuple[int, int],
+    seen: Sequence[tuple[str, str]],
+    given: Mapping[str, str],
 ) -> dict[str, Span | None]:
     spans: dict[str, Span | None] = {}
     taken = sources(step.arguments, [name for name, _ in seen])
@@ -294,7 +299,7 @@ def _step_spans(
             spans[parameter.name] = None
         elif value.key:
             at = taken.get(parameter.name)
-            if at is not None:
+            if at is not None and seen[at][1] == given.get(parameter.name):
                 spans[parameter.name] = _whole(at + 1, seen[at][1])
         else:
             found = _span(task, value.said, clause)

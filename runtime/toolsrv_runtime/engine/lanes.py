@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -39,6 +40,11 @@ def lanes_for(threads: int) -> int:
     """
     least, most = _LANES
     return max(least, min(threads, most))
+
+
+_SHORTEST_WAIT_S = 0.5
+_SLOW_TOKEN_S = 0.002
+"""What reading a token takes in a slow model of those that have lanes."""
 
 
 @dataclass(eq=False, slots=True)
@@ -90,19 +96,21 @@ class Lanes:
     @contextlib.contextmanager
     def lend(self, tokens: Sequence[int], stop: Stop | None = None) -> Iterator[Lane]:
         """Lend a call the lane that suits its prompt, with what other lanes know of it."""
-        with self._turn:
-            earlier = tuple(self._visits)
-            visit = Visit(self._best(tokens), tokens)
-            self._visits.append(visit)
-            self._share()
+        visit = Visit(self.made[0], tokens)
         try:
+            with self._turn:
+                earlier = tuple(self._visits)
+                visit.lane = self._best(tokens)
+                self._visits.append(visit)
+                self._share()
             self._bring(visit, earlier, stop)
             with visit.lane.scheduler.call():
                 yield visit.lane
         finally:
             with self._turn:
                 visit.over = True
-                self._visits.remove(visit)
+                if visit in self._visits:
+                    self._visits.remove(visit)
                 self._share()
 
     def close(self) -> None:
@@ -146,26 +154,20 @@ class Lanes:
         length, source, reader = max(sources, key=lambda one: one[0], default=(0, mine, None))
         if length < mine.known(tokens) + WORTH_COPYING:
             return
-        if reader is not None:
-            self._wait(visit, reader, length, stop)
-        known, state = source.known_state(tokens[:length])
-        if known < mine.known(tokens) + WORTH_COPYING:
-            return
-        with mine.seat(tokens[:known], reserve=1, stop=stop) as seat:
-            if seat is not None:
-                mine.restore(seat, tokens[:known], state)
-
-    def _wait(self, visit: Visit, reader: Visit, length: int, stop: Stop | None) -> None:
-        """Wait until another call has read the first ``length`` tokens, without a core meanwhile."""
-
-        def given_up() -> bool:
-            return reader.over or (stop is not None and stop.is_set())
-
         self._pause(visit, waits=True)
         try:
-            reader.lane.scheduler.wait_known(visit.tokens[:length], given_up)
+            if reader is not None:
+                source.wait_known(tokens[:length], _given_up(reader, length, stop))
+            if length < mine.known(tokens) + WORTH_COPYING:
+                return  # another call has brought it
+            known, state = source.known_state(tokens[:length])
         finally:
             self._pause(visit, waits=False)
+        if known < mine.known(tokens) + WORTH_COPYING:
+            return
+        with mine.call(), mine.seat(tokens[:known], reserve=1, stop=stop) as seat:
+            if seat is not None:
+                mine.restore(seat, tokens[:known], state)
 
     def _pause(self, visit: Visit, *, waits: bool) -> None:
         with self._turn:
@@ -175,3 +177,17 @@ class Lanes:
     def _share(self) -> None:
         self._cores.users = len({id(one.lane) for one in self._visits if not one.waits})
         self._cores.alone = len(self._visits) == 1
+
+
+def _given_up(reader: Visit, length: int, stop: Stop | None) -> Callable[[], bool]:
+    """Return what says that a call's reading of so many tokens is not to be waited for any more.
+
+    It has ended, or it takes longer than reading them oneself would, or Stop is set.
+    """
+    until = time.monotonic() + _SHORTEST_WAIT_S + length * _SLOW_TOKEN_S
+
+    def given_up() -> bool:
+        stopped = stop is not None and stop.is_set()
+        return reader.over or stopped or time.monotonic() >= until
+
+    return given_up

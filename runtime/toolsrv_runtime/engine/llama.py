@@ -51,8 +51,9 @@ class LlamaEngine:
     written; neither it nor a token that it begins in is part of the reply. ``bos`` None does what
     the file says. ``interruptible``: whether Stop breaks off a decode; None decides by size.
 
-    ``states`` keeps the evaluated heads of prompts from one process to the next. ``lanes`` is how
-    many calls have a cache of their own; None decides by size.
+    ``states`` keeps the evaluated heads of prompts from one process to the next. A decode gets
+    ``threads`` at most, all at once ``cores`` (default: ``threads``). ``lanes`` is how many caches
+    calls share; None decides by size and cores.
 
     A call that is alone gives the same bits every time; calls that are decoded together may
     differ in the last ones, because a matrix product of several rows is summed in another order.
@@ -67,6 +68,7 @@ class LlamaEngine:
         *,
         context: int,
         threads: int,
+        cores: int | None = None,
         rope_freq_scale: float | None = None,
         cells: int | None = None,
         stop_texts: Sequence[str] = (),
@@ -83,7 +85,8 @@ class LlamaEngine:
         self._vocabulary = Vocabulary(self._model, bos=bos)
         slow = llama_cpp.llama_model_size(self._model) >= SLOW_MODEL_BYTES
         cells = max(context, cells or resident_cells(context))
-        cores = Cores(threads)
+        gpu = bool(llama_cpp.llama_supports_gpu_offload())
+        shared = Cores(max(threads, cores or 0), most=threads, watched=not gpu)
         about = (llama_cpp.__version__, cells, rope_freq_scale, kv_type, flash_attention)
         owner = identity(path, *about) if states is not None else ""
 
@@ -94,7 +97,7 @@ class LlamaEngine:
                 cells=room,
                 sequences=SEQUENCES + EXTRA,
                 batch=min(batch, context),
-                cores=cores,
+                cores=shared,
                 rope_freq_scale=rope_freq_scale,
                 kv_type=kv_type,
                 flash_attention=flash_attention,
@@ -104,9 +107,9 @@ class LlamaEngine:
             return Lane(scheduler, Heads(scheduler, states, owner) if states is not None else None)
 
         apart = not slow and attention(flash_attention, kv_type) is False
-        several = lanes_for(threads) if apart else 1
+        several = lanes_for(max(threads, cores or 0)) if apart else 1
         try:
-            self._lanes = Lanes(lane, cores, count=lanes or several)
+            self._lanes = Lanes(lane, shared, count=lanes or several)
         except MemoryError:
             llama_cpp.llama_model_free(self._model)
             raise ModelError(

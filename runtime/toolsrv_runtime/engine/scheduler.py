@@ -43,6 +43,7 @@ class Scheduler:
         self._calls = 0
         self._waiting: list[Work] = []
         self._line: list[object] = []
+        self._guests = 0
         self._patience = _LEAST_PATIENCE_S
         self.counts = Counts()
         self.on_step: Callable[[Sequence[int]], None] | None = None
@@ -89,7 +90,10 @@ class Scheduler:
             return self._seats.known(tokens)
 
     def wait_known(self, tokens: Sequence[int], given_up: Callable[[], bool]) -> None:
-        """Wait until all ``tokens`` are resident, or ``given_up`` says so; asked now and then."""
+        """Wait until all ``tokens`` are resident, or ``given_up`` says so; asked now and then.
+
+        That must not take a lock of a scheduler.
+        """
         with self._turn:
             while self._seats.known(tokens) < len(tokens) and not given_up():
                 self._turn.wait(_POLL_S)
@@ -145,8 +149,16 @@ class Scheduler:
         """Hold the lock while nobody decodes."""
         with self._turn:
             while self._decoding:
-                self._turn.wait()
+                self._wait_as_guest()
             yield
+
+    def _wait_as_guest(self, timeout: float | None = None) -> None:
+        """Wait for the end of a decode; who leads the next one lets go of the lock before it."""
+        self._guests += 1
+        try:
+            self._turn.wait(timeout)
+        finally:
+            self._guests -= 1
 
     def _do(self, work: Work) -> Work:
         with self._turn:
@@ -176,6 +188,8 @@ class Scheduler:
             if self._decoding:
                 self._turn.wait()
                 until = time.monotonic() + self._patience
+            elif self._guests:
+                self._turn.wait(_LEAST_PATIENCE_S)
             elif self._choosing > 0 and left > 0:
                 self._turn.wait(left)
             else:
@@ -252,7 +266,11 @@ class Scheduler:
                         seat = self._seats.take(tokens, reserve, head)
                         if seat is not None:
                             return seat
-                    self._turn.wait(_POLL_S)
+                        self._turn.wait(_POLL_S)
+                    elif self._line[0] is ticket:
+                        self._wait_as_guest(_POLL_S)
+                    else:
+                        self._turn.wait(_POLL_S)
                 return None
             finally:
                 self._line.remove(ticket)

@@ -19,6 +19,7 @@ from toolsrv_runtime.formats import (
     grounding,
     layout,
     patterns,
+    ranges,
     readings,
     spans,
 )
@@ -133,10 +134,11 @@ class Filling:
         if named:
             return readings.read(kind, self._chosen([named]))
         if parameter.enum or parameter.type.upper() == "BOOLEAN" or past:
-            options = [one for one in near if readings.read(kind, one) not in past] or near
-            return readings.read(kind, self._chosen(options)) if options else None
+            options = [one for one in near if self._read(kind, one) not in past] or near
+            return self._read(kind, self._chosen(options)) if options else None
         copied = self._copied(near)
         whole = spans.quoted(self._scene.task) if kind == "text" else self._typed(kind)
+        whole = [one for one in whole if self._read(kind, one) not in taken]
         known = [*near, *whole]
         matched = [
             said
@@ -201,7 +203,7 @@ class Filling:
             if behind:
                 said += behind[0]
         if kind == "date":
-            said = readings.completed(said, self._scene.task)
+            said = ranges.completed(said, self._scene.task)
         return readings.read(kind, said)
 
     def _looks(self, kind: str, said: str) -> bool:

@@ -82,7 +82,7 @@ class Matched:
         slot = self._slot(api, parameter)
         if slot is None or not value:
             return -math.inf
-        places = re.compile(rf"(?<!\w){re.escape(value)}(?!\w)", re.IGNORECASE)
+        places = _whole(value)
         spans = [
             Span(source, match.start(), match.end(), slot.score(source, match.start(), match.end()))
             for source, text in enumerate(self._texts)
@@ -183,8 +183,12 @@ class Matched:
 
 def holds(whole: str, part: str) -> bool:
     """Whether a value holds another one as words of its own: "6 ft 2 in" does "6 ft", not "2 i"."""
-    at = rf"(?<!\w)(?<!\d[.,]){re.escape(part)}(?!\w|[.,]\d)"
-    return bool(part) and re.search(at, whole) is not None
+    return bool(part) and _whole(part).search(whole) is not None
+
+
+def _whole(words: str) -> re.Pattern[str]:
+    """Return what finds words that are no part of another word or number."""
+    return re.compile(rf"(?<!\w)(?<!\d[.,]){re.escape(words)}(?!\w|[.,]\d)", re.IGNORECASE)
 
 
 def _assign(slots: Mapping[str, Slot]) -> dict[str, Span | None]:

@@ -39,6 +39,7 @@ _NEXT = 12
 _LIST = 4
 """Words of a need below which what follows it is more of a list than another need."""
 
+_SIGN = re.compile(r"\d|[^\w\s.,;:!?'’\"-]")
 _IF = re.compile(r"(?:if|since|because|given|as)\b", re.IGNORECASE)
 
 
@@ -105,7 +106,8 @@ class Needs:
 
     def adds_nothing(self, words: str, taken: Collection[str]) -> bool:
         """Whether all that words say stands in what was taken: "What's that?", "List the blocks"."""
-        return spans.content(words) <= spans.content(" ".join(taken))
+        said = spans.content(" ".join(taken))
+        return not _SIGN.search(words) and spans.content(words) <= said
 
     def asks(self, words: str) -> bool:
         """Whether the words ask for something, by the rules alone."""

@@ -106,9 +106,13 @@ _FINDERS: dict[str, Finder] = {
     "coordinate": _pattern(r"-?\d{1,3}\.\d+"),
     "formula": _pattern(r"(?:[A-Z][a-z]?\d*|\([A-Za-z0-9]+\)\d*){2,}|[A-Z][a-z]?\d+", flags=0),
     "length": _pattern(
-        rf"(?:{_NUMBER})\s?(?:{_LENGTH})(?: (?:{_NUMBER})\s?(?:in|inch(?:es)?))?|(?:half )?marathon"
+        r"\d\s?(?:ft|feet|foot|m)\s?\d{1,2}(?:\s?(?:in|inch(?:es)?|cm))?"
+        rf"|(?:{_NUMBER})\s?(?:{_LENGTH})(?: (?:{_NUMBER})\s?(?:in|inch(?:es)?))?|(?:half )?marathon"
     ),
-    "weight": _pattern(rf"(?:{_NUMBER})\s?(?:{_MASS})"),
+    "weight": _pattern(
+        r"\d{1,2}\s?(?:stone|st)\s?\d{1,2}(?:\s?(?:lbs?|pounds?))?"
+        rf"|(?:{_NUMBER})\s?(?:{_MASS})"
+    ),
     "pace": _pattern(r"\d{1,2}:\d{2}(?::\d{2})?"),
     "note": _pattern(r"[A-G](?:#|b|♯|♭| flat| sharp)?\d?", flags=0),
     "network": _pattern(r"(?:\d{1,3}\.){3}\d{1,3}/\d{1,2}|[0-9a-f:]{2,39}/\d{1,3}"),

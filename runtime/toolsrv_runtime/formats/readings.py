@@ -47,12 +47,6 @@ _YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)")
 _CLOCK = re.compile(r"\d:\d{2}|\d ?[ap]\.?m\b", re.IGNORECASE)
 _SOUTH_OR_WEST = re.compile(r"\d\s*°?\s*(?:south|west|[SW])\b")
 _DAYS = re.compile(days.PATTERN, re.IGNORECASE)
-_BARE_DAY = re.compile(r"(?:the )?(\d{1,2})(?:st|nd|rd|th)", re.IGNORECASE)
-_MONTH_AND_YEAR = re.compile(
-    r"\b((?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*)\.?,? "
-    r"(?:\d{1,2}(?:st|nd|rd|th)?,? )?([12]\d{3})\b",
-    re.IGNORECASE,
-)
 _NEVER = dt.datetime(1, 1, 1, tzinfo=dt.UTC)
 _UNIT = re.compile(r"(?<=[\d\s])(?:kilos?|kgs)\b", re.IGNORECASE)
 
@@ -61,24 +55,6 @@ def read(kind: str, said: str) -> str:
     """Return a value of a kind (``patterns.kind``) as an API reads it."""
     reader = _READERS.get(kind)
     return said if reader is None or len(said) > _LENGTH_LIMIT else reader(said)
-
-
-def completed(said: str, text: str) -> str:
-    """Return a date with the month and year, or the year, that only another one in a text tells.
-
-    "From the 3rd to the 19th of May 2027": the nearest month; a year only where there is but one.
-    """
-    told = list(_MONTH_AND_YEAR.finditer(text))
-    if not told:
-        return said
-    bare = _BARE_DAY.fullmatch(said.strip())
-    if bare:
-        at = text.find(said)
-        near = min(told, key=lambda one: abs(one.start() - at))
-        return f"{bare[1]} {near[1]} {near[2]}"
-    years = {one[2] for one in told}
-    lacks = _MONTH.search(said) and not _YEAR.search(said) and re.search(r"\d", said)
-    return f"{said} {years.pop()}" if lacks and len(years) == 1 else said
 
 
 def _number(said: str) -> str:
@@ -139,7 +115,8 @@ def _time(said: str) -> str:
             found = parser.parse(text, dayfirst=not iso, fuzzy=True, default=_NEVER)
         except (ValueError, OverflowError):
             return said
-        return f"{found:%Y-%m-%d %H:%M}" if found.year > _NEVER.year else said
+        clock = "%H:%M:%S" if found.second else "%H:%M"
+        return f"{found:%Y-%m-%d {clock}}" if found.year > _NEVER.year else said
     if re.fullmatch(r"[0-2]\d[0-5]\d", said):  # as timetables have it
         return f"{said[:2]}:{said[2:]}"
     return re.sub(r"(?<!\d)(\d{1,2})[.h](\d{2})(?!\d)", r"\1:\2", said)

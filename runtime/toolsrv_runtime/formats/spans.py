@@ -22,7 +22,11 @@ goes put back fall come take takes because write written whether wants want anyo
 everybody there's put
 """
 _LOOSE = frozenset(_LOOSE_WORDS.split())
-_DOING = frozenset("calculate compute convert create generate make translate".split())  # noqa: SIM905
+_ASKING_WORDS = """
+calculate compute convert create generate make translate far old big long many much next last where
+who whose when why mean means up down over under
+"""
+_ASKING = frozenset(_ASKING_WORDS.split())
 _JOINS = frozenset("de da do di del la le les el al van von der den of y e the".split())  # noqa: SIM905
 _QUOTED = re.compile(
     r"[\"“”«»]([^\"“”«»]{1,20000})[\"“”«»]|(?<!\w)['‘’]([^'‘’]{1,20000})['‘’](?!\w)"
@@ -52,7 +56,7 @@ def codes(text: str, vocabulary: Collection[str] = ()) -> list[str]:
 def content(text: str) -> set[str]:
     """Return the stems of the words that mean something of their own, numbers among them."""
     plain = re.findall(r"\w+(?:['’]\w+)?", text.lower().replace("’", "'"))
-    return {stem(word) for word in plain if word not in _LOOSE or word in _DOING}
+    return {stem(word) for word in plain if word not in _LOOSE or word in _ASKING}
 
 
 def runs(text: str, vocabulary: Collection[str]) -> list[tuple[str, bool]]:

@@ -27,18 +27,23 @@ _HITS = 3
               help="APIs that are asked for, one need each.")  # fmt: skip
 @click.option("--offered", type=click.IntRange(2, 9), default=9, show_default=True,
               help="APIs that are offered for a need.")  # fmt: skip
+@click.option("--beside", type=click.Choice(["hits", "category"]), default="hits",
+              show_default=True,
+              help="Which others: a search's hits, or some of its tool and category.")  # fmt: skip
 @click.option("--seed", type=int, help="Of the sampling.")
 @click.option("--threads", type=int, help="Model threads; 0: automatic.")
 @json_option
 @pass_session
-def eval_unseen(session: Session, /, count: int, offered: int, as_json: bool, **flags: Any) -> None:
+def eval_unseen(
+    session: Session, /, count: int, offered: int, beside: str, as_json: bool, **flags: Any
+) -> None:
     """Count right first functions and exact arguments on tools held out of training.
 
     Needs are those that come with the laboratory; a tool is held out by the hash of its name, as
     lab episodes does it. With the retriever's help, and alone. Nothing is called.
     """
     from toolsrv_catalogs.offline import load_offline_catalog
-    from toolsrv_lab.evaluation.unseen import ask, call, figures
+    from toolsrv_lab.evaluation.unseen import ask, call, figures, of_category
     from toolsrv_lab.instructions.writer import is_held_out
     from toolsrv_lab.nano.pipeline import HELD_OUT
     from toolsrv_runtime.solve import build_format
@@ -57,13 +62,12 @@ def eval_unseen(session: Session, /, count: int, offered: int, as_json: bool, **
         )
     retriever = bench.searchable().retriever
     engine, profile = bench.engine()
-    asked = ask(
-        held,
-        lambda text: [hit.api for hit in retriever.search(text, _HITS * offered).hits],
-        count,
-        offered=offered,
-        seed=bench.settings.seed,
-    )
+    hits = _HITS * offered
+    others = {
+        "hits": lambda told: [hit.api for hit in retriever.search(told.text, hits).hits],
+        "category": of_category(held, offered, bench.settings.seed),
+    }
+    asked = ask(held, others[beside], count, offered=offered, seed=bench.settings.seed)
     if not asked:
         raise UsageError(
             "no need is written for the APIs that are held out",
@@ -79,6 +83,7 @@ def eval_unseen(session: Session, /, count: int, offered: int, as_json: bool, **
             {
                 "model": str(bench.settings.model or "shipped"),
                 "offered": offered,
+                "beside": beside,
                 "figures": {k: figures(v).model_dump() for k, v in found.items()},
                 "calls": {k: [one.model_dump() for one in v] for k, v in found.items()},
             }

@@ -30,7 +30,7 @@ _COMPOUND = re.compile(r"(.+?)(?: per |/)(.+)")
 _ALIASES = {
     "c": "degC", "celsius": "degC", "°c": "degC", "f": "degF", "fahrenheit": "degF", "°f": "degF",
     "centigrade": "degC", "k": "kelvin", "mph": "mile/hour", "kmh": "kilometer/hour",
-    "kph": "kilometer/hour", "km/h": "kilometer/hour", "knots": "knot", "kn": "knot",
+    "kph": "kilometer/hour", "kmph": "kilometer/hour", "km/h": "kilometer/hour", "knots": "knot", "kn": "knot",
     "lbs": "pound", "stones": "stone", "feet": "foot", "inches": "inch", "cal": "calorie",
     "kcal": "kilocalorie", "sqm": "meter**2", "sqft": "foot**2", "acres": "acre",
     "tbsp": "tablespoon", "tsp": "teaspoon", "gal": "gallon", "oz": "ounce", "fl oz": "fluid_ounce",
