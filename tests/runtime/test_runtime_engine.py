@@ -121,7 +121,14 @@ def test_a_defective_grammar_is_named(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize(
-    "grammar", ["start: /[^\\s\\S]/\n", 'start: "a" B\nB: "b" & "c"\n', "start: /a[^\\s\\S]/\n"]
+    "grammar",
+    [
+        "start: /[^\\s\\S]/\n",
+        'start: "a" B\nB: "b" & "c"\n',
+        "start: /a[^\\s\\S]/\n",
+        'start: "a" start\n',
+        "start: a\na: b\nb: a\n",
+    ],
 )
 def test_a_grammar_that_nothing_fulfils_is_an_error_and_not_an_empty_reply(
     engine: Engine, grammar: str
