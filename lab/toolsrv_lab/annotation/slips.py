@@ -75,7 +75,13 @@ def drawn(
         if slip is not None:
             found[at] = slip
         before += 1
-    return found
+    # An API that fails, fails for each step that calls it: a mistake of another kind would come on top.
+    failing = {steps[at].api for at, slip in found.items() if slip.kind == "failing"}
+    return {
+        at: slip
+        for at, slip in found.items()
+        if slip.kind == "failing" or steps[at].api not in failing
+    }
 
 
 def _drawn(step: Step, api: Api, rng: random.Random) -> Slip:
