@@ -99,3 +99,41 @@ def test_without_a_matcher_nothing_is_planned() -> None:
     planned = Planned(scene("Was 1996 a leap year?", "leap_year"), Silent())
     assert planned.needs == []
     assert planned.next() is None
+
+
+def test_a_question_may_ask_for_more_once_its_first_answer_is_known() -> None:
+    task = "Where else could I spend the cash I'd have left over after a holiday in Liechtenstein?"
+    offered = scene(task, "national_currency", "countries_using_currency", "neighbouring_countries")
+    first = Planned(offered, Shipped()).next()
+    assert short(first) == "national_currency"
+    assert first is not None
+    money = {"country": "Liechtenstein", "currency": "CHF", "name": "Swiss Franc"}
+    answered = called(offered, first, {"country": "Liechtenstein"}, money)
+    second = Planned(answered, Shipped()).next()
+    assert short(second) == "countries_using_currency"
+    assert second is not None
+    assert second.words == first.words
+    assert Planned(answered, Shipped()).next([second]) is None
+    done = called(answered, second, {"currency": "CHF"}, {"countries": ["Switzerland"]})
+    assert Planned(done, Shipped()).next() is None
+
+
+def test_a_question_that_has_its_answer_asks_for_no_more() -> None:
+    task = "What money do they use in Mongolia?"
+    offered = scene(task, "national_currency", "countries_using_currency", "currency_information")
+    first = Planned(offered, Shipped()).next()
+    assert first is not None
+    answered = called(offered, first, {"country": "Mongolia"}, {"currency": "MNT"})
+    assert Planned(answered, Shipped()).next() is None
+
+
+@pytest.mark.parametrize(
+    ("task", "words", "served"),
+    [
+        ("Translate 'good morning' into Thai.", "Translate 'good morning' into Thai", False),
+        ("What is Peru called in Dutch?", "What is Peru called in Dutch", True),
+    ],
+)
+def test_words_far_from_all_on_offer_are_left(task: str, words: str, served: bool) -> None:
+    offered = scene(task, "country_name_in_language", "date_in_language", "leap_year")
+    assert Planned(offered, Shipped()).may_serve(words) == served

@@ -103,6 +103,8 @@ class CompactFormat:
                 served = True
             elif move is not None:
                 return move
+            elif words in taken:
+                continue  # it has its answer, and what it might ask for besides it does not
             elif any(about(step) == words for step in scene.attempts):
                 return _quit(scene, missing)
             elif needs is None or needs.is_open(words, taken):

@@ -25,6 +25,7 @@ from toolsrv_runtime.formats import (
 )
 from toolsrv_runtime.formats.matched import Matched, holds
 from toolsrv_runtime.formats.scene import Scene, used
+from toolsrv_runtime.formats.shared import shared
 from toolsrv_runtime.formats.turn import Turn
 
 MEANT = 2.0
@@ -109,7 +110,9 @@ class Filling:
         options = [f'{joint}"{other}": "' for other in (key, *later[:last])]
         scores = self._turn.score(options if needed else [*options, "}"])
         odds = self._matched.given(api, parameter)
-        if self._relative(patterns.kind(parameter, api)):
+        if shared(parameter.name, self._scene.task) or self._relative(
+            patterns.kind(parameter, api)
+        ):
             odds = GIVEN * SURE
         elif odds is None:
             own = grounding.has_own(parameter, api, self._sources, set(written.values()))
@@ -125,9 +128,9 @@ class Filling:
         kind = patterns.kind(parameter, api)
         if not self._grounded and not parameter.enum:
             return readings.read(kind, self._turn.write(copying.free())[:-1].strip()) or None
-        relative = self._relative(kind)
-        if relative and readings.read(kind, relative) not in past:
-            return readings.read(kind, self._chosen([relative]))
+        plain = shared(parameter.name, self._scene.task) or self._relative(kind)
+        if plain and readings.read(kind, plain) not in past:
+            return readings.read(kind, self._chosen([plain]))
         near = grounding.said(parameter, api, self._sources, taken=taken)
         enum = parameter.enum and not past
         named = self._matched.listed(api, parameter, taken) if enum else ""

@@ -24,7 +24,11 @@ _BREAK = re.compile(
     r"besides|lastly|secondly|first|second)\b[\s,]*)*",
     re.IGNORECASE,
 )
+_NUMBERED = re.compile(r"\(?\d{1,2}\)\s+(?=[^\W\d])")
+_LISTED = re.compile(r"\(?\d{1,2}[.)]\s+(?=[^\W\d])")
+_MARKER = re.compile(r"\s*\(?\d{1,2}[.)]")
 _LEAD = re.compile(
+    r"(?:\(?\d{1,2}[.)]\s+(?=[^\W\d]))?"
     r"(?:(?:and|then|also|plus|but|so|now|oh|ok|okay|well|finally|lastly|next|after that)\b[\s,]*)*"
     r"(?:(?:hi|hello|hey)(?: there)?\b[,.! ]*)?",
     re.IGNORECASE,
@@ -135,7 +139,12 @@ def _pieces(text: str, begin: int, end: int, breaks: re.Pattern[str]) -> list[tu
     for match in breaks.finditer(text, begin, end):
         if any(a < match.end() - 1 and match.start() < b - 1 for a, b in quoted):
             continue
-        if _OPEN.search(text, start, match.start()) or _BARE_NUMBER.match(text, match.end()):
+        if _OPEN.search(text, start, match.start()) or _MARKER.fullmatch(
+            text, start, match.start()
+        ):
+            continue
+        item = _LISTED if breaks is _SENTENCE else _NUMBERED
+        if _BARE_NUMBER.match(text, match.end()) and not item.match(text, match.end()):
             continue
         if _DAY.search(text, start, match.start()) and _YEAR.match(text, match.end()):
             continue

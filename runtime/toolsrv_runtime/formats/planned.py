@@ -26,7 +26,7 @@ PLANNED = 1.0
 SERVED = 0.0
 """The log-odds for the whole task and for the clause, together, from which on it is a need."""
 
-LEFT = -10.0
+LEFT = -4.0
 """Those below which words that no function found are no need either."""
 
 ALSO = 2.5
@@ -37,6 +37,9 @@ SAME = 0.5
 
 AGAIN = 6.0
 """Nats behind the likeliest clause of a function within which another one is a need as well."""
+
+HIDDEN = 4.0
+"""The log-odds, once its answer is known, from which on a clause asks for another function too."""
 
 _EDGES = " ,;:.!?"
 _NUMBER = re.compile(r"[\s(]+\d{1,2}$")
@@ -85,12 +88,39 @@ class Planned:
         ``passed`` were tried already and gave no call.
         """
         left = [need for need in self.needs if need not in passed and not self._is_called(need)]
-        return next((need for need in left if not self._waits(need)), left[0] if left else None)
+        ready = next((need for need in left if not self._waits(need)), left[0] if left else None)
+        return ready or next((need for need in self._hidden() if need not in passed), None)
 
     def may_serve(self, words: str) -> bool:
         """Whether some function may serve words that none has found; True where nothing is known."""
         best = self._best(words)
         return best is None or best.serves >= LEFT
+
+    def _hidden(self) -> Iterator[Need]:
+        """Yield what clauses with an answer ask for besides, now that it is known, likeliest first.
+
+        "Where else could I pay with the money of Liechtenstein": which money that is comes first,
+        and only with its name does the question ask where that is used. A function that takes
+        nothing of what was answered is not meant.
+        """
+        called = {step.move.function for step in self._scene.attempts}
+        left = [one.function for one in self._scene.offers if one.function.name not in called]
+        likely = [
+            function
+            for function in left
+            if (match := self._matches.get(function.api.id)) and match.serves >= SERVED
+        ]
+        found: list[Need] = []
+        for words in dict.fromkeys(about(step) for step in self._scene.path if step.ok):
+            matched = Matched(self._scene, words, self._prior)
+            begin = self._scene.task.find(words)
+            for function in likely:
+                api = function.api
+                serves = matched.serves(api)
+                takes = any(matched.is_answered(api, one) for one in api.required)
+                if serves >= HIDDEN and takes:
+                    found.append(Need(words, begin, function, serves))
+        yield from sorted(found, key=lambda one: -one.serves)
 
     def _is_called(self, need: Need) -> bool:
         """Whether a call was made for it on this path, or failed anywhere."""
