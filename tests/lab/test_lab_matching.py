@@ -17,6 +17,7 @@ from toolsrv_lab.checkpoints import CHECKPOINT
 from toolsrv_lab.extras import load
 from toolsrv_lab.instructions.errands import errands
 from toolsrv_lab.matching.batches import Rows, steps
+from toolsrv_lab.matching.errand_samples import errand_samples
 from toolsrv_lab.matching.evaluation import evaluate
 from toolsrv_lab.matching.pipeline import (
     TRAINING,
@@ -26,7 +27,7 @@ from toolsrv_lab.matching.pipeline import (
     read_samples,
     write_samples,
 )
-from toolsrv_lab.matching.samples import Plan, Sample, errand_samples
+from toolsrv_lab.matching.samples import Plan, Sample
 from toolsrv_registry.encoder import HashingEncoder
 from toolsrv_registry.errors import DataError
 from toolsrv_registry.matcher import Asked, Matcher
@@ -119,6 +120,25 @@ def test_a_whole_text_stands_against_nothing_that_it_asks_for(samples: list[Samp
         assert one.facts == ()
         assert asked[one.text].isdisjoint(one.others)
         assert all(span is None or span[0] == 0 for span in one.spans.values())
+
+
+def test_a_clause_with_its_answer_asks_for_nothing_more(samples: list[Sample]) -> None:
+    served = {
+        (errand.task, step.words): errand.apis
+        for errand in errands()
+        for step in errand.steps
+        if step.api
+    }
+    answered = 0
+    for one in samples:
+        asked = served.get((one.text, one.text[slice(*one.clause)]))
+        if asked is None or one.api:
+            continue
+        answered += 1
+        assert one.facts
+        assert one.others
+        assert set(one.others).isdisjoint(asked)
+    assert answered > 300
 
 
 def test_a_whole_task_states_no_value_that_a_call_is_to_answer(samples: list[Sample]) -> None:

@@ -16,7 +16,9 @@ import numpy as np
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.instructions.errands import errands
 from toolsrv_lab.instructions.writer import is_held_out
-from toolsrv_lab.matching.samples import Plan, Sample, errand_samples, need_samples
+from toolsrv_lab.matching.errand_samples import errand_samples
+from toolsrv_lab.matching.need_samples import need_samples
+from toolsrv_lab.matching.samples import Plan, Sample
 from toolsrv_lab.nano.pipeline import HELD_OUT
 from toolsrv_lab.nano.told import Needs
 from toolsrv_lab.retrieval.mining import neighbours
