@@ -10,14 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from toolsrv_registry.signals import SIGNALS, Floats
+Floats = npt.NDArray[np.float32]
 
-_WEIGHTS = {
-    "best reciprocal rank by words, clauses": 0.35,
-    "best reciprocal rank by meaning, clauses": 0.24,
-    "best cosine with a clause": 0.41,
-}
+
+_WORDS, _MEANING, _COSINE = 0.35, 0.24, 0.41
 
 
 class Candidate(NamedTuple):
@@ -31,10 +29,12 @@ class Candidate(NamedTuple):
     part: str
 
 
-def plain(signals: Floats) -> Floats:
-    """Return a score in [0, 1] for each row of signals (``signals.SIGNALS``)."""
-    total = np.zeros(len(signals), np.float32)
-    for name, weight in _WEIGHTS.items():
-        column = np.nan_to_num(signals[:, SIGNALS.index(name)], nan=0.0)
-        total += weight * np.clip(column, 0.0, 1.0)
-    return total
+def plain(words: Floats, meaning: Floats, cosine: Floats) -> Floats:
+    """Return a score in [0, 1] for each candidate, from arrays (n,).
+
+    ``words`` and ``meaning`` are its best reciprocal ranks within a clause, ``cosine`` its best
+    cosine with one; NaN counts as 0.
+    """
+    close = np.clip(np.nan_to_num(cosine, nan=0.0), 0.0, 1.0)
+    score: Floats = _WORDS * words + _MEANING * meaning + _COSINE * close
+    return score.astype(np.float32)

@@ -111,6 +111,11 @@ class Lexicon:
             found[key].append(at)
         return dict(found)
 
+    @cached_property
+    def category_numbers(self) -> Integers:
+        """The number of each API's category."""
+        return np.unique(self.categories, return_inverse=True)[1].astype(np.int32)
+
     def fit(self, parts: Sequence[str]) -> Fit:
         """Return how the APIs fit the parts; the first part is the whole text."""
         size = len(self)

@@ -23,13 +23,13 @@ from toolsrv_registry.arrange import Fold, Kept, covering, grouped
 from toolsrv_registry.clauses import TEXT_LIMIT, clauses
 from toolsrv_registry.encoder import Encoder
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
-from toolsrv_registry.fusion import Candidate, plain
+from toolsrv_registry.fusion import Candidate
 from toolsrv_registry.matcher import Asked, Match, Matcher
 from toolsrv_registry.nearby import listed, nearest, short
 from toolsrv_registry.ranker import Ranker
 from toolsrv_registry.reading import Reader, Reading
 from toolsrv_registry.recall import DEPTH, Place, Recall, Recalled
-from toolsrv_registry.signals import Floats
+from toolsrv_registry.signals import PLAIN, Floats
 from toolsrv_registry.store import Store
 from toolsrv_registry.vectors import Index
 
@@ -288,7 +288,7 @@ class Retriever:
 
         Only the best in a plain order are worth the ranker's time; the others follow behind.
         """
-        scores = plain(signals)
+        scores = signals[:, PLAIN].copy()
         if len(scores) > _RANKED:
             best = np.argpartition(-scores, _RANKED)[:_RANKED]
         else:

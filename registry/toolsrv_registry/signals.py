@@ -13,12 +13,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from toolsrv_registry.company import SIGNALS as COMPANY
+from toolsrv_registry.company import Alone, company
+from toolsrv_registry.fusion import plain
 from toolsrv_registry.lexicon import Fit, Lexicon
 
 Floats = npt.NDArray[np.float32]
 Places = npt.NDArray[np.int64]
 
-SIGNALS = (
+_ALONE = (
     "cosine with the whole text",
     "best cosine with a clause",
     "reciprocal rank by meaning, whole text",
@@ -32,26 +35,21 @@ SIGNALS = (
     "API's name in the text",
     "API's name in a clause",
     "best clause's words covered",
-    "tool's best cosine",
-    "tool's mean of three best cosines",
-    "tool's share of the nearest twenty",
-    "tool's best words",
     "described",
     "cosine behind the best",
     "clauses",
-    "tool's candidates",
     "cosine times words",
     "words in the name",
     "reciprocal rank by both, whole text",
     "best reciprocal rank by both, clauses",
     "by both, behind a clause's best",
     "clauses that the API leads",
-    "clauses that its tool leads",
+    "both, plain sum",
 )
+SIGNALS = (*_ALONE, *COMPANY)
+PLAIN = SIGNALS.index("both, plain sum")
 _K = 4.0
 _TOOL_WEIGHT = 15.0
-_NEAREST, _NEAREST_CAP = 20, 8
-_CANDIDATES_CAP = 10
 # To lead a clause is to be among its first few.
 _LEADING = 5
 
@@ -138,20 +136,12 @@ def _signals(
     whole = cosines[0]
     best_clause = _most(cosines[clauses])
     by_words, by_meaning = _reciprocal(word_ranks), _reciprocal(vector_ranks)
-    tool_numbers, tool = np.unique(lexicon.tool_numbers[places], return_inverse=True)
-    nearest = np.fmax(whole, best_clause)
-    best_of_tool, mean_of_tool = _tool_cosines(nearest, tool, len(tool_numbers))
-    crowd = np.bincount(
-        tool[(vector_ranks[0] > 0) & (vector_ranks[0] <= _NEAREST)], minlength=len(tool_numbers)
-    )
-    tool_words = np.zeros(len(tool_numbers), np.float32)
-    np.maximum.at(tool_words, tool, share[0])
     both = share + _share(cosines)
     by_both = _reciprocal(_order(both))
     leads = _order(both[clauses]) <= _LEADING
-    tool_leads = np.zeros((len(leads), len(tool_numbers)), np.bool_)
-    for row, leading in zip(tool_leads, leads, strict=True):
-        row[tool[leading]] = True
+    words_first, meaning_first = by_words[clauses].max(axis=0), by_meaning[clauses].max(axis=0)
+    together = plain(words_first, meaning_first, best_clause)
+    alone = Alone(np.fmax(whole, best_clause), vector_ranks[0], share[0], leads, together)
     named = fit.tools[places]
     names = fit.names[:, places]
     unknown = np.full(len(places), np.nan, np.float32)
@@ -159,33 +149,31 @@ def _signals(
         whole,
         best_clause,
         by_meaning[0] if measured else unknown,
-        by_meaning[clauses].max(axis=0) if measured else unknown,
+        meaning_first if measured else unknown,
         share[0],
         share[clauses].max(axis=0),
         by_words[0],
-        by_words[clauses].max(axis=0),
+        words_first,
         named,
         named * np.minimum(lexicon.tool_weights[places], _TOOL_WEIGHT) / _TOOL_WEIGHT,
         names[0],
         names[clauses].max(axis=0),
         (words[clauses][:, places] / np.maximum(fit.full[clauses, None], 1e-6)).max(axis=0),
-        best_of_tool[tool],
-        mean_of_tool[tool],
-        np.minimum(crowd[tool], _NEAREST_CAP) / _NEAREST_CAP if measured else unknown,
-        tool_words[tool],
         lexicon.described[places],
         whole - (np.nanmax(whole) if measured and not np.isnan(whole).all() else np.nan),
         np.full(len(places), len(words) - 1),
-        np.minimum(np.bincount(tool)[tool], _CANDIDATES_CAP),
         whole * share[0],
         lexicon.name_lengths[places],
         by_both[0],
         by_both[clauses].max(axis=0),
         (both[clauses] / np.maximum(both[clauses].max(axis=1, keepdims=True), 1e-6)).max(axis=0),
         leads.mean(axis=0),
-        tool_leads.mean(axis=0)[tool],
+        together,
     )
-    return np.stack([np.asarray(column, np.float32) for column in columns], axis=1)
+    others = company(
+        alone, lexicon.tool_numbers[places], lexicon.category_numbers[places], measured=measured
+    )
+    return np.column_stack([*(np.asarray(column, np.float32) for column in columns), others])
 
 
 def _best(scores: Floats, depth: int) -> Places:
@@ -238,28 +226,6 @@ def _most(rows: Floats) -> Floats:
     """Return the greatest of each column; NaN where a column has no number."""
     most: Floats = np.fmax.reduce(rows, axis=0)
     return most
-
-
-def _tool_cosines(nearest: Floats, tool: Places, tools: int) -> tuple[Floats, Floats]:
-    """Return each tool's best cosine and the mean of its three best; NaN where it has none."""
-    best = np.full(tools, np.nan, np.float32)
-    total, count = np.zeros(tools, np.float32), np.zeros(tools, np.float32)
-    order = np.lexsort((-nearest, tool))
-    order = order[~np.isnan(nearest[order])]
-    sorted_tools = tool[order]
-    first = np.searchsorted(sorted_tools, np.arange(tools))
-    for k in range(3):
-        at = first + k
-        fine = at < len(order)
-        fine[fine] &= sorted_tools[at[fine]] == np.flatnonzero(fine)
-        values = nearest[order[at[fine]]]
-        if k == 0:
-            best[fine] = values
-        total[fine] += values
-        count[fine] += 1
-    with np.errstate(invalid="ignore"):
-        mean = np.where(count > 0, total / np.maximum(count, 1), np.nan).astype(np.float32)
-    return best, mean
 
 
 def _best_part(words: Floats, word_ranks: Places, vector_ranks: Places, cosines: Floats) -> Places:

@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.encoder import HashingEncoder
 from toolsrv_registry.errors import DataError
-from toolsrv_registry.fusion import plain
 from toolsrv_registry.lexicon import Entry, Lexicon, make_lexicon
 from toolsrv_registry.ranker import MODEL_FILE, SHIPPED_RANKER, Ranker
 from toolsrv_registry.registry import Registry
 from toolsrv_registry.retriever import Retriever
-from toolsrv_registry.signals import SIGNALS, Near, judge
+from toolsrv_registry.signals import PLAIN, SIGNALS, Near, judge
 
 WORDS = ("weather", "forecast", "city", "convert", "currency", "euro", "joke", "random")
 DEPTH = 5
@@ -84,7 +83,7 @@ def test_every_candidate_is_judged_once_and_within_bounds(
     if not rows:
         assert np.isnan(judged.signals[:, 0]).all()
         assert (judged.vector_ranks == 0).all()
-    scores = plain(judged.signals)
+    scores = judged.signals[:, PLAIN]
     assert ((scores >= 0) & (scores <= 1)).all()
 
 

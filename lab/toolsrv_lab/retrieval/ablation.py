@@ -13,7 +13,6 @@ import numpy as np
 
 from toolsrv_lab.retrieval.metrics import Estimate, estimate, ndcg
 from toolsrv_lab.retrieval.queries import Query
-from toolsrv_registry.fusion import plain
 from toolsrv_registry.ranker import Ranker
 from toolsrv_registry.retriever import Retriever
 from toolsrv_registry.signals import SIGNALS, Floats
@@ -37,7 +36,7 @@ def variants(ranker: Ranker) -> dict[str, Order]:
         "words, best clause": by("best words of a clause"),
         "meaning, whole text": by("cosine with the whole text"),
         "meaning, best clause": by("best cosine with a clause"),
-        "both, plain sum": plain,
+        "both, plain sum": by("both, plain sum"),
         "both, ranker": ranker.score,
     }
 
