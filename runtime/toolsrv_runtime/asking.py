@@ -54,7 +54,7 @@ class Asking:
         await self._renew()
         move = await self._propose(node)
         while isinstance(move, Move) and not self._state.ended():
-            if not await self._look_for(move.missing):
+            if not await self._look_for((*move.missing, *move.wanted)):
                 break
             move = await self._propose(node)
         self._state.tell_budget()

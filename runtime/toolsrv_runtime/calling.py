@@ -122,7 +122,8 @@ class Calling:
                 source=result.source,
             )
         )
-        return self._seen(node, Step(move, text, result.ok, result.response), code(result))
+        step = Step(move, text, result.ok, result.response, down=result.down)
+        return self._seen(node, step, code(result))
 
     def _tell_call(
         self, node: Node, move: Move, api: Api, arguments: dict[str, Any], depth: int

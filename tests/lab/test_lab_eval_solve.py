@@ -307,6 +307,27 @@ def test_strategies_are_shown_side_by_side_and_kept(run: Run, tmp_path: Path) ->
     assert "other settings: seed" in other.stderr
 
 
+def test_a_calculator_is_found_for_a_function_that_is_down(run: Run, tmp_path: Path) -> None:
+    task = Task(
+        id="share",
+        kind="two",
+        task="How much is 35 percent of 460, and what is the capital of Peru?",
+        calls=(
+            GoldCall(
+                api="Education/math_desk/calculate", arguments={"expression": "460 * 35 / 100"}
+            ),
+            GoldCall(api=CAPITAL, arguments={"country": "Peru"}),
+        ),
+        fails=("Education/math_desk/percentage_of_number",),
+    )
+    path = tmp_path / "tasks.jsonl"
+    path.write_text(task.model_dump_json() + "\n", "utf-8")
+    shown = run("solve", "--tasks", str(path), "--strategy", "dfsdt", "--threads", "1", "--json")
+    assert shown.exit_code == 0, shown.output
+    found = json.loads(shown.stdout)["strategies"]["dfsdt"]["all"]
+    assert found["solved"]["count"] == 1
+
+
 @pytest.mark.parametrize(
     ("text", "word"),
     [

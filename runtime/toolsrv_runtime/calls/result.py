@@ -111,9 +111,20 @@ class CallResult(BaseModel):
         return self.kind == "ok"
 
     @property
+    def down(self) -> bool:
+        """Whether the API failed however it was called: other arguments would change nothing."""
+        return self.kind in _DOWN
+
+    @property
     def refused(self) -> bool:
         """Whether the call was refused here, before anything was sent."""
         return self.status == 0 and self.kind in _REFUSED
 
 
+_DOWN = frozenset(
+    {
+        "unauthorized", "not_subscribed", "rate_limited", "gone", "timed_out", "server_error",
+        "network_error",
+    }
+)  # fmt: skip
 _REFUSED = frozenset({"bad_arguments", "blocked_by_policy", "needs_consent"})

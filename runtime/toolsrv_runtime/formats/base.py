@@ -52,7 +52,8 @@ class Move:
     """A model's reply. ``arguments`` is the JSON text; ``pieces`` is how it stands in a prompt.
 
     ``about`` is the part of the task that the reply serves, where the format knows it;
-    ``missing`` the parts that an answer leaves open. A format that reads calls its own way says
+    ``missing`` the parts that an answer leaves open, ``wanted`` what would serve better than this
+    reply and may be searched for before it counts. A format that reads calls its own way says
     so: ``target`` is the offered function that is meant where ``function`` is not its name,
     ``verdict`` what the reply comes to.
     """
@@ -63,6 +64,7 @@ class Move:
     pieces: Prompt = ()
     about: str = ""
     missing: tuple[str, ...] = ()
+    wanted: tuple[str, ...] = ()
     target: str = ""
     verdict: Verdict | None = None
 
@@ -72,6 +74,7 @@ class Step:
     """A move and what came of it; ``response`` is the API's own value, ``ok`` its success.
 
     ``repeats`` counts the same call above it on its path: the response is that one's, not a new one.
+    ``down``: the API failed however it is called.
     """
 
     move: Move
@@ -79,6 +82,7 @@ class Step:
     ok: bool
     response: Any = None
     repeats: int = 0
+    down: bool = False
 
 
 @dataclass(frozen=True, slots=True)

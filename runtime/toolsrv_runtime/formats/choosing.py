@@ -65,11 +65,12 @@ def choose(
     least = NEAR * max(fits, default=0.0) if tried else 0.0
     # One clause may ask for two calls, but not of one function.
     served = {step.move.function for step in scene.path if step.ok and about(step) == part}
+    down = {step.move.function for step in scene.attempts if step.down}
     open_ = [
         (offer, fit)
         for offer, fit in zip(offers, fits, strict=True)
         if fit >= least
-        and offer.function.name not in served
+        and offer.function.name not in served | down
         and has_left(offer.function, part, scene)
     ]
     apis = [offer.function.api for offer in offers]

@@ -17,8 +17,9 @@ from typing import Any
 
 from toolsrv_catalogs.text import clean
 from toolsrv_runtime.engine.base import Engine, Piece
-from toolsrv_runtime.formats import answering, copying, facts, layout
+from toolsrv_runtime.formats import answering, copying, facts, formulas, layout
 from toolsrv_runtime.formats.base import FINISH, Meter, Move, Prior, Step, View
+from toolsrv_runtime.formats.calculating import calculated, worked_out
 from toolsrv_runtime.formats.choosing import choose
 from toolsrv_runtime.formats.filling import Filling
 from toolsrv_runtime.formats.fit import Shape, fit
@@ -73,8 +74,13 @@ class CompactFormat:
         if failed and not (served and needs is not None and not needs.asks(failed)):
             tries = sum(about(step) == failed for step in view.path)
             turn.force(f"#{scene.number(view.path[-1])} failed. ")
+            expression = worked_out(scene, view.path[-1])
+            if move := calculated(turn, failed, scene, expression):
+                return move
             move = self._serve(turn, failed, scene, ()) if tries <= RETRIES else None
-            return move or _quit(scene, ())
+            # There may be a calculator in the catalog.
+            wanted = (f"{formulas.CALCULATE} {expression}",) if expression else ()
+            return replace(move or _quit(scene, ()), wanted=wanted)
         missing = list(dict.fromkeys(text for step in view.path for text in step.move.missing))
         # What failed and asks for nothing in words was no need, where others have been served.
         taken = [

@@ -1,0 +1,31 @@
+"""A calculator in place of a function that is down and only does arithmetic (``formulas``)."""
+
+from __future__ import annotations
+
+import json
+
+from toolsrv_runtime.formats import formulas, layout
+from toolsrv_runtime.formats.base import Move, Step
+from toolsrv_runtime.formats.scene import Scene
+from toolsrv_runtime.formats.turn import Turn
+
+
+def worked_out(scene: Scene, step: Step) -> str:
+    """Return what a function that is down would have worked out, as an expression; else ""."""
+    offered = {offer.function.name: offer.function.api for offer in scene.offers}
+    api = offered.get(step.move.function) if step.down else None
+    return formulas.expression(api, json.loads(step.move.arguments)) if api else ""
+
+
+def calculated(turn: Turn, part: str, scene: Scene, expression: str) -> Move | None:
+    """Return the call of a calculator on offer for a part; None without one, or with nothing new."""
+    for offer in scene.offers if expression else ():
+        key = formulas.takes_expression(offer.function.api)
+        text = json.dumps({key: expression})
+        if key and not scene.spent(part, offer.function.name):
+            turn.force(layout.shown(part), data=True)
+            turn.force(f"{layout.USE}{offer.number}{layout.ACTION}{offer.function.name}")
+            thought = turn.text().partition(layout.ACTION)[0]
+            turn.force(f"{layout.INPUT}{text}")
+            return Move(thought, offer.function.name, text, turn.pieces(), part)
+    return None

@@ -1,0 +1,122 @@
+"""What functions work out by arithmetic, held against what they answer, and a calculator instead."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_catalogs.offline.expression import evaluate
+from toolsrv_catalogs.offline.testing import OfflineClient
+from toolsrv_registry.api import Api, Parameter
+from toolsrv_registry.functions import FunctionList
+from toolsrv_runtime.formats.base import Move, Step
+from toolsrv_runtime.formats.calculating import worked_out
+from toolsrv_runtime.formats.formulas import expression, takes_expression
+from toolsrv_runtime.formats.scene import Offer, Scene
+
+APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
+
+
+@pytest.fixture(scope="module")
+def offline() -> Iterator[OfflineClient]:
+    with OfflineClient() as client:
+        yield client
+
+
+def numbers(value: Any) -> Iterator[float]:
+    if isinstance(value, dict):
+        for one in value.values():
+            yield from numbers(one)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield float(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("percentage_of_number", {"percent": "18", "number": "2450"}),
+        ("percentage_of_number", {"percent": "7.5", "number": "1840"}),
+        ("percent_change", {"old_value": "80", "new_value": "62"}),
+        ("average_speed", {"distance": "387 km", "hours": "4.5"}),
+        ("right_triangle", {"first_side": "2.4", "second_side": "3.2"}),
+        ("discount", {"price": "1340", "percent": "15"}),
+        ("sales_tax", {"price": "1139", "tax_percent": "21"}),
+        ("split_bill_with_tip", {"bill": "231.40", "people": "7", "tip_percent": "12"}),
+        ("scale_recipe", {"amount": "250", "servings": "8", "wanted_servings": "30"}),
+        ("fuel_cost", {"distance": "410 km", "liters_per_100km": "8.2", "price_per_liter": "1.55"}),
+        ("compound_interest", {"amount": "5000", "rate": "3", "years": "10"}),
+    ],
+)
+def test_a_formula_gives_what_the_api_answers(
+    name: str, arguments: dict[str, str], offline: OfflineClient
+) -> None:
+    text = expression(APIS[name], arguments)
+    answer = offline.answer(urlsplit(APIS[name].url).path, **arguments)
+    assert any(
+        math.isclose(evaluate(text), one, rel_tol=1e-3, abs_tol=5e-3) for one in numbers(answer)
+    ), (text, answer)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("average_speed", {"distance": "120 miles", "hours": "2"}),  # a number of what?
+        ("average_speed", {"distance": "far", "hours": "2"}),
+        ("average_speed", {"hours": "2"}),
+        ("split_bill_with_tip", {"bill": "231.40", "people": "7"}),
+        ("leap_year", {"year": "1996"}),
+        ("convert_units", {"amount": "3", "from_unit": "km", "to_unit": "miles"}),
+        ("capital_city", {"country": "Peru"}),
+    ],
+)
+def test_what_is_no_plain_arithmetic_has_no_formula(name: str, arguments: dict[str, str]) -> None:
+    assert expression(APIS[name], arguments) == ""
+
+
+def test_another_provider_s_function_is_known_by_its_words() -> None:
+    api = Api(
+        id="Finance/calc/pct",
+        category="Finance",
+        tool="calc",
+        name="PercentageOf",
+        url="https://calc.example/pct",
+        description="Returns the given percentage of a value.",
+        required=(Parameter(name="percentValue"), Parameter(name="amount")),
+    )
+    assert expression(api, {"amount": 1_200, "percentValue": "-5"}) == "1200 * (-5) / 100"
+
+
+@given(
+    arguments=st.dictionaries(
+        st.sampled_from(("percent", "number", "distance", "hours", "price", "x")),
+        st.one_of(st.text(max_size=20), st.floats(), st.integers()),
+        max_size=3,
+    )
+)
+def test_whatever_is_given_an_expression_is_arithmetic(arguments: dict[str, Any]) -> None:
+    for name in ("percentage_of_number", "average_speed", "discount"):
+        assert set(expression(APIS[name], arguments)) <= set("0123456789.+-*/^() ")
+
+
+def test_a_calculator_is_known_by_what_it_takes() -> None:
+    assert takes_expression(APIS["calculate"]) == "expression"
+    for name in ("percentage_of_number", "prime_check", "list_fonts"):
+        assert takes_expression(APIS[name]) == ""
+
+
+@pytest.mark.parametrize(("down", "text"), [(True, "2450 * 18 / 100"), (False, "")])
+def test_only_for_a_function_that_is_down_something_is_worked_out(down: bool, text: str) -> None:
+    functions = FunctionList([APIS["percentage_of_number"]])
+    function = next(iter(functions))
+    move = Move("", function.name, json.dumps({"percent": "18", "number": "2450"}), about="x")
+    step = Step(move, "", ok=False, down=down)
+    scene = Scene("x", (Offer(1, function),), (step,), (step,), ())
+    assert worked_out(scene, step) == text
