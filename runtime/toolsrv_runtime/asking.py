@@ -17,6 +17,9 @@ from toolsrv_runtime.waiting import off_loop
 
 _T = TypeVar("_T")
 
+_UNSERVED = "nothing on offer serves a part of the task"
+_BETTER = "something that can stand in for what is down"
+
 
 class Asking:
     """The model's part of one solve.
@@ -54,7 +57,8 @@ class Asking:
         await self._renew()
         move = await self._propose(node)
         while isinstance(move, Move) and not self._state.ended():
-            if not await self._look_for((*move.missing, *move.wanted)):
+            found = await self._look_for(move.missing)
+            if not found and not await self._look_for(move.wanted, _BETTER):
                 break
             move = await self._propose(node)
         self._state.tell_budget()
@@ -140,16 +144,19 @@ class Asking:
         if offer.may_search() and await self._off_loop(lambda: offer.again(worked, failed, reason)):
             self._tell_candidates(offer.searches[-1])
 
-    async def _look_for(self, missing: Sequence[str]) -> bool:
-        """Search for the parts that nothing on offer serves; say whether there is more now."""
+    async def _look_for(self, missing: Sequence[str], reason: str = _UNSERVED) -> bool:
+        """Search for the parts that nothing on offer serves; say whether there is more now.
+
+        What was called stays on offer where something better than it is sought.
+        """
         offer, found = self._state.offer, False
         for part in missing:
             if part in self._sought:
                 continue
             self._sought.add(part)
             results = self._state.ledger.results.values()
-            worked = {one.api_id for one in results if one.ok}
-            if await self._off_loop(partial(offer.look_for, part, worked)):
+            stays = {one.api_id for one in results if one.ok or reason == _BETTER}
+            if await self._off_loop(partial(offer.look_for, part, stays, reason)):
                 found = True
                 self._tell_candidates(offer.searches[-1])
         return found

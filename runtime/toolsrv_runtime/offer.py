@@ -122,24 +122,23 @@ class Offer:
         self._shown = tuple([*stays, *fresh[:room], *idle][: len(stays) + room])
         return True
 
-    def look_for(self, part: str, worked: Collection[str]) -> bool:
-        """Search for a part of the task that nothing on offer serves; say whether that helped.
+    def look_for(self, part: str, stays: Collection[str], reason: str) -> bool:
+        """Search for what nothing on offer does; say whether that helped.
 
-        What is found takes the last places but those of what worked, so that every other function
-        keeps its number.
+        What is found takes the last places but those of the ids in ``stays``, so that every other
+        function keeps its number. ``reason`` is kept with the search.
         """
         if not self.may_search():
             return False
         known = {function.api.id for function in self._all}
         found = self._finder.search(query(part), FRESH + len(known), category=self._category)
         fresh = [hit.api.id for hit in found.hits if hit.api.id not in known][:FRESH]
-        reason = "nothing on offer serves a part of the task"
         if found.nothing_fits or not fresh:
             self.searches.append(Searched(query=part, reason=reason, api_ids=(), scores=()))
             return False
         self._take(part, [hit for hit in found.hits if hit.api.id not in known][:FRESH], reason)
         places: list[str] = [*self._shown, *[""] * (MOST_OFFERED - len(self._shown))]
-        free = [at for at, api_id in enumerate(places) if api_id not in worked]
+        free = [at for at, api_id in enumerate(places) if api_id not in stays]
         for at, api_id in zip(sorted(free[-len(fresh) :]), fresh, strict=False):
             places[at] = api_id
         self._shown = tuple(api_id for api_id in places if api_id)

@@ -71,6 +71,9 @@ CURRENCY = "Data/country_facts/national_currency"
         ("1) is 1996 a leap year? 2) what is 2 + 2?", ["is 1996 a leap year", "what is 2 + 2"]),
         ("Please:\n1. find the ISBN\n(2) what day is it", ["find the ISBN", "what day is it"]),
         ("Add 3, 4, 5 and 6. Is 7 prime?", ["Add 3, 4, 5 and 6", "Is 7 prime"]),
+        ("What is 20 - 5. And is 7 prime?", ["What is 20 - 5", "is 7 prime"]),
+        ("How far is it from (3, 4) to here?", ["How far is it from (3, 4) to here"]),
+        ("Roll a die with sides: 20. Flip a coin.", ["Roll a die with sides: 20", "Flip a coin"]),
         ("", []),
     ],
 )

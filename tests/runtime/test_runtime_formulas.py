@@ -49,10 +49,8 @@ def numbers(value: Any) -> Iterator[float]:
         ("right_triangle", {"first_side": "2.4", "second_side": "3.2"}),
         ("discount", {"price": "1340", "percent": "15"}),
         ("sales_tax", {"price": "1139", "tax_percent": "21"}),
-        ("split_bill_with_tip", {"bill": "231.40", "people": "7", "tip_percent": "12"}),
         ("scale_recipe", {"amount": "250", "servings": "8", "wanted_servings": "30"}),
-        ("fuel_cost", {"distance": "410 km", "liters_per_100km": "8.2", "price_per_liter": "1.55"}),
-        ("compound_interest", {"amount": "5000", "rate": "3", "years": "10"}),
+        ("percentage_of_number", {"percent": "0.5%", "number": "12,400"}),
     ],
 )
 def test_a_formula_gives_what_the_api_answers(
@@ -70,8 +68,14 @@ def test_a_formula_gives_what_the_api_answers(
     [
         ("average_speed", {"distance": "120 miles", "hours": "2"}),  # a number of what?
         ("average_speed", {"distance": "far", "hours": "2"}),
+        ("average_speed", {"distance": "800 m", "hours": "0.05"}),
+        ("average_speed", {"distance": "0,125", "hours": "2"}),
+        ("average_speed", {"distance": "٣", "hours": "2"}),
+        ("percent_change", {"old_value": "-80", "new_value": "62"}),
+        ("percentage_of_number", {"percent": "18", "number": "2 M"}),
         ("average_speed", {"hours": "2"}),
-        ("split_bill_with_tip", {"bill": "231.40", "people": "7"}),
+        ("split_bill_with_tip", {"bill": "231.40", "people": "7", "tip_percent": "12"}),
+        ("compound_interest", {"amount": "5000", "rate": "3", "years": "10"}),
         ("leap_year", {"year": "1996"}),
         ("convert_units", {"amount": "3", "from_unit": "km", "to_unit": "miles"}),
         ("capital_city", {"country": "Peru"}),
@@ -91,7 +95,50 @@ def test_another_provider_s_function_is_known_by_its_words() -> None:
         description="Returns the given percentage of a value.",
         required=(Parameter(name="percentValue"), Parameter(name="amount")),
     )
-    assert expression(api, {"amount": 1_200, "percentValue": "-5"}) == "1200 * (-5) / 100"
+    assert expression(api, {"amount": 1_200, "percentValue": "5"}) == "1200 * 5 / 100"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "asked"),
+    [
+        ("discount", {"price": "1340", "percent": "15"}, "how much do I save with 15% off 1340"),
+        ("right_triangle", {"first_side": "3", "second_side": "4"}, "what area has it"),
+        ("sales_tax", {"price": "100", "tax_percent": "21"}, "how much tax is that"),
+    ],
+)
+def test_only_what_is_asked_for_is_worked_out(
+    name: str, arguments: dict[str, str], asked: str
+) -> None:
+    assert expression(APIS[name], arguments, asked) == ""
+    assert expression(APIS[name], arguments, "what does it come to")
+
+
+@pytest.mark.parametrize(
+    ("name", "description", "arguments"),
+    [
+        ("Income tax", "Tax on an income.", {"amount": "50000", "tax_year": "2024"}),
+        ("Net", "Removes VAT from a gross price.", {"price": "119", "vat_rate": "19"}),
+        ("Discount", "Applies a discount to a price.", {"price": "9", "discount_amount": "5"}),
+        ("Inflation", "Percentage change", {"start_year": "2010", "end_year": "2020"}),
+        ("Base", "The number that a value is the given percentage of a number.",
+         {"percent": "20", "value": "18"}),
+        ("Pace", "Average speed", {"distance": "10", "time_minutes": "50"}),
+        ("Sides", "The hypotenuse", {"a": "1e3", "b": "2"}),
+    ],
+)  # fmt: skip
+def test_functions_that_only_sound_alike_have_no_formula(
+    name: str, description: str, arguments: dict[str, str]
+) -> None:
+    api = Api(
+        id=f"C/t/{name}",
+        category="C",
+        tool="t",
+        name=name,
+        url="https://t.example/x",
+        description=description,
+        required=tuple(Parameter(name=one) for one in arguments),
+    )
+    assert expression(api, arguments) == ""
 
 
 @given(
@@ -106,10 +153,27 @@ def test_whatever_is_given_an_expression_is_arithmetic(arguments: dict[str, Any]
         assert set(expression(APIS[name], arguments)) <= set("0123456789.+-*/^() ")
 
 
-def test_a_calculator_is_known_by_what_it_takes() -> None:
-    assert takes_expression(APIS["calculate"]) == "expression"
+def calculator(description: str, takes: str = "The expression") -> Api:
+    return Api(
+        id="C/t/x",
+        category="C",
+        tool="t",
+        name="x",
+        url="https://t.example/x",
+        description=description,
+        required=(Parameter(name="expression", description=takes),),
+    )
+
+
+def test_a_calculator_is_known_by_what_it_does_and_takes() -> None:
+    assert takes_expression(APIS["calculate"], "sqrt(2^2 + 3^2)") == "expression"
     for name in ("percentage_of_number", "prime_check", "list_fonts"):
-        assert takes_expression(APIS[name]) == ""
+        assert takes_expression(APIS[name], "1 + 1") == ""
+    assert takes_expression(calculator("Evaluates a maths expression."), "1 / 3") == "expression"
+    assert takes_expression(calculator("Evaluates a maths expression."), "2^2") == ""
+    assert takes_expression(calculator("Evaluates it.", "with ^ for powers"), "2^2") == "expression"
+    for does in ("Calculates the derivative.", "Explains a cron expression.", "Calculate a regex"):
+        assert takes_expression(calculator(does), "1 + 1") == ""
 
 
 @pytest.mark.parametrize(("down", "text"), [(True, "2450 * 18 / 100"), (False, "")])

@@ -230,7 +230,7 @@ def test_a_name_means_the_same_api_all_through(limit: int) -> None:
 def test_a_part_that_nothing_serves_gets_the_last_places_and_no_number_changes() -> None:
     offer = Offer(Shelf("abcdefghijkl"), TASK, 9, None)
     offer.begin()
-    assert offer.look_for("convert 30 centimetres", worked={"C/t/i"})
+    assert offer.look_for("convert 30 centimetres", {"C/t/i"}, "why")
     shown = [function.api.id for function in offer.shown]
     assert shown == [f"C/t/{name}" for name in "abcdejkli"]
     assert offer.searches[-1].api_ids == ("C/t/j", "C/t/k", "C/t/l")
@@ -239,9 +239,9 @@ def test_a_part_that_nothing_serves_gets_the_last_places_and_no_number_changes()
 def test_a_part_is_looked_for_where_there_is_room_before_anything_goes() -> None:
     offer = Offer(Shelf("abcdef"), TASK, 3, None)
     offer.begin()
-    assert offer.look_for("convert 30 centimetres", worked=())
+    assert offer.look_for("convert 30 centimetres", (), "why")
     assert [function.api.id for function in offer.shown] == [f"C/t/{name}" for name in "abcdef"]
-    assert not offer.look_for("something else", worked=())
+    assert not offer.look_for("something else", (), "why")
     assert [function.api.id for function in offer.shown] == [f"C/t/{name}" for name in "abcdef"]
 
 

@@ -112,8 +112,13 @@ class CallResult(BaseModel):
 
     @property
     def down(self) -> bool:
-        """Whether the API failed however it was called: other arguments would change nothing."""
-        return self.kind in _DOWN
+        """Whether the API is out of service, so that other arguments would change nothing.
+
+        A 500 may be blamed on an argument, and a time-out on the moment; what was simulated says
+        nothing of the API.
+        """
+        out = self.kind in _DOWN or self.status in _OUT_OF_SERVICE
+        return out and self.source != "simulated"
 
     @property
     def refused(self) -> bool:
@@ -121,10 +126,6 @@ class CallResult(BaseModel):
         return self.status == 0 and self.kind in _REFUSED
 
 
-_DOWN = frozenset(
-    {
-        "unauthorized", "not_subscribed", "rate_limited", "gone", "timed_out", "server_error",
-        "network_error",
-    }
-)  # fmt: skip
+_DOWN = frozenset({"unauthorized", "not_subscribed", "rate_limited", "gone", "network_error"})
+_OUT_OF_SERVICE = frozenset({502, 503})
 _REFUSED = frozenset({"bad_arguments", "blocked_by_policy", "needs_consent"})

@@ -74,7 +74,7 @@ class Step:
     """A move and what came of it; ``response`` is the API's own value, ``ok`` its success.
 
     ``repeats`` counts the same call above it on its path: the response is that one's, not a new one.
-    ``down``: the API failed however it is called.
+    ``down``: the API is out of service, whatever it is called with.
     """
 
     move: Move

@@ -8,6 +8,7 @@ from __future__ import annotations
 from toolsrv_registry.matcher import Asked
 from toolsrv_runtime.formats import grounding, layout
 from toolsrv_runtime.formats.base import Prior
+from toolsrv_runtime.formats.calculating import is_down
 from toolsrv_runtime.formats.filling import has_left
 from toolsrv_runtime.formats.matched import Matched
 from toolsrv_runtime.formats.scene import Offer, Scene, about
@@ -28,6 +29,9 @@ MATCH_WEIGHT = 0.5
 
 WHOLE_WEIGHT = 0.5
 """What the matcher's log-odds that the whole task needs a function count."""
+
+PLANNED = 0.0
+"""What a function gains that the whole task needs for these words (``planned``)."""
 
 CHOICE_WEIGHT = 0.25
 """What the model's own log-probability counts: one that small hardly tells functions apart."""
@@ -57,20 +61,25 @@ def choose(
     scene: Scene,
     matched: Matched,
     prior: Prior | None,
+    *,
+    planned: str = "",
 ) -> Offer | None:
-    """Return the function for a part: the model's log-probability, the prior's, the match's."""
+    """Return the function for a part: the model's log-probability, the prior's, the match's.
+
+    ``planned`` is the name of the one that the whole task needs for it.
+    """
     offers = scene.offers
     fits = _fit(part, scene, prior)
     tried = any(about(step) == part for step in scene.attempts)
     least = NEAR * max(fits, default=0.0) if tried else 0.0
     # One clause may ask for two calls, but not of one function.
     served = {step.move.function for step in scene.path if step.ok and about(step) == part}
-    down = {step.move.function for step in scene.attempts if step.down}
     open_ = [
         (offer, fit)
         for offer, fit in zip(offers, fits, strict=True)
         if fit >= least
-        and offer.function.name not in served | down
+        and offer.function.name not in served
+        and not is_down(offer.function, scene)
         and has_left(offer.function, part, scene)
     ]
     apis = [offer.function.api for offer in offers]
@@ -86,6 +95,7 @@ def choose(
         weight = CHOICE_WEIGHT * score + PRIOR_WEIGHT * fit
         weight += MATCH_WEIGHT * (matched.serves(api) + around.serves(api))
         weight += WHOLE_WEIGHT * whole.get(api.id, 0.0)
+        weight += PLANNED * (offer.function.name == planned)
         if weight > most:
             best, most = offer, weight
     return best

@@ -19,7 +19,7 @@ from toolsrv_catalogs.text import clean
 from toolsrv_runtime.engine.base import Engine, Piece
 from toolsrv_runtime.formats import answering, copying, facts, formulas, layout
 from toolsrv_runtime.formats.base import FINISH, Meter, Move, Prior, Step, View
-from toolsrv_runtime.formats.calculating import calculated, worked_out
+from toolsrv_runtime.formats.calculating import calculated, is_down, worked_out
 from toolsrv_runtime.formats.choosing import choose
 from toolsrv_runtime.formats.filling import Filling
 from toolsrv_runtime.formats.fit import Shape, fit
@@ -71,24 +71,24 @@ class CompactFormat:
         needs = Needs(scene, self._prior) if self._prior else None
         served = any(step.ok for step in view.path)
         failed = about(view.path[-1]) if view.path and not view.path[-1].ok else ""
-        if failed and not (served and needs is not None and not needs.asks(failed)):
+        plan = Planned(scene, self._prior) if self._prior else None
+        # What failed and asks for nothing in words was no need, where others have been served.
+        idle = served and needs is not None and not needs.asks(failed)
+        if failed and not idle and not (plan and plan.is_extra(view.path[-1])):
             tries = sum(about(step) == failed for step in view.path)
             turn.force(f"#{scene.number(view.path[-1])} failed. ")
             expression = worked_out(scene, view.path[-1])
             if move := calculated(turn, failed, scene, expression):
                 return move
             move = self._serve(turn, failed, scene, ()) if tries <= RETRIES else None
-            # There may be a calculator in the catalog.
-            wanted = (f"{formulas.CALCULATE} {expression}",) if expression else ()
+            wanted = (formulas.CALCULATOR,) if expression else ()
             return replace(move or _quit(scene, ()), wanted=wanted)
         missing = list(dict.fromkeys(text for step in view.path for text in step.move.missing))
-        # What failed and asks for nothing in words was no need, where others have been served.
         taken = [
             about(step)
             for step in view.path
             if step.ok or (served and needs is not None and not needs.asks(about(step)))
         ]
-        plan = Planned(scene, self._prior) if self._prior else None
         passed: list[Need] = []
         for _ in range(PARTS):
             need = plan.next(passed) if plan else None
@@ -102,15 +102,15 @@ class CompactFormat:
             if not words or (need is None and words in missing):
                 break
             known = need is not None or plan is None or plan.may_serve(words)
-            move = self._serve(turn, words, scene, tuple(missing)) if known else None
+            move = self._serve(turn, words, scene, tuple(missing), need) if known else None
             if move is not None and _repeats(move, view.path):
                 taken.append(words)
                 turn.rewind()
                 served = True
             elif move is not None:
                 return move
-            elif words in taken:
-                continue  # it has its answer, and what it might ask for besides it does not
+            elif plan is not None and need is not None and need not in plan.needs:
+                continue  # the words have their answer, and ask for nothing besides
             elif any(about(step) == words for step in scene.attempts):
                 return _quit(scene, missing)
             elif needs is None or needs.is_open(words, taken):
@@ -202,12 +202,28 @@ class CompactFormat:
         turn.rewind(mark)
         return copying.original(copying.needed(said).strip(), scene.task)
 
-    def _serve(self, turn: Turn, part: str, scene: Scene, missing: tuple[str, ...]) -> Move | None:
-        """Return the call that serves ``part``, or None when there is none; the turn says so."""
+    def _serve(
+        self,
+        turn: Turn,
+        part: str,
+        scene: Scene,
+        missing: tuple[str, ...],
+        need: Need | None = None,
+    ) -> Move | None:
+        """Return the call that serves ``part``, or None when there is none; the turn says so.
+
+        ``need`` says which function the whole task needs for it, where that is known.
+        """
+        if need is not None and is_down(need.function, scene):
+            move = self._stand_in(turn, need, scene)
+            if move is not None:
+                return replace(move, missing=missing)
         mark = turn.mark()
         turn.force(layout.shown(part), data=True)
         matched = Matched(scene, part, self._prior)
-        offer = choose(turn, part, scene, matched, self._prior)
+        offer = choose(
+            turn, part, scene, matched, self._prior, planned=need.function.name if need else ""
+        )
         filling = Filling(turn, part, scene, matched, grounded=self._profile.grounded)
         arguments = None
         if offer is not None:
@@ -222,6 +238,19 @@ class CompactFormat:
         thought = turn.text().partition(layout.ACTION)[0]
         text = json.dumps(arguments, ensure_ascii=False)
         return Move(thought, offer.function.name, text, turn.pieces(), part, missing)
+
+    def _stand_in(self, turn: Turn, need: Need, scene: Scene) -> Move | None:
+        """Return a calculator's call for what a function that is down would be called with."""
+        mark = turn.mark()
+        turn.force(layout.shown(need.words), data=True)
+        number = next(one.number for one in scene.offers if one.function == need.function)
+        turn.force(f"{layout.USE}{number}{layout.ACTION}{need.function.name}{layout.INPUT}")
+        matched = Matched(scene, need.words, self._prior)
+        filling = Filling(turn, need.words, scene, matched, grounded=self._profile.grounded)
+        arguments = filling.arguments(need.function)
+        turn.rewind(mark)
+        expression = formulas.expression(need.function.api, arguments or {}, need.words)
+        return calculated(turn, need.words, scene, expression)
 
     def _finish(self, turn: Turn, view: View, missing: Sequence[str]) -> Move:
         """Let the model choose what the answer says of each response; tell it in full."""

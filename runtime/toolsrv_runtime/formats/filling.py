@@ -110,9 +110,7 @@ class Filling:
         options = [f'{joint}"{other}": "' for other in (key, *later[:last])]
         scores = self._turn.score(options if needed else [*options, "}"])
         odds = self._matched.given(api, parameter)
-        if shared(parameter.name, self._scene.task) or self._relative(
-            patterns.kind(parameter, api)
-        ):
+        if self._stated(parameter, patterns.kind(parameter, api)):
             odds = GIVEN * SURE
         elif odds is None:
             own = grounding.has_own(parameter, api, self._sources, set(written.values()))
@@ -128,7 +126,7 @@ class Filling:
         kind = patterns.kind(parameter, api)
         if not self._grounded and not parameter.enum:
             return readings.read(kind, self._turn.write(copying.free())[:-1].strip()) or None
-        plain = shared(parameter.name, self._scene.task) or self._relative(kind)
+        plain = self._stated(parameter, kind)
         if plain and readings.read(kind, plain) not in past:
             return readings.read(kind, self._chosen([plain]))
         near = grounding.said(parameter, api, self._sources, taken=taken)
@@ -166,6 +164,13 @@ class Filling:
                 fits = self._matched.within if one in whole else self._matched.score
                 scores[one] = fits(api, parameter, one)
         return self._best(kind, free or typed or list(pool), near, scores)
+
+    def _stated(self, parameter: Parameter, kind: str) -> str:
+        """Return what the part or the task states for a parameter in so many words, "" for none."""
+        told = shared(parameter.name, self._scene.task) if kind in {"number", "year", ""} else ""
+        if told and (not parameter.enum or told in parameter.enum):
+            return told
+        return self._relative(kind)
 
     def _relative(self, kind: str) -> str:
         """Return the one day that the part names by its distance from today, "" for none."""

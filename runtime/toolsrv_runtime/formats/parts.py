@@ -143,14 +143,21 @@ def _pieces(text: str, begin: int, end: int, breaks: re.Pattern[str]) -> list[tu
             text, start, match.start()
         ):
             continue
-        item = _LISTED if breaks is _SENTENCE else _NUMBERED
-        if _BARE_NUMBER.match(text, match.end()) and not item.match(text, match.end()):
+        if _BARE_NUMBER.match(text, match.end()) and not _is_item(text, start, match):
             continue
         if _DAY.search(text, start, match.start()) and _YEAR.match(text, match.end()):
             continue
         found.append((start, match.start()))
         start = match.end()
     return [*found, (start, end)]
+
+
+def _is_item(text: str, begin: int, gap: re.Match[str]) -> bool:
+    """Whether a number behind a break counts the items of a list: "2) what", or "2." on a line."""
+    if text.count("(", begin, gap.start()) > text.count(")", begin, gap.start()):
+        return False
+    ends = "\n" in gap[0] or text[gap.start() - 1 : gap.start()] in {".", "?", "!", ";"}
+    return (_LISTED if ends else _NUMBERED).match(text, gap.end()) is not None
 
 
 def _bare(text: str) -> tuple[str, bool]:

@@ -16,7 +16,7 @@ from functools import cached_property
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import Function
 from toolsrv_registry.matcher import Asked, Match, Slot, Span
-from toolsrv_runtime.formats.base import Prior
+from toolsrv_runtime.formats.base import Prior, Step
 from toolsrv_runtime.formats.matched import Matched
 from toolsrv_runtime.formats.scene import Scene, about
 
@@ -95,6 +95,11 @@ class Planned:
         """Whether some function may serve words that none has found; True where nothing is known."""
         best = self._best(words)
         return best is None or best.serves >= LEFT
+
+    def is_extra(self, step: Step) -> bool:
+        """Whether a step was made for words that had their answer, for what they might ask besides."""
+        answered = any(one.ok and about(one) == about(step) for one in self._scene.path)
+        return answered and all(one.function.name != step.move.function for one in self.needs)
 
     def _hidden(self) -> Iterator[Need]:
         """Yield what clauses with an answer ask for besides, now that it is known, likeliest first.
