@@ -30,7 +30,7 @@ from toolsrv_lab.matching.pipeline import (
 from toolsrv_lab.matching.samples import Plan, Sample
 from toolsrv_registry.encoder import HashingEncoder
 from toolsrv_registry.errors import DataError
-from toolsrv_registry.matcher import Asked, Matcher
+from toolsrv_registry.matcher import SHIPPED_MATCHER, Asked, Matcher
 from toolsrv_runtime.formats import facts
 
 APIS = load_offline_catalog().apis
@@ -282,6 +282,7 @@ def test_it_learns_and_a_killed_training_goes_on(base: Path, folder: Path, tmp_p
 def test_an_exported_one_reads_as_torch_does(base: Path, folder: Path, tmp_path: Path) -> None:
     from toolsrv_lab.matching.export import export_matcher  # noqa: PLC0415 - needs torch
     from toolsrv_lab.matching.network import matcher_network  # noqa: PLC0415 - needs torch
+    from toolsrv_lab.matching.training import load_finished  # noqa: PLC0415 - needs torch
 
     torch = load("torch")
     subprocess.run(
@@ -310,8 +311,31 @@ def test_an_exported_one_reads_as_torch_does(base: Path, folder: Path, tmp_path:
         asked = Asked(sample.text, None if whole else sample.clause, sample.facts)
         (match,) = matcher.match(asked, [KNOWN[sample.api]])
         assert match.serves == pytest.approx(float(serves[0]), abs=0.1)
+    again = matcher_network(base)
+    assert load_finished(again, tmp_path / "out")["options"]["steps"] == 2
+    for name, value in network.state_dict().items():
+        if ".pooler." not in name and value.is_floating_point():
+            # Seven bits a weight: half a step of the widest column is lost at most.
+            bound = 0.0 if value.dim() == 1 else float(value.abs().max()) / 63
+            off = float((again.state_dict()[name] - value).abs().max())
+            assert off <= bound + 1e-6, name
     with pytest.raises(DataError, match="no finished training"):
         export_matcher([tmp_path], base, tmp_path / "other", lambda _: {})
+
+
+@HAS_TORCH
+def test_what_is_no_matcher_of_this_network_is_refused(base: Path, tmp_path: Path) -> None:
+    from toolsrv_lab.matching.network import matcher_network  # noqa: PLC0415 - needs torch
+    from toolsrv_lab.matching.training import load_finished  # noqa: PLC0415 - needs torch
+
+    with pytest.raises(DataError, match="cannot go on from the matcher"):
+        load_finished(matcher_network(base), SHIPPED_MATCHER)  # of another width
+    for cut in ("model.int8.onnx", "card.json"):
+        for name in ("model.int8.onnx", "card.json"):
+            content = (SHIPPED_MATCHER / name).read_bytes()
+            (tmp_path / name).write_bytes(content[:1000] if name == cut else content)
+        with pytest.raises(DataError, match="cannot go on from the matcher"):
+            load_finished(matcher_network(base), tmp_path)
 
 
 @HAS_TORCH

@@ -21,6 +21,7 @@ from toolsrv_lab.extras import load
 from toolsrv_lab.matching.batches import Row, Rows, steps
 from toolsrv_lab.matching.network import matcher_network
 from toolsrv_lab.matching.samples import Sample
+from toolsrv_lab.matching.shipped import holds_shipped, load_shipped
 from toolsrv_lab.memory import keep_freed_memory
 from toolsrv_lab.versions import versions
 from toolsrv_registry.api import Api
@@ -247,8 +248,10 @@ class _Run:
 def load_finished(network: Any, run: Path) -> dict[str, Any]:
     """Give a network the weights of a finished training and return what is known of that.
 
-    Raises DataError where ``run`` holds none.
+    ``run`` may be the folder of a matcher as it ships. Raises DataError where it holds neither.
     """
+    if holds_shipped(run):
+        return load_shipped(network, run)
     try:
         about: dict[str, Any] = json.loads((run / ABOUT).read_text("utf-8"))
         weights = load("torch").load(run / WEIGHTS, map_location="cpu", weights_only=True)

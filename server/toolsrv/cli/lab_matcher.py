@@ -61,7 +61,8 @@ def samples(session: Session, /, out: Path, as_json: bool, **given: int) -> None
 @_SAMPLES
 @click.option("--out", type=_OUT, required=True, help="Folder for the weights and checkpoints.")
 @click.option("--base", type=_IN, help="A transformers folder; all-MiniLM-L6-v2 unless given.")
-@click.option("--start", type=_IN, help="Begin with the weights of a finished training.")
+@click.option("--start", type=_IN,
+              help="Begin with the weights of a finished training, or of a matcher as it ships.")  # fmt: skip
 @click.option("--steps", type=click.IntRange(1))
 @click.option("--groups", type=click.IntRange(1), help="Samples a step.")
 @click.option("--others", type=click.IntRange(1), help="APIs that do not serve, for each sample.")
