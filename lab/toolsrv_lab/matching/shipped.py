@@ -81,7 +81,8 @@ def _bias(node: Any, taking: dict[str, Any], values: dict[str, Any]) -> str:
     """Return the name of what is added to a product, some nodes later."""
     while node.op_type != "Add":
         node = taking[node.output[0]]
-    return next(name for name in node.input if name in values)
+    name: str = next(one for one in node.input if one in values)
+    return name
 
 
 def _parted(name: str, joined: Any, config: Any) -> dict[str, Any]:
