@@ -67,6 +67,8 @@ def samples(session: Session, /, out: Path, as_json: bool, **given: int) -> None
 @click.option("--groups", type=click.IntRange(1), help="Samples a step.")
 @click.option("--others", type=click.IntRange(1), help="APIs that do not serve, for each sample.")
 @click.option("--learning-rate", type=click.FloatRange(min=0, min_open=True))
+@click.option("--head-rate", type=click.FloatRange(min=0, min_open=True),
+              help="Learning rate of the heads.")  # fmt: skip
 @click.option("--seed", type=int)
 @json_option
 @pass_session
