@@ -27,6 +27,7 @@ from toolsrv_runtime.formats.matched import Matched
 from toolsrv_runtime.formats.needs import Needs
 from toolsrv_runtime.formats.planned import Need, Planned
 from toolsrv_runtime.formats.scene import Offer, Scene, about, news
+from toolsrv_runtime.formats.several import Several, call
 from toolsrv_runtime.formats.turn import Turn
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
@@ -89,6 +90,11 @@ class CompactFormat:
             for step in view.path
             if step.ok or (served and needs is not None and not needs.asks(about(step)))
         ]
+        if self._prior is not None:
+            several = Several(scene, self._prior)
+            missing += [words for words in several.failed() if words not in missing]
+            if another := several.next():
+                return call(turn, another, scene, tuple(missing))
         passed: list[Need] = []
         for _ in range(PARTS):
             need = plan.next(passed) if plan else None

@@ -7,7 +7,6 @@ sources, or a run of their words.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 
 from toolsrv_registry.api import Api, Parameter
@@ -19,9 +18,9 @@ from toolsrv_runtime.formats import (
     grounding,
     layout,
     patterns,
-    ranges,
     readings,
     spans,
+    spelling,
 )
 from toolsrv_runtime.formats.matched import Matched, holds
 from toolsrv_runtime.formats.scene import Scene, used
@@ -53,11 +52,6 @@ NEARBY = 4.0
 """Nats that a value gains when the text ties it to the parameter."""
 
 _EDGES = " ,;:."
-# "64 degrees north, 21.95 west", "3 semitones down": what follows a value makes it less.
-_LESS = re.compile(
-    r"\s?°?\s?(?:[WS]\b|(?:degrees )?(?:west|south)\b|semitones? (?:down|lower)\b"
-    r"|(?:days?|weeks?|months?|years?) (?:before|ago|earlier|back)\b)"
-)
 
 
 class Filling:
@@ -156,7 +150,11 @@ class Filling:
                 a for a in pool if a in own or not any(a != b and a in b for b in pool)
             )
         pool = dict.fromkeys([*matched, *pool])
-        typed = [one for one in pool if self._looks(kind, one) and _is_named(parameter, kind, one)]
+        typed = [
+            one
+            for one in pool
+            if spelling.looks(kind, one, self._scene.task) and _is_named(parameter, kind, one)
+        ]
         free = [one for one in typed or pool if self._read(kind, one) not in taken]
         scores = {}
         if self._matched.given(api, parameter) is not None:
@@ -204,22 +202,7 @@ class Filling:
         return self._read(kind, forms[told[0]])
 
     def _read(self, kind: str, said: str) -> str:
-        """Return a value as the API reads it, with the word behind it that makes it less."""
-        if kind in {"number", "coordinate"}:
-            at = self._scene.task.find(said)
-            behind = _LESS.match(self._scene.task, at + len(said)) if at >= 0 else None
-            if behind:
-                said += behind[0]
-        if kind == "date":
-            said = ranges.completed(said, self._scene.task)
-        return readings.read(kind, said)
-
-    def _looks(self, kind: str, said: str) -> bool:
-        """Whether a spelling reads as a value of a typed kind; of the others every one does."""
-        if kind in patterns.LOOSE:
-            return True
-        value = self._read(kind, said)
-        return value in patterns.find(kind, value)
+        return spelling.read(kind, said, self._scene.task)
 
     def _copied(self, near: Sequence[str]) -> str:
         """Let the model copy words of the task or a response; return what they stand for."""

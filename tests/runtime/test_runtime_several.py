@@ -1,0 +1,132 @@
+"""One wish for several values is several calls; by the matcher that ships."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.priors import Shipped, Silent
+
+from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_registry.functions import FunctionList
+from toolsrv_runtime.formats.base import Move, Step
+from toolsrv_runtime.formats.scene import Offer, Scene
+from toolsrv_runtime.formats.several import Several
+
+APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
+
+
+def after(task: str, name: str, *calls: dict[str, str], ok: bool = True) -> Scene:
+    """Return the scene of a task after calls of one function, the last of them as ``ok`` says."""
+    function = next(iter(FunctionList([APIS[name]])))
+    path = tuple(
+        Step(Move("", function.name, json.dumps(one), about="x"), "", ok=ok or one != calls[-1])
+        for one in calls
+    )
+    return Scene(task, (Offer(1, function),), path, path, ())
+
+
+def all_calls(scene: Scene) -> list[dict[str, Any]]:
+    """Return the arguments of the calls that follow until there is nothing more to call."""
+    found: list[dict[str, Any]] = []
+    while another := Several(scene, Shipped()).next():
+        assert another.words in scene.task
+        found.append(another.arguments)
+        assert len(found) < 20
+        move = Move("", another.function.name, json.dumps(another.arguments), about=another.words)
+        path = (*scene.path, Step(move, "", ok=True))
+        scene = replace(scene, path=path, attempts=path)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "first", "more"),
+    [
+        (
+            "What are the capitals of Peru and Chile?",
+            "capital_city",
+            {"country": "Peru"},
+            [{"country": "Chile"}],
+        ),
+        (
+            "what are the capitals of peru, chile and bolivia",
+            "capital_city",
+            {"country": "chile"},
+            [{"country": "peru"}, {"country": "bolivia"}],
+        ),
+        (
+            "Convert 5 km and 12 km to miles",
+            "convert_units",
+            {"amount": "5", "from_unit": "km", "to_unit": "miles"},
+            [{"amount": "12", "from_unit": "km", "to_unit": "miles"}],
+        ),
+        (
+            "Convert 5 and 12 km to miles",
+            "convert_units",
+            {"amount": "12", "from_unit": "km", "to_unit": "miles"},
+            [{"amount": "5", "from_unit": "km", "to_unit": "miles"}],
+        ),
+        (
+            "How far is it from Oslo to Bergen and to Trondheim?",
+            "distance_between_cities",
+            {"from_city": "Oslo", "to_city": "Bergen"},
+            [{"from_city": "Oslo", "to_city": "Trondheim"}],
+        ),
+    ],
+)
+def test_what_is_called_for_one_of_a_list_is_called_for_each(
+    task: str, name: str, first: dict[str, str], more: list[dict[str, str]]
+) -> None:
+    assert all_calls(after(task, name, first)) == more
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "first"),
+    [
+        ("What is the capital of Peru?", "capital_city", {"country": "Peru"}),
+        ("What is the capital of Trinidad and Tobago?", "capital_city",
+         {"country": "Trinidad and Tobago"}),
+        ("How far is it from Oslo to Bergen?", "distance_between_cities",
+         {"from_city": "Oslo", "to_city": "Bergen"}),
+        ("How far apart are Oslo and Bergen?", "distance_between_cities",
+         {"from_city": "Oslo", "to_city": "Bergen"}),
+        ("Convert 5 km to miles and 20 kg to pounds", "convert_units",
+         {"amount": "5", "from_unit": "km", "to_unit": "miles"}),
+        ("Tell Anna and Bob what the capital of Peru is", "capital_city", {"country": "Peru"}),
+        ("What are the capitals of Peru and Chile?", "capital_city", {"country": "Lima"}),
+    ],
+)  # fmt: skip
+def test_what_is_no_list_is_called_once(task: str, name: str, first: dict[str, str]) -> None:
+    assert all_calls(after(task, name, first)) == []
+
+
+def test_each_of_a_list_is_called_with_each_of_another() -> None:
+    task = "How do you write 3 May 2027 and 4 June 2027 in French and Spanish?"
+    first = {"date": "2027-05-03", "language": "French"}
+    assert sorted(map(str, all_calls(after(task, "date_in_language", first)))) == sorted(
+        str({"date": date, "language": language})
+        for date in ("2027-05-03", "2027-06-04")
+        for language in ("French", "Spanish")
+        if (date, language) != ("2027-05-03", "French")
+    )
+
+
+def test_one_that_failed_is_told_and_not_tried_again() -> None:
+    task = "What is the capital of Peru and Wakanda?"
+    calls = ({"country": "Peru"}, {"country": "Wakanda"})
+    several = Several(after(task, "capital_city", *calls, ok=False), Shipped())
+    assert several.next() is None
+    assert several.failed() == ["Wakanda"]
+    answered = Several(after(task, "capital_city", *calls), Shipped())
+    assert answered.next() is None
+    assert answered.failed() == []
+
+
+def test_without_a_matcher_or_an_answer_there_is_nothing_more() -> None:
+    task = "What are the capitals of Peru and Chile?"
+    assert Several(after(task, "capital_city", {"country": "Peru"}), Silent()).next() is None
+    assert Several(after(task, "capital_city"), Shipped()).next() is None
+    failed = after(task, "capital_city", {"country": "Peru"}, ok=False)
+    assert Several(failed, Shipped()).next() is None
