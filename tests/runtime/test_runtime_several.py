@@ -74,6 +74,30 @@ def all_calls(scene: Scene) -> list[dict[str, Any]]:
             {"from_city": "Oslo", "to_city": "Bergen"},
             [{"from_city": "Oslo", "to_city": "Trondheim"}],
         ),
+        (
+            "Convert 5 km to miles and 20 kg to pounds",
+            "convert_units",
+            {"amount": "5", "from_unit": "km", "to_unit": "miles"},
+            [{"amount": "20", "from_unit": "kg", "to_unit": "pounds"}],
+        ),
+        (
+            "Convert 5 km and 3 miles to metres",
+            "convert_units",
+            {"amount": "3", "from_unit": "miles", "to_unit": "metres"},
+            [{"amount": "5", "from_unit": "km", "to_unit": "metres"}],
+        ),
+        (
+            "how far is it from Rome to Oslo and from Lima to Quito",
+            "distance_between_cities",
+            {"from_city": "Lima", "to_city": "Quito"},
+            [{"from_city": "Rome", "to_city": "Oslo"}],
+        ),
+        (
+            "When is sunrise in Rome on 3 May 2027 and in Oslo on 5 June 2027?",
+            "sunrise_and_sunset",
+            {"city": "Rome", "date": "2027-05-03"},
+            [{"city": "Oslo", "date": "2027-06-05"}],
+        ),
     ],
 )
 def test_what_is_called_for_one_of_a_list_is_called_for_each(
@@ -92,7 +116,7 @@ def test_what_is_called_for_one_of_a_list_is_called_for_each(
          {"from_city": "Oslo", "to_city": "Bergen"}),
         ("How far apart are Oslo and Bergen?", "distance_between_cities",
          {"from_city": "Oslo", "to_city": "Bergen"}),
-        ("Convert 5 km to miles and 20 kg to pounds", "convert_units",
+        ("Convert 5 km to miles and tell me about 20 kg of flour", "convert_units",
          {"amount": "5", "from_unit": "km", "to_unit": "miles"}),
         ("Tell Anna and Bob what the capital of Peru is", "capital_city", {"country": "Peru"}),
         ("What are the capitals of Peru and Chile?", "capital_city", {"country": "Lima"}),
@@ -100,6 +124,39 @@ def test_what_is_called_for_one_of_a_list_is_called_for_each(
 )  # fmt: skip
 def test_what_is_no_list_is_called_once(task: str, name: str, first: dict[str, str]) -> None:
     assert all_calls(after(task, name, first)) == []
+
+
+@pytest.mark.parametrize(
+    ("task", "name", "mixed", "straight"),
+    [
+        (
+            "What's 15% of 80 and 20% of 45?",
+            "percentage_of_number",
+            {"percent": "15", "number": "45"},
+            {"percent": "15", "number": "80"},
+        ),
+        (
+            "how far is it from Rome to Oslo and from Lima to Quito",
+            "distance_between_cities",
+            {"from_city": "Rome", "to_city": "Quito"},
+            {"from_city": "Rome", "to_city": "Oslo"},
+        ),
+    ],
+)
+def test_values_told_side_by_side_stay_together(
+    task: str, name: str, mixed: dict[str, str], straight: dict[str, str]
+) -> None:
+    scene = after(task, name)
+    (offer,) = scene.offers
+    several = Several(scene, Shipped())
+    assert several.straightened(offer.function, mixed) == straight
+    assert several.straightened(offer.function, straight) == straight
+    other = dict.fromkeys(mixed, "elsewhere")
+    assert several.straightened(offer.function, other) == other
+    (rest,) = all_calls(after(task, name, straight))
+    assert (
+        Several(after(task, name, straight), Shipped()).straightened(offer.function, mixed) == rest
+    )
 
 
 def test_each_of_a_list_is_called_with_each_of_another() -> None:

@@ -27,7 +27,7 @@ from toolsrv_runtime.formats.matched import Matched
 from toolsrv_runtime.formats.needs import Needs
 from toolsrv_runtime.formats.planned import Need, Planned
 from toolsrv_runtime.formats.scene import Offer, Scene, about, news
-from toolsrv_runtime.formats.several import Several, call
+from toolsrv_runtime.formats.several import Another, Several, call
 from toolsrv_runtime.formats.turn import Turn
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
@@ -90,7 +90,7 @@ class CompactFormat:
             for step in view.path
             if step.ok or (served and needs is not None and not needs.asks(about(step)))
         ]
-        if self._prior is not None:
+        if self._prior is not None and served:
             several = Several(scene, self._prior)
             missing += [words for words in several.failed() if words not in missing]
             if another := several.next():
@@ -241,6 +241,12 @@ class CompactFormat:
             turn.force(layout.shown(part), data=True)
             turn.force(f"{layout.NOTHING}. ")
             return None
+        if self._prior is not None:
+            straight = Several(scene, self._prior).straightened(offer.function, arguments)
+            if straight != arguments:
+                turn.rewind(mark)
+                another = Another(part, offer.function, straight)
+                return call(turn, another, scene, missing)
         thought = turn.text().partition(layout.ACTION)[0]
         text = json.dumps(arguments, ensure_ascii=False)
         return Move(thought, offer.function.name, text, turn.pieces(), part, missing)

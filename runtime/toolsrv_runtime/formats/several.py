@@ -1,8 +1,9 @@
 """One wish for several values: "the capitals of Peru, Chile and Bolivia" is three calls.
 
 The matcher points at a parameter's value in the whole task. Where it finds several nearly as likely
-and no more than "and", commas and the like between them, what was called for one is called for each.
-Pure but for the matcher.
+and no more than "and", commas and the like between them, what was called for one is called for each;
+values of several parameters told side by side ("15% of 80 and 20% of 45") stay together
+(``parallel``). Pure but for the matcher.
 """
 
 from __future__ import annotations
@@ -14,20 +15,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolsrv_registry.functions import Function
-from toolsrv_registry.matcher import Asked, Match, Slot
-from toolsrv_runtime.formats import layout, patterns, spelling
+from toolsrv_registry.matcher import Asked, Match
+from toolsrv_runtime.formats import layout
 from toolsrv_runtime.formats.base import Move, Prior
+from toolsrv_runtime.formats.mentions import Mention, mentions
+from toolsrv_runtime.formats.parallel import Side, sides
 from toolsrv_runtime.formats.scene import Scene
 from toolsrv_runtime.formats.turn import Turn
 
 BEHIND = 3.0
 """Nats behind the likeliest words within which others are a value of their own."""
 
-MOST = 8
-"""Values of one list that are looked at."""
-
-_RUNS = 60
-_EDGES = " ,;:.!?\"'“”‘’()"
 _JOINED = re.compile(
     r"[\"'”’)]*\s*(?:[,;/&+]|\b(?:and|or|plus|as well as)\b|\s)+"
     r"(?:\b(?:also|both|then|in|of|for|at|on|to|into|from|the)\s+){0,3}[\"'“‘(]*",
@@ -37,21 +35,11 @@ _JOINED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Another:
-    """A call as one before it with one value changed: the task's words for that, and arguments."""
+    """A call like one before it with other values: the task's words for these, and arguments."""
 
     words: str
     function: Function
     arguments: dict[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class _Value:
-    """Where a value stands in the task, and how the API reads it."""
-
-    begin: int
-    end: int
-    words: str
-    read: str
 
 
 class Several:
@@ -61,7 +49,7 @@ class Several:
         self._scene = scene
         self._functions = {offer.function.name: offer.function for offer in scene.offers}
         apis = [one.api for one in self._functions.values()]
-        found = prior.match(Asked(scene.task), apis) if any(one.ok for one in scene.path) else ()
+        found = prior.match(Asked(scene.task), apis)
         self._matches: dict[str, Match] = {
             api.id: match for api, match in zip(apis, found, strict=False)
         }
@@ -72,9 +60,19 @@ class Several:
 
     def failed(self) -> list[str]:
         """Return the words of those that were tried and gave no answer."""
-        return [
-            one.words for one in self._all() if self._tried(one) and not self._tried(one, ok=True)
-        ]
+        tried = (one for one in self._all() if self._tried(one))
+        return [one.words for one in tried if not self._tried(one, ok=True)]
+
+    def straightened(self, function: Function, arguments: dict[str, str]) -> dict[str, str]:
+        """Return a call's arguments, those of one side where they are some of each."""
+        match = self._matches.get(function.api.id)
+        told = sides(function, match, self._scene.task) if match else []
+        if not told or any(_takes(arguments, side) for side in told):
+            return arguments
+        mixed = all(any(side[key].read == arguments.get(key) for side in told) for key in told[0])
+        calls = [Another("", function, {**arguments, **_read(side)}) for side in told]
+        left = [one.arguments for one in calls if not self._tried(one)]
+        return left[0] if mixed and left else arguments
 
     def _tried(self, one: Another, *, ok: bool = False) -> bool:
         return any(
@@ -92,74 +90,47 @@ class Several:
             if function is None or match is None:
                 continue
             arguments = _texts(step.move.arguments)
+            told = sides(function, match, self._scene.task)
+            if any(_takes(arguments, side) for side in told):
+                for side in told:
+                    if not _takes(arguments, side):
+                        yield Another(self._words(side), function, {**arguments, **_read(side)})
+                continue
             for key in arguments:
                 for value in self._listed(function, match, key, arguments):
-                    changed = {**arguments, key: value.read}
-                    yield Another(value.words, function, changed)
+                    yield Another(value.words, function, {**arguments, key: value.read})
+
+    def _words(self, side: Side) -> str:
+        """Return the task's words from a side's first value to its last."""
+        begin, end = min(one.begin for one in side.values()), max(one.end for one in side.values())
+        return self._scene.task[begin:end]
 
     def _listed(
         self, function: Function, match: Match, key: str, arguments: Mapping[str, str]
-    ) -> list[_Value]:
+    ) -> list[Mention]:
         """Return the list of values that one of a call's is in, without that; none where it is not."""
         parameter = function.parameters.get(key)
         slot = match.parameters.get(parameter.name) if parameter else None
         if parameter is None or slot is None:
             return []
         others = [value for name, value in arguments.items() if name != key]
-        kind = patterns.kind(parameter, function.api)
-        values = [
-            one
-            for one in (
-                self._named(parameter.enum, slot) if parameter.enum else self._said(slot, kind)
-            )
-            if one.read not in others
-        ]
-        for group in self._groups(values, others):
+        told = mentions(parameter, function.api, slot, self._scene.task, behind=BEHIND)
+        for group in self._groups([one for one in told if one.read not in others], others):
             if any(one.read == arguments[key] for one in group):
                 return [one for one in group if one.read != arguments[key]]
         return []
 
-    def _said(self, slot: Slot, kind: str) -> list[_Value]:
-        """Return the shortest words that are nearly as likely a value as any, in their order."""
-        spans = [one for one in slot.best(_RUNS) if not one.source]
-        least = max((one.score for one in spans), default=0.0) - BEHIND
-        near = [one for one in spans if one.score >= least and one.score > slot.none]
-        values = []
-        for one in near:
-            words = self._scene.task[one.begin : one.end].strip(_EDGES)
-            holds = any(o != one and one.begin <= o.begin and o.end <= one.end for o in near)
-            if words and not holds and spelling.looks(kind, words, self._scene.task):
-                begin = self._scene.task.index(words, one.begin)
-                read = spelling.read(kind, words, self._scene.task)
-                values.append(_Value(begin, begin + len(words), words, read))
-        return sorted(values, key=lambda one: one.begin)
-
-    def _named(self, options: Sequence[str], slot: Slot) -> list[_Value]:
-        """Return the allowed values that the task names, as far as they are likely, in their order."""
-        told = slot.listed()
-        likely = [options[at] for at, score in told if score >= told[0][1] - BEHIND]
-        return sorted(
-            (
-                _Value(match.start(), match.end(), match[0], option)
-                for option in likely
-                for match in re.finditer(
-                    rf"(?<!\w){re.escape(option)}(?!\w)", self._scene.task, re.IGNORECASE
-                )
-            ),
-            key=lambda one: one.begin,
-        )
-
-    def _groups(self, values: Sequence[_Value], others: Sequence[str]) -> list[list[_Value]]:
+    def _groups(self, values: Sequence[Mention], others: Sequence[str]) -> list[list[Mention]]:
         """Return runs of values with nothing but joints between them."""
-        groups: list[list[_Value]] = []
+        groups: list[list[Mention]] = []
         for one in values:
             if groups and self._joins(groups[-1][-1], one, others):
                 groups[-1].append(one)
             else:
                 groups.append([one])
-        return [group[:MOST] for group in groups]
+        return groups
 
-    def _joins(self, one: _Value, other: _Value, others: Sequence[str]) -> bool:
+    def _joins(self, one: Mention, other: Mention, others: Sequence[str]) -> bool:
         """Whether two values stand in one list: "5 and 12 km", "5 km and 12 km"."""
         between, behind = self._scene.task[one.end : other.begin], self._scene.task[other.end :]
         for unit in sorted(others, key=len, reverse=True):
@@ -178,6 +149,14 @@ def call(turn: Turn, another: Another, scene: Scene, missing: tuple[str, ...]) -
     thought = turn.text().partition(layout.ACTION)[0]
     turn.force(f"{layout.INPUT}{text}")
     return Move(thought, another.function.name, text, turn.pieces(), another.words, missing)
+
+
+def _takes(arguments: Mapping[str, str], side: Side) -> bool:
+    return all(arguments.get(key) == one.read for key, one in side.items())
+
+
+def _read(side: Side) -> dict[str, str]:
+    return {key: one.read for key, one in side.items()}
 
 
 def _texts(arguments: str) -> dict[str, str]:
