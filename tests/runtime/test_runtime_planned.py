@@ -128,6 +128,57 @@ def test_a_question_that_has_its_answer_asks_for_no_more() -> None:
 
 
 @pytest.mark.parametrize(
+    ("task", "name", "arguments", "answer", "later"),
+    [
+        (
+            "How many kilometres lie between the capitals of Portugal and Poland?",
+            "capital_city",
+            {"country": "Portugal"},
+            {"country": "Portugal", "capital": "Lisbon"},
+            "distance_between_cities",
+        ),
+        (
+            "What's the earliest that I'd see the sun on 9 June 2027 in the biggest city of Chile?",
+            "largest_cities",
+            {"country": "Chile"},
+            {"country": "Chile", "cities": [{"city": "Santiago", "population": 4837295}]},
+            "sunrise_and_sunset",
+        ),
+        (
+            "What is the capital of Portugal?",
+            "capital_city",
+            {"country": "Portugal"},
+            {"country": "Portugal", "capital": "Lisbon"},
+            "",
+        ),
+        (
+            "I'm off to the biggest city of Chile. Which one is that?",
+            "largest_cities",
+            {"country": "Chile"},
+            {"country": "Chile", "cities": [{"city": "Santiago", "population": 4837295}]},
+            "",
+        ),
+    ],
+)
+def test_a_function_may_be_a_need_only_once_its_values_are_answered(
+    task: str, name: str, arguments: dict[str, str], answer: dict[str, Any], later: str
+) -> None:
+    others = ("distance_between_cities", "sunrise_and_sunset", "day_length", "city_information")
+    offered = scene(task, name, *others)
+    first = Planned(offered, Shipped()).next()
+    assert short(first) == name
+    assert first is not None
+    answered = called(offered, first, arguments, answer)
+    second = Planned(answered, Shipped()).next()
+    assert short(second) == later
+    if second is not None:
+        failed = called(answered, second, {}, None)
+        planned = later in names(Planned(offered, Shipped()))
+        assert Planned(failed, Shipped()).is_extra(failed.path[-1]) != planned
+        assert short(Planned(failed, Shipped()).next()) != later
+
+
+@pytest.mark.parametrize(
     ("task", "words", "served"),
     [
         ("Translate 'good morning' into Thai.", "Translate 'good morning' into Thai", False),

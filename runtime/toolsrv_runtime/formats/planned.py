@@ -41,6 +41,12 @@ AGAIN = 6.0
 HIDDEN = 4.0
 """The log-odds, once its answer is known, from which on a clause asks for another function too."""
 
+LATE_WHOLE, LATE = -2.0, 0.0
+"""Those for the whole task, and for its clause once another call is answered, of a late need."""
+
+COVERED = 0.6
+"""Share of a clause that calls were made for from which on it has had its answer."""
+
 _EDGES = " ,;:.!?"
 _NUMBER = re.compile(r"[\s(]+\d{1,2}$")
 
@@ -89,7 +95,8 @@ class Planned:
         """
         left = [need for need in self.needs if need not in passed and not self._is_called(need)]
         ready = next((need for need in left if not self._waits(need)), left[0] if left else None)
-        return ready or next((need for need in self._hidden() if need not in passed), None)
+        more = (need for some in (self._hidden(), self._late()) for need in some)
+        return ready or next((need for need in more if need not in passed), None)
 
     def may_serve(self, words: str) -> bool:
         """Whether some function may serve words that none has found; True where nothing is known."""
@@ -97,9 +104,16 @@ class Planned:
         return best is None or best.serves >= LEFT
 
     def is_extra(self, step: Step) -> bool:
-        """Whether a step was made for words that had their answer, for what they might ask besides."""
-        answered = any(one.ok and about(one) == about(step) for one in self._scene.path)
-        return answered and all(one.function.name != step.move.function for one in self.needs)
+        """Whether a step was made for what the words might ask besides, now that more is known."""
+        if any(one.function.name == step.move.function for one in self.needs):
+            return False
+        before = [about(one) for one in self._scene.path if one.ok]
+        asking = (
+            self._clause(one.function.api)
+            for one in self._scene.offers
+            if one.function.name == step.move.function
+        )
+        return bool(before) and (about(step) in before or about(step) in asking)
 
     def _hidden(self) -> Iterator[Need]:
         """Yield what clauses with an answer ask for besides, now that it is known, likeliest first.
@@ -126,6 +140,41 @@ class Planned:
                 if serves >= HIDDEN and takes:
                     found.append(Need(words, begin, function, serves))
         yield from sorted(found, key=lambda one: -one.serves)
+
+    def _late(self) -> Iterator[Need]:
+        """Yield what is a need only now that its values are answered, likeliest first.
+
+        "How far apart are the capitals of Peru and Chile": as long as nobody knows these, little says
+        that a function for two cities is meant. Words that were served already ask for no more.
+        """
+        called = {step.move.function for step in self._scene.attempts}
+        found: list[Need] = []
+        for function in (one.function for one in self._scene.offers if self._scene.path):
+            api = function.api
+            words = self._clause(api)
+            if function.name in called or not words or self._matches[api.id].serves < LATE_WHOLE:
+                continue
+            need = Need(words, self._scene.task.find(words), function, 0.0)
+            matched = Matched(self._scene, words, self._prior)
+            takes = any(matched.is_answered(api, one) for one in api.required)
+            if takes and not self._waits(need) and self._served_share(need) < COVERED:
+                serves = matched.serves(api)
+                if serves >= LATE:
+                    found.append(replace(need, serves=serves))
+        yield from sorted(found, key=lambda one: -one.serves)
+
+    def _served_share(self, need: Need) -> float:
+        """Return the share of a need's words that calls were made for."""
+        taken: set[int] = set()
+        for step in self._scene.path:
+            begin = self._scene.task.find(about(step)) if step.ok else -1
+            taken |= set(range(begin, begin + len(about(step)))) if begin >= 0 else set()
+        return len(taken & set(range(need.begin, need.end))) / max(1, len(need.words))
+
+    def _clause(self, api: Api) -> str:
+        """Return the likeliest words that ask for a function, "" where nothing is known."""
+        match = self._matches.get(api.id)
+        return next(map(self._words, _clauses(match.clause)[:1]), "") if match else ""
 
     def _is_called(self, need: Need) -> bool:
         """Whether a call was made for it on this path, or failed anywhere."""
