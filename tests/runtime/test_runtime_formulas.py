@@ -95,7 +95,7 @@ def test_another_provider_s_function_is_known_by_its_words() -> None:
         description="Returns the given percentage of a value.",
         required=(Parameter(name="percentValue"), Parameter(name="amount")),
     )
-    assert expression(api, {"amount": 1_200, "percentValue": "5"}) == "5 / 100 * 1200"
+    assert expression(api, {"amount": 1_200, "percentValue": "5"}) == "1200 * 5 / 100"
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_calculator_is_known_by_what_it_does_and_takes() -> None:
         assert takes_expression(calculator(does), "1 + 1") == ""
 
 
-@pytest.mark.parametrize(("down", "text"), [(True, "18 / 100 * 2450"), (False, "")])
+@pytest.mark.parametrize(("down", "text"), [(True, "2450 * 18 / 100"), (False, "")])
 def test_only_for_a_function_that_is_down_something_is_worked_out(down: bool, text: str) -> None:
     functions = FunctionList([APIS["percentage_of_number"]])
     function = next(iter(functions))
@@ -189,16 +189,16 @@ def test_only_for_a_function_that_is_down_something_is_worked_out(down: bool, te
 @pytest.mark.parametrize(
     ("expression", "twice"),
     [
-        ("18 / 100 * 441", True),
-        ("5 / 100 * 441", False),  # "and 5 % of that"
-        ("18 / 100 * 900", False),
-        ("18 / 100 * 2450", False),  # the same call, which the path answers
+        ("441 * 18 / 100", True),
+        ("441 * 5 / 100", False),  # "and 5 % of that"
+        ("900 * 18 / 100", False),
+        ("2450 * 18 / 100", False),  # the same call, which the path answers
     ],
 )
 def test_an_answer_is_not_put_back_into_what_it_came_from(expression: str, twice: bool) -> None:
     function = next(iter(FunctionList([APIS["calculate"]])))
-    move = Move("", function.name, json.dumps({"expression": "18 / 100 * 2450"}), about="x")
-    step = Step(move, "", ok=True, response={"expression": "18 / 100 * 2450", "result": 441})
+    move = Move("", function.name, json.dumps({"expression": "2450 * 18 / 100"}), about="x")
+    step = Step(move, "", ok=True, response={"expression": "2450 * 18 / 100", "result": 441})
     scene = Scene("x", (Offer(1, function),), (step,), (step,), ())
     assert is_told_twice(expression, scene) == twice
     assert not is_told_twice(expression, Scene("x", (Offer(1, function),), (), (), ()))

@@ -98,6 +98,18 @@ def all_calls(scene: Scene) -> list[dict[str, Any]]:
             {"city": "Rome", "date": "2027-05-03"},
             [{"city": "Oslo", "date": "2027-06-05"}],
         ),
+        (
+            'Hash "secret" with md5 and sha256',
+            "hash_text",
+            {"text": "secret", "algorithm": "md5"},
+            [{"text": "secret", "algorithm": "sha256"}],
+        ),
+        (
+            "what notes are in a C major chord and an A minor chord?",
+            "chord_notes",
+            {"root": "C", "kind": "major"},
+            [{"root": "A", "kind": "minor"}],
+        ),
     ],
 )
 def test_what_is_called_for_one_of_a_list_is_called_for_each(

@@ -14,6 +14,7 @@ from toolsrv_registry.functions import Function
 from toolsrv_runtime.formats import (
     copying,
     days,
+    directions,
     facts,
     grounding,
     layout,
@@ -104,7 +105,7 @@ class Filling:
         options = [f'{joint}"{other}": "' for other in (key, *later[:last])]
         scores = self._turn.score(options if needed else [*options, "}"])
         odds = self._matched.given(api, parameter)
-        if self._stated(parameter, patterns.kind(parameter, api)):
+        if self._stated(parameter, api):
             odds = GIVEN * SURE
         elif odds is None:
             own = grounding.has_own(parameter, api, self._sources, set(written.values()))
@@ -120,7 +121,7 @@ class Filling:
         kind = patterns.kind(parameter, api)
         if not self._grounded and not parameter.enum:
             return readings.read(kind, self._turn.write(copying.free())[:-1].strip()) or None
-        plain = self._stated(parameter, kind)
+        plain = self._stated(parameter, api)
         if plain and readings.read(kind, plain) not in past:
             return readings.read(kind, self._chosen([plain]))
         near = grounding.said(parameter, api, self._sources, taken=taken)
@@ -163,17 +164,25 @@ class Filling:
                 scores[one] = fits(api, parameter, one)
         return self._best(kind, free or typed or list(pool), near, scores)
 
-    def _stated(self, parameter: Parameter, kind: str) -> str:
+    def _stated(self, parameter: Parameter, api: Api) -> str:
         """Return what the part or the task states for a parameter in so many words, "" for none."""
+        kind = patterns.kind(parameter, api)
         told = shared(parameter.name, self._scene.task) if kind in {"number", "year", ""} else ""
         if told and (not parameter.enum or told in parameter.enum):
             return told
-        return self._relative(kind)
+        return directions.told(parameter, api, self._part) or self._relative(kind)
 
     def _relative(self, kind: str) -> str:
-        """Return the one day that the part names by its distance from today, "" for none."""
-        found = patterns.find(kind, self._part) if kind == "date" else []
-        return found[0] if len(found) == 1 and days.is_relative(found[0]) else ""
+        """Return the one day that is named by its distance from today, "" for none.
+
+        By the part, or by what leads up to it: "I'm in Rome tomorrow: when does the sun set?"
+        """
+        texts = (self._part, self._sources.context) if kind == "date" else ()
+        for text in texts:
+            found = patterns.find(kind, text)
+            if found:
+                return found[0] if len(found) == 1 and days.is_relative(found[0]) else ""
+        return ""
 
     def _best(
         self,

@@ -81,6 +81,14 @@ def fit(
     )
 
 
+def shortest(documents: Sequence[Sequence[str]], observations: Sequence[str]) -> Shape:
+    """Return the last shape that ``fit`` tries."""
+    shape = Shape(tuple(forms[0] for forms in documents), tuple(observations))
+    for smaller in _smaller(shape, documents):
+        shape = smaller
+    return shape
+
+
 def condensed(observation: str, size: int) -> str:
     """Return a response in at most about ``size`` characters.
 

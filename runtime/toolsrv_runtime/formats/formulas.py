@@ -1,7 +1,7 @@
 """What functions work out that are plain arithmetic, for the time when one of them is down.
 
 A model of a few million parameters cannot write an expression; that 18 percent of 2,450 is
-``18 / 100 * 2450`` need not be learnt. A function is known by what its name and description say and
+``2450 * 18 / 100`` need not be learnt. A function is known by what its name and description say and
 by what it takes: every argument of the call has to have its place in the formula. Pure.
 """
 
@@ -41,7 +41,7 @@ _FORMULAS = (
         r"percent(?:age)? of (?:a|an|the|some|any) (?:number|value|amount|total)",
         r"\bthat\b.*\bis\b|\bwhat percent|\b(?:add|off|increase|decrease|decimal|fraction)",
         (_SHARE, (r"number|amount|value|total", _NUMBER)),
-        "{0} / 100 * {1}",
+        "{1} * {0} / 100",
     ),
     _Formula(
         r"percent(?:age)? (?:change|increase)",

@@ -26,7 +26,7 @@ Side = dict[str, Mention]
 _INSIDE, _BETWEEN = 14, 32
 """Most characters between two values of a call, and between two calls."""
 
-_JOINT = re.compile(r"[^\w]*(?:[,;/&+]|\b(?:and|plus|then|also)\b)", re.IGNORECASE)
+_JOINT = re.compile(r"\W*(?:\w+\W+){0,2}?(?:[,;/&+]|\b(?:and|plus|then|also)\b)", re.IGNORECASE)
 
 
 def sides(function: Function, match: Match, task: str) -> list[Side]:

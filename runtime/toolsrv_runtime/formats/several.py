@@ -26,6 +26,9 @@ from toolsrv_runtime.formats.turn import Turn
 BEHIND = 3.0
 """Nats behind the likeliest words within which others are a value of their own."""
 
+NAMED = 8.0
+"""The same of allowed values, which the task has to name."""
+
 _JOINED = re.compile(
     r"[\"'”’)]*\s*(?:[,;/&+]|\b(?:and|or|plus|as well as)\b|\s)+"
     r"(?:\b(?:also|both|then|in|of|for|at|on|to|into|from|the)\s+){0,3}[\"'“‘(]*",
@@ -114,7 +117,8 @@ class Several:
         if parameter is None or slot is None:
             return []
         others = [value for name, value in arguments.items() if name != key]
-        told = mentions(parameter, function.api, slot, self._scene.task, behind=BEHIND)
+        behind = NAMED if parameter.enum else BEHIND
+        told = mentions(parameter, function.api, slot, self._scene.task, behind=behind)
         for group in self._groups([one for one in told if one.read not in others], others):
             if any(one.read == arguments[key] for one in group):
                 return [one for one in group if one.read != arguments[key]]

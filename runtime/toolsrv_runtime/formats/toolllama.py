@@ -125,9 +125,13 @@ class ToolllamaFormat:
     def prompt(self, view: View, aside: str = "", documents: Documents | None = None) -> Prompt:
         """Return the whole conversation up to the next reply; ``aside`` is a last user's turn.
 
-        ``documents`` are the functions' as they are to stand in it; None: whole.
+        ``documents`` are the functions' as they are to stand in it; None: whole. Cut behind the
+        line break, where no vocabulary has a token across: the tokens are those of the whole text.
         """
-        pieces = [Piece(f"System: {self._system(view, documents)}\nUser: {user(view.task)}\n")]
+        pieces = [
+            Piece(f"System: {self._system(view, documents)}\n", shared=True),
+            Piece(f"User: {user(view.task)}\n"),
+        ]
         for step in view.path:
             pieces += step.move.pieces
             pieces.append(Piece(f"\nFunction: {self._shown(step)}\n"))
@@ -220,7 +224,8 @@ class ToolllamaFormat:
         return grounded.sources(view.task, [step.observation for step in view.path])
 
     def _room(self, max_tokens: int) -> int:
-        return max(1, min(max_tokens, self._profile.max_reply_tokens))
+        """Return how many tokens a reply may have: never more than half of the context."""
+        return max(1, min(max_tokens, self._profile.max_reply_tokens, self._engine.context // 2))
 
     def _ask(
         self,

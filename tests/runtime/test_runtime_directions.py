@@ -1,0 +1,41 @@
+"""Which of two scales is from and which is to, by the words alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_runtime.formats.directions import told
+
+APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
+TEMPERATURE = APIS["convert_temperature"]
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "second"),
+    [
+        ("350 fahrenheit to celsius", "fahrenheit", "celsius"),
+        ("What is -40° Celsius in Fahrenheit?", "celsius", "fahrenheit"),
+        ("how many degrees fahrenheit are 30 degrees celsius", "celsius", "fahrenheit"),
+        ("to kelvin from celsius, please", "celsius", "kelvin"),
+        ("in kelvin, what's 12 fahrenheit", "fahrenheit", "kelvin"),
+        ("celsius or fahrenheit", "", ""),
+        ("30 celsius", "", ""),
+        ("30 celsius and 40 celsius", "", ""),
+        ("30 celsius and 40 fahrenheit", "", ""),
+        ("20 celsius in fahrenheit and 100 fahrenheit in celsius", "", ""),
+    ],
+)
+def test_what_stands_behind_the_number_is_what_is_converted(
+    text: str, first: str, second: str
+) -> None:
+    by_name = {one.name: one for one in TEMPERATURE.parameters}
+    assert told(by_name["from_scale"], TEMPERATURE, text) == first
+    assert told(by_name["to_scale"], TEMPERATURE, text) == second
+
+
+def test_parameters_without_a_direction_have_none() -> None:
+    for api in APIS.values():
+        for parameter in api.parameters:
+            if not parameter.name.startswith(("from", "to")):
+                assert told(parameter, api, "30 celsius to fahrenheit") == ""
