@@ -199,3 +199,21 @@ def test_without_a_matcher_or_an_answer_there_is_nothing_more() -> None:
     assert Several(after(task, "capital_city"), Shipped()).next() is None
     failed = after(task, "capital_city", {"country": "Peru"}, ok=False)
     assert Several(failed, Shipped()).next() is None
+
+
+def test_answers_of_like_calls_come_in_the_order_of_these() -> None:
+    function = next(iter(FunctionList([APIS["capital_city"]])))
+    path = tuple(
+        Step(Move("", function.name, json.dumps({"country": country}), about=country), "",
+             ok=True, response={"country": country, "capital": capital})
+        for country, capital in (("Hungary", "Budapest"), ("Slovenia", "Ljubljana"))
+    )  # fmt: skip
+    task = "How far is it between the capitals of Hungary and Slovenia?"
+    far = next(iter(FunctionList([APIS["distance_between_cities"]])))
+    several = Several(Scene(task, (Offer(1, function), Offer(2, far)), path, path, ()), Shipped())
+    straight = {"from_city": "Budapest", "to_city": "Ljubljana"}
+    turned = {"from_city": "Ljubljana", "to_city": "Budapest"}
+    assert several.straightened(far, turned) == straight
+    assert several.straightened(far, straight) == straight
+    one = {"from_city": "Ljubljana", "to_city": "Rome"}
+    assert several.straightened(far, one) == one

@@ -20,7 +20,7 @@ from toolsrv_runtime.formats import layout
 from toolsrv_runtime.formats.base import Move, Prior
 from toolsrv_runtime.formats.mentions import Mention, mentions
 from toolsrv_runtime.formats.parallel import Side, sides
-from toolsrv_runtime.formats.scene import Scene
+from toolsrv_runtime.formats.scene import Scene, news
 from toolsrv_runtime.formats.turn import Turn
 
 BEHIND = 3.0
@@ -67,7 +67,12 @@ class Several:
         return [one.words for one in tried if not self._tried(one, ok=True)]
 
     def straightened(self, function: Function, arguments: dict[str, str]) -> dict[str, str]:
-        """Return a call's arguments, those of one side where they are some of each."""
+        """Return a call's arguments, those of one side where they are some of each.
+
+        And answers of several calls of one function in the order of these calls: the matcher sees
+        two capitals alike, "from A to B" was told in order.
+        """
+        arguments = self._in_order(arguments)
         match = self._matches.get(function.api.id)
         told = sides(function, match, self._scene.task) if match else []
         if not told or any(_takes(arguments, side) for side in told):
@@ -76,6 +81,19 @@ class Several:
         calls = [Another("", function, {**arguments, **_read(side)}) for side in told]
         left = [one.arguments for one in calls if not self._tried(one)]
         return left[0] if mixed and left else arguments
+
+    def _in_order(self, arguments: dict[str, str]) -> dict[str, str]:
+        """Return the arguments, those that like calls answered under one name in their order."""
+        answers: dict[tuple[str, str], list[str]] = {}
+        for step in self._scene.path:
+            for name, value in news(step) if step.ok else ():
+                answers.setdefault((step.move.function, name), []).append(value)
+        for values in answers.values():
+            keys = [key for key, value in arguments.items() if values.count(value) == 1]
+            if 1 < len(keys) == len({arguments[key] for key in keys}):
+                told = sorted((arguments[key] for key in keys), key=values.index)
+                return {**arguments, **dict(zip(keys, told, strict=True))}
+        return arguments
 
     def _tried(self, one: Another, *, ok: bool = False) -> bool:
         return any(
