@@ -16,6 +16,7 @@ from decimal import Decimal
 from functools import lru_cache
 
 from toolsrv_runtime.formats import readings
+from toolsrv_runtime.names import names
 from toolsrv_runtime.outcome import ClaimKind
 
 _DIGITS_LIMIT = 40
@@ -69,12 +70,7 @@ _SCAN = re.compile(
     """,
     re.VERBOSE,
 )
-_WORD = re.compile(r"(?<!\w)[^\W\d_]+(?:['\u2019.-][^\W\d_]+)*(?!\w)")
-_BETWEEN = re.compile(
-    r"[ \u00a0](?:(?:of|de|da|do|del|di|du|la|le|van|von|der|den|al|bin)[ \u00a0]){0,3}"
-)
 _NUMBERING = re.compile(r"(?m)^[ \t]*[(#]?\d{1,3}[.)][ \t]")
-_START = re.compile(r"(?:^|[.!?:;\n\u2022\u201c\"(\[|>]|\n[-*]|\d\))[\s*_'\"\u201c(\[#-]*$")
 _SINGLE = frozenset({"i", "ok", "api", "apis"})
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
@@ -90,7 +86,8 @@ class Span:
     """Something that a text states, with its meaning: ``numbers`` and ``days`` hold every reading.
 
     ``clock`` is hour, minute, second; ``code`` an identifier without its separators. ``opens`` is
-    True for a name whose first capital may only be that of a sentence.
+    True for a name whose first capital may only be that of a sentence, ``alone`` for one that
+    fills the place of a value.
     """
 
     kind: ClaimKind
@@ -101,6 +98,7 @@ class Span:
     clock: tuple[int, int, int | None] | None = None
     code: str = ""
     opens: bool = False
+    alone: bool = False
 
 
 class _Folds(dict[int, str]):
@@ -168,24 +166,9 @@ def _names(text: str, taken: list[Span]) -> Iterator[Span]:
     inside = bytearray(len(text))
     for one in taken:
         inside[one.start : one.start + len(one.text)] = b"\1" * len(one.text)
-    words = [
-        match
-        for match in _WORD.finditer(text)
-        if match[0][0].isupper() and not inside[match.start()]
-    ]
-    at = 0
-    while at < len(words):
-        end = at + 1
-        while end < len(words) and _BETWEEN.fullmatch(
-            text, words[end - 1].end(), words[end].start()
-        ):
-            end += 1
-        run = text[words[at].start() : words[end - 1].end()]
-        run = re.sub(r"['\u2019]s?$", "", run)
-        if end - at > 1 or fold(run) not in _SINGLE:
-            opens = _START.search(text, max(0, words[at].start() - 12), words[at].start())
-            yield Span("name", words[at].start(), run, opens=opens is not None)
-        at = end
+    for name in names(text, inside):
+        if fold(name.text) not in _SINGLE:
+            yield Span("name", name.start, name.text, opens=name.opens, alone=name.alone)
 
 
 def _number(match: re.Match[str], text: str) -> Span | None:

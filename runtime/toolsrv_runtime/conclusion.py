@@ -12,6 +12,9 @@ from toolsrv_runtime.offer import Offer
 from toolsrv_runtime.search.tree import Node
 from toolsrv_runtime.state import State
 
+TASK_LIMIT = 200
+"""Characters of a task that are told where all of it is missing."""
+
 
 def conclude(state: State, reason: str, *, model: str, form: str) -> out.Outcome:
     """Return the outcome; ``reason`` says why the search was ended from outside, or is empty."""
@@ -31,6 +34,7 @@ def conclude(state: State, reason: str, *, model: str, form: str) -> out.Outcome
         notes=tuple(state.meter.notes),
         supported=traced.supported,
         unsupported=traced.unsupported,
+        unread=traced.unread,
         opinions=tuple(state.opinions),
         candidates=tuple(f.api.id for f in state.offer.all),
         searches=tuple(state.offer.searches),
@@ -68,8 +72,8 @@ def _ending(state: State, reason: str) -> _Ending:
         return _Ending("answered", "the model finished", node, final_answer(node))
     if ledger.closing is not None:
         missing = _left_open(ledger.closing) or tuple(ledger.unserved())
-        why = _naming(reason or "the search came to its end without an answer", missing)
-        return _Ending("partial", why, ledger.closing, final_answer(ledger.closing), missing)
+        why = reason or "the search came to its end without an answer"
+        return _partial(state, why, ledger.closing, final_answer(ledger.closing), missing)
     best = ledger.best()
     facts, missing = ledger.partial(best), tuple(ledger.unserved())
     if state.rejected is not None:
@@ -78,12 +82,30 @@ def _ending(state: State, reason: str) -> _Ending:
     if reason:
         if state.outer.is_set():
             return _Ending("cancelled", reason, best, facts, missing)
-        return _Ending("partial", _naming(reason, missing), best, facts, missing)
+        return _partial(state, reason, best, facts, missing)
     return _Ending("gave_up", _why_given_up(state), best, facts, missing)
 
 
-def _naming(reason: str, missing: tuple[str, ...]) -> str:
-    return f"{reason}; nothing was found for: {'; '.join(missing)}" if missing else reason
+def _partial(
+    state: State, why: str, node: Node | None, answer: str, missing: tuple[str, ...]
+) -> _Ending:
+    """Return the end of a search that had to end, which names what is missing.
+
+    Where nothing was found nothing of the task is done: its parts that were tried are missing, or
+    all of it.
+    """
+    if not answer.strip():
+        missing = missing or (_shortened(state.task),)
+        open_parts = "; ".join(missing)
+        why = f"nothing was found before the search ended: {why}; still open: {open_parts}"
+    elif missing:
+        why = f"{why}; nothing was found for: {'; '.join(missing)}"
+    return _Ending("partial", why, node, answer, missing)
+
+
+def _shortened(task: str) -> str:
+    line = " ".join(task.split())
+    return line if len(line) <= TASK_LIMIT else f"{line[: TASK_LIMIT - 1]}…"
 
 
 def _left_open(node: Node) -> tuple[str, ...]:

@@ -2,7 +2,10 @@
 
 A number is supported where a source has its value, or a longer one of which it is the rounding;
 a date or a time where a source names the same day or minute in whatever spelling; a name or an
-identifier where its words stand in a source, accents and capitals aside. What is calculated from a
+identifier where its words stand in a source, accents and capitals aside. A capitalised word that
+opens a sentence is a name unless it is an ordinary word: a common one (``ordinary.py``), one that
+the answer has in lower case too, or an inflection of a source's word. Where a value stands only
+the last counts, and the few words that are never one (yes, none). What is calculated from a
 response (a sum, a difference) is not in it and counts as unsupported: that is no proof of a
 mistake, but nobody has said it. Asks no model; knows nothing of searches.
 
@@ -16,13 +19,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 from toolsrv_runtime.claims import Day, Span, fold, stated, typed, weekday
 from toolsrv_runtime.formats.facts import said_by
+from toolsrv_runtime.ordinary import CLOSED, forms, opens_sentences
 from toolsrv_runtime.outcome import TASK_NODE, Claim, Support
 
 SOURCE_LIMIT = 250_000
@@ -32,12 +36,13 @@ TOTAL_LIMIT = 1_000_000
 """Characters of all sources together that are looked at, the task and the first results first."""
 
 CLAIMS_LIMIT = 400
-"""Claims of one answer that are traced; more are not listed."""
+"""Claims of one answer that are traced; of more it is only told how many."""
 
 _CODE_DIGITS = 8
 """From so many digits on a whole number may as well be a code (a card, an ISBN)."""
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _NUMERIC = re.compile(r"\d")
+_WORD = re.compile(r"[^\W\d_]+")
 
 Sources = set[int]
 """Ids of what says something: nodes of call results, ``TASK_NODE`` for the task."""
@@ -45,18 +50,23 @@ Sources = set[int]
 
 @dataclass(frozen=True, slots=True)
 class Traced:
-    """Everything an answer states, in order: what is supported, by which sources, and the rest."""
+    """Everything an answer states, in order: what is supported, by which sources, and the rest.
+
+    ``unread`` is how many claims beyond ``CLAIMS_LIMIT`` nobody looked at.
+    """
 
     supported: tuple[Claim, ...] = ()
     unsupported: tuple[Claim, ...] = ()
+    unread: int = 0
 
 
 def trace(answer: str, task: str, results: Iterable[tuple[int, Any]]) -> Traced:
     """Trace an answer to its task and to call results: (node, response), errors as text."""
-    claims = stated(answer)[:CLAIMS_LIMIT]
+    spans = stated(answer)
+    claims = spans[:CLAIMS_LIMIT]
     if not claims:
         return Traced()
-    known = _Known(_phrases(claims))
+    known = _Known(_phrases(claims), frozenset(_lower(answer)))
     room = TOTAL_LIMIT
     for node, response in ((TASK_NODE, task), *results):
         text, counts = said_by(response, min(room, SOURCE_LIMIT))
@@ -70,7 +80,7 @@ def trace(answer: str, task: str, results: Iterable[tuple[int, Any]]) -> Traced:
             unsupported.append(Claim(text=span.text, kind=span.kind, start=span.start))
         elif found.sources:
             supported.append(found.claim(span))
-    return Traced(tuple(supported), tuple(unsupported))
+    return Traced(tuple(supported), tuple(unsupported), len(spans) - len(claims))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +105,13 @@ class _Found:
 
 @dataclass(slots=True)
 class _Known:
-    """What the sources say, by meaning. ``phrases`` are the token runs to look out for."""
+    """What the sources say, by meaning. ``phrases`` are the token runs to look out for.
+
+    ``lower`` are the words that the answer has in lower case.
+    """
 
     phrases: dict[str, list[tuple[str, ...]]]
+    lower: frozenset[str]
     said: dict[tuple[str, ...], Sources] = field(default_factory=lambda: defaultdict(set))
     numbers: dict[Decimal, Sources] = field(default_factory=lambda: defaultdict(set))
     counts: dict[int, Sources] = field(default_factory=lambda: defaultdict(set))
@@ -206,11 +220,19 @@ class _Known:
             return _Found("said", frozenset(sources))
         if not span.opens:
             return None
-        rest = _rest(span.text)  # the first word may have its capital from the sentence
-        if not rest:
+        first, rest = fold(span.text.partition(" ")[0]), _rest(span.text)
+        if not self._is_ordinary(first, value=span.alone and not rest):
+            return None
+        if fold(rest) in CLOSED or not rest:
             return _Found("said", frozenset())
         sources = self.said.get(_tokens(rest))
         return _Found("said", frozenset(sources), rest) if sources else None
+
+    def _is_ordinary(self, word: str, *, value: bool) -> bool:
+        """Whether a word has its capital from its place; ``value``: one where a value stands."""
+        if word in CLOSED or any(_tokens(one) in self.said for one in forms(word)):
+            return True
+        return not value and (opens_sentences(word) or not self.lower.isdisjoint(forms(word)))
 
 
 def _phrases(claims: Sequence[Span]) -> dict[str, list[tuple[str, ...]]]:
@@ -219,7 +241,7 @@ def _phrases(claims: Sequence[Span]) -> dict[str, list[tuple[str, ...]]]:
         _tokens(text)
         for one in claims
         if one.kind != "number"
-        for text in (one.text, _rest(one.text) if one.opens else "")
+        for text in (one.text, *(_ways(one.text) if one.opens else ()))
     }
     found: dict[str, list[tuple[str, ...]]] = defaultdict(list)
     for run in runs:
@@ -235,6 +257,16 @@ def _bare(span: Span) -> str:
 
 def _tokens(text: str) -> tuple[str, ...]:
     return tuple(_TOKEN.findall(fold(text)))
+
+
+def _lower(text: str) -> Iterator[str]:
+    """Yield the words that stand in lower case, folded."""
+    return (fold(word) for word in _WORD.findall(text) if word[0].islower())
+
+
+def _ways(name: str) -> tuple[str, ...]:
+    """Return what else a name that opens a sentence may rest on: its other words, its first."""
+    return (_rest(name), *forms(fold(name.partition(" ")[0])))
 
 
 def _rest(name: str) -> str:

@@ -158,14 +158,14 @@ class Outcome(_Frozen):
     """How a solve ended.
 
     ``answered``: the model finished with an answer. ``partial``: a budget ended first and
-    ``answer`` holds the best that was found. ``gave_up``: nothing solved the task.
+    ``answer`` holds the best that was found, "" where nothing was. ``gave_up``: nothing solved the task.
     ``cancelled``: stopped from outside; ``answer`` holds the best partial answer.
     ``reason`` says in one line why it ended as it did, ``missing`` what of the task an answer leaves
-    open (a function that gave nothing, where no more is known). ``supported`` and ``unsupported``
+    open (a function that gave nothing, where no more is known; the task where nothing is). ``supported`` and ``unsupported``
     are the claims of the answer that were traced to a response or the task, and those that could
-    not be (``evidence.py``). ``opinions``
-    are the second ones, where they were asked for. ``notes`` say what prompts had no room for.
-    ``candidates`` are all APIs that were on
+    not be (``evidence.py``); ``unread`` counts those of a very long answer that were not looked
+    at. ``opinions`` are the second ones, where they were asked for. ``notes`` say what prompts had
+    no room for. ``candidates`` are all APIs that were on
     offer, ``searches`` how they were found. ``width`` and ``depth`` are the search's limits, depth
     in ToolBench's nodes (up to three a reply); ``chains`` is the N of CoT@N, else 1.
     """
@@ -179,6 +179,7 @@ class Outcome(_Frozen):
     notes: tuple[str, ...] = ()
     supported: tuple[Claim, ...] = ()
     unsupported: tuple[Claim, ...] = ()
+    unread: int = 0
     opinions: tuple[Opinion, ...] = ()
     candidates: tuple[str, ...]
     searches: tuple[Searched, ...] = ()

@@ -105,6 +105,15 @@ def test_thoughts_of_another_kind_give_no_row(registry: Registry, tmp_path: Path
     assert "thoughts" in OTHER_THOUGHTS
 
 
+def test_a_partial_answer_of_a_solve_gives_no_row(registry: Registry, tmp_path: Path) -> None:
+    row(registry, tmp_path, asked("Peru", "Peru"))
+    value = json.loads((tmp_path / f"t_{METHOD}.json").read_text())
+    value |= {"win": False, "toolsrv": {"status": "partial", "answer": "x"}}
+    value["answer_generation"] |= {"valid_data": False}
+    with pytest.raises(UnfitError, match="only a part of an answer"):
+        row_of(parse_answer(value, "here"))
+
+
 def test_a_mistake_that_was_mended_is_read_but_not_learnt(
     registry: Registry, tmp_path: Path
 ) -> None:

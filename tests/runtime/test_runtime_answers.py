@@ -181,6 +181,33 @@ def test_a_give_up_is_valid_data_and_told_as_one() -> None:
     ]
 
 
+@pytest.mark.parametrize("chains", [0, 1])
+def test_a_partial_answer_is_no_win_and_stands_apart(chains: int) -> None:
+    part = solve(COT_SCRIPT, chains=chains).model_copy(
+        update={"status": "partial", "answer": "42", "reason": "no time", "missing": ("the rest",)}
+    )
+    document = written(part).document()
+    generation = document["answer_generation"]
+    assert (document["win"], generation["valid_data"]) == (False, False)
+    assert (generation["final_answer"], document["compare_candidates"]) == ("", [])
+    assert not generation.get("train_messages")
+    ended = {"status": "partial", "answer": "42", "reason": "no time", "missing": ["the rest"]}
+    assert document["toolsrv"] == ended
+    assert written(part) == parse_answer(json.loads(json.dumps(document)), "here")
+    assert [one.kind for one in tree_of(written(part))] == ["root", "call", "answer"]
+
+    faithful = answer_of(part, FUNCTIONS, words=STUBS, faithful=True).document()
+    assert faithful.pop("toolsrv") == ended
+    whole = part.model_copy(update={"status": "answered"})
+    assert faithful == written(whole).document()
+
+
+def test_a_give_up_on_the_way_to_a_partial_answer_is_no_valid_data() -> None:
+    part = solve(DFS_SCRIPT[:2]).model_copy(update={"status": "partial"})
+    generation = written(part).answer_generation
+    assert (generation.valid_data, generation.finish_type) == (False, "give_answer")
+
+
 def test_an_unknown_function_keeps_its_name_in_the_tree_only() -> None:
     answer = written(solve([Move("t", "nope", "{}"), Move("t", "Finish", FINISH)]))
     assert isinstance(answer, DfsAnswer)

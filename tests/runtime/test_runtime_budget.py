@@ -16,6 +16,7 @@ from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.errors import ContextError, ModelError
 from toolsrv_runtime.events import Event
 from toolsrv_runtime.outcome import Limits, Outcome
+from toolsrv_runtime.search.budget import Budget
 from toolsrv_runtime.solve import SolveOptions
 from toolsrv_runtime.stop import Stop
 
@@ -178,7 +179,39 @@ def test_where_nothing_is_known_nothing_is_said(solve: Solve) -> None:
     outcome = solve(engine, SolveOptions(limits=Limits(model_calls=2)))
     assert (outcome.status, outcome.answer) == ("partial", "")
     assert outcome.missing == (CAPITAL,)
+    assert outcome.reason.startswith("nothing was found before the search ended: the 2 model calls")
     assert len(engine.prompts) == 2
+
+
+@pytest.mark.parametrize(
+    ("limits", "why"),
+    [
+        (Limits(tokens=1), "the 1 token is used up"),
+        (Limits(model_calls=1), "the 1 model call is used up"),
+    ],
+)
+def test_where_nothing_was_tried_the_whole_task_is_missing(
+    solve: Solve, limits: Limits, why: str
+) -> None:
+    outcome = solve(ScriptedEngine(["Thought: let me see"], loop=True), SolveOptions(limits=limits))
+    assert (outcome.status, outcome.answer) == ("partial", "")
+    assert outcome.missing == ("capital of Peru",)
+    assert outcome.reason == (
+        f"nothing was found before the search ended: {why}; still open: capital of Peru"
+    )
+
+
+def test_one_call_and_one_second_are_told_in_the_singular(solve: Solve) -> None:
+    outcome = solve(Closer(), SolveOptions(limits=Limits(calls=1)))
+    assert outcome.reason.startswith("the 1 call is used up; nothing was found for: who lives")
+    assert Budget(Limits(seconds=1), 0.0).late(2.0) == "the time of 1 second is over"
+
+
+def test_a_wrong_name_that_opens_an_answer_is_listed(solve: Solve) -> None:
+    engine = ScriptedEngine([call("Peru"), closing("Berlin is the capital of Peru", [])])
+    outcome = solve(engine, SolveOptions())
+    assert outcome.status == "answered"
+    assert [one.text for one in outcome.unsupported] == ["Berlin"]
 
 
 def test_an_answer_in_the_last_reply_of_a_budget_counts(solve: Solve) -> None:

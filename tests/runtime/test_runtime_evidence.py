@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolsrv_catalogs.text import clean
-from toolsrv_runtime.evidence import SOURCE_LIMIT, Traced, trace
+from toolsrv_runtime.evidence import CLAIMS_LIMIT, SOURCE_LIMIT, Traced, trace
 from toolsrv_runtime.outcome import Claim
 
 RESPONSE: dict[str, Any] = {
@@ -116,6 +116,100 @@ def test_a_name_at_the_start_of_a_sentence_is_traced_without_a_word_of_the_sente
     traced = told("So it is. Perhaps Lima. However New York.")
     assert texts(traced.supported) == ["Lima"]
     assert texts(traced.unsupported) == ["However New York"]
+
+
+CAPITALS = [(1, {"country": "Peru", "capital": "Lima"}), (2, {"capital": "Santiago"})]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Berlin is the capital of Peru",
+        "Lima is it. Berlin is not.",
+        "Berlin",
+        "Berlin.",
+        "**Berlin**",
+        "`Berlin`",
+        "(Berlin)",
+        "Capital: Berlin",
+        "Capital: **Berlin**",
+        "**Capital:** Berlin",
+        'The answer is "Berlin"',
+        "The answer is: Berlin (as far as known)",
+        "1. Lima\n2. Berlin",
+        "* Lima\n* Berlin",
+        "Lima\nBerlin",
+        "Berlin: Lima",
+        "Berlin's mayor works in Lima",
+    ],
+)
+def test_a_wrong_name_is_listed_wherever_it_stands(answer: str) -> None:
+    traced = trace(answer, "What are the capitals of Peru and Chile?", CAPITALS)
+    assert texts(traced.unsupported) == ["Berlin"]
+
+
+@pytest.mark.parametrize("word", ["Cloudy", "Orange", "Daily"])
+def test_a_common_word_is_a_claim_where_a_value_stands(word: str) -> None:
+    assert texts(trace(f"Condition: {word}", "t", []).unsupported)[-1:] == [word]
+    assert texts(trace(f"{word} it is.", "t", []).unsupported) == []
+
+
+def test_a_name_with_an_accent_is_no_word_in_lower_case() -> None:
+    assert texts(trace("Ålesund is it.", "t", []).unsupported) == ["Ålesund"]
+
+
+def test_another_first_name_is_not_supported_by_the_last_name() -> None:
+    assert texts(told("Juan Martínez wrote it.").unsupported) == ["Juan Martínez"]
+    assert texts(told("Perhaps José Martínez wrote it.").supported) == ["José Martínez"]
+
+
+WEATHER = {
+    "sunrise": "06:12",
+    "bmi": 25.3,
+    "flights": [1, 2, 3],
+    "temperature": {"celsius": 21.5},
+    "weather": "sunny",
+    "city": "Oslo",
+}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "There are three flights.",
+        "Unfortunately I could not find it.",
+        "Unfortunately, none of the calls worked.",
+        "I'm sorry, but I couldn't find that. Don't worry.",
+        "Sunrise is at 06:12.",
+        "Your BMI is 25.3.",
+        "Yes.",
+        "No, it isn't. There's more.",
+        "**Weather:** sunny\n**Temperature**: 21.5",
+        "Here is what I found:\n- Flights: 3\n- Temperatures around 21.5",
+        "Currently it is sunny in Oslo. Expect 21.5 degrees.",
+        "According to the response, Oslo is sunny.",
+        "Note: Prices may vary. However, I checked.",
+        "1. First, convert it.\n2. Then multiply it by 21.5.",
+        "Summary\nOslo is sunny.",
+        "## Weather in Oslo\nSunny, with 21.5",
+        "Flying takes longer. Driving is cheaper.",
+        "Well-known places are open. Umbrellas are not needed.",
+        "Is it raining? Apparently not. Enjoy Oslo!",
+        "It has a gnomon. Gnomons cast shadows.",
+        "Result: None",
+        "La temperatura es 21.5",
+    ],
+)
+def test_ordinary_sentences_name_nothing(answer: str) -> None:
+    traced = trace(answer, "What is the weather in Oslo, and my BMI?", [(1, WEATHER)])
+    assert texts(traced.unsupported) == []
+
+
+def test_what_of_a_very_long_answer_nobody_looked_at_is_counted() -> None:
+    long = " ".join(map(str, range(1000, 1000 + CLAIMS_LIMIT + 7, 1)))
+    traced = trace(long.replace(" ", "; "), "t", [])
+    assert (len(traced.unsupported), traced.unread) == (CLAIMS_LIMIT, 7)
+    assert trace("It is 1000.", "t", []).unread == 0
 
 
 def test_an_error_is_a_source_too() -> None:

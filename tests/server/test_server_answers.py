@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import runpy
 from collections.abc import Callable
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,48 @@ def test_a_solve_is_saved_and_converted(run: Run, tmp_path: Path) -> None:
     last = instances[0]["conversations"][-1]
     assert last["value"].startswith("\nThought: ")
     assert "\nAction Input: {" in last["value"]
+
+
+@pytest.mark.usefixtures("ready_dir")
+def test_a_partial_answer_is_told_as_one_wherever_its_file_is_read(
+    run: Run, tmp_path: Path
+) -> None:
+    saved, page = tmp_path / "part.json", tmp_path / "part.html"
+    task = "What is the capital of Peru and what is the complementary color of teal?"
+    words = ("solve", task, "--max-calls", "1", "--save-answer", str(saved), "--json")
+    solved = run(*words)
+    assert solved.exit_code == 3
+    outcome = Outcome.model_validate(json.loads(solved.stdout))
+    assert (outcome.status, bool(outcome.answer), bool(outcome.missing)) == ("partial", True, True)
+    answer = read_answer(saved)
+    assert (answer.win, answer.answer_generation.valid_data) == (False, False)
+
+    shown = run("run", "show", str(saved))
+    assert f"partial: {outcome.answer[:40]}" in shown.stdout
+    assert "the 1 call is used up" in shown.stdout
+    told = json.loads(run("run", "show", str(saved), "--json", "--html", str(page)).stdout)
+    assert (told["status"], told["answer"]) == ("partial", outcome.answer)
+    assert told["missing"] == list(outcome.missing)
+    drawn = page.read_text("utf-8")
+    assert "<b>partial</b>" in drawn
+    assert all(escape(one) in drawn for one in outcome.missing)
+
+    made = run("lab", "convert", str(saved), "--out", str(tmp_path / "train.json"), "--json")
+    assert made.exit_code == 1
+    assert "only a part of an answer" in json.loads(made.stdout)["error"]
+
+
+@pytest.mark.usefixtures("scripted")
+def test_a_search_that_found_nothing_says_so(run: Run, tmp_path: Path) -> None:
+    saved = tmp_path / "none.json"
+    words = ("LOOKUP it", "--quiet", "--max-tokens", "1", "--save-answer", str(saved))
+    result = run("solve", *words)
+    assert result.exit_code == 3
+    assert "Nothing was found before the search ended: the 1 token is used up" in result.stderr
+    assert "still open: " in result.stderr
+    assert "Only a partial answer" not in result.stderr
+    shown = run("run", "show", str(saved))
+    assert "partial: nothing was found before the search ended" in shown.stdout
 
 
 @pytest.mark.usefixtures("scripted")

@@ -163,5 +163,10 @@ async def _one(
             hint=f"{error.hint}; then give the same command again: it goes on after them",
         ) from error
     functions = solved.offered
-    answer = answer_of(solved.outcome, functions.to_json(), tools=functions.tool_list_block())
+    answer = answer_of(
+        solved.outcome,
+        functions.to_json(),
+        tools=functions.tool_list_block(),
+        faithful=True,  # a teacher says which needs nothing serves: that is to be learnt
+    )
     return await asyncio.to_thread(folder.write, assignment, answer)

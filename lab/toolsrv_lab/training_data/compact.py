@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolsrv_lab.nano.episodes import OBSERVATION_LIMIT, Episode, Row, Segment
+from toolsrv_lab.training_data.instances import PARTIAL
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import FINISH, Function
 from toolsrv_runtime.answers.model import Answer
@@ -58,6 +59,8 @@ def row_of(answer: Answer) -> Row:
     Raises:
         UnfitError: the file gives none; says why.
     """
+    if answer.toolsrv is not None and not answer.answer_generation.valid_data:
+        raise UnfitError(PARTIAL)
     nodes = tree_of(answer)
     path = _path(nodes)
     rounds = [_round(node) for node in path[:-1]]

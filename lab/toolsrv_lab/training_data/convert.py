@@ -16,7 +16,7 @@ from typing import TextIO
 
 from pydantic import BaseModel, ConfigDict
 
-from toolsrv_lab.training_data.instances import Instance, instances_of
+from toolsrv_lab.training_data.instances import PARTIAL, Instance, instances_of
 from toolsrv_registry.errors import DataError, NotFoundError, ToolsrvError
 from toolsrv_runtime.answers.model import Answer
 from toolsrv_runtime.answers.read import read_answer
@@ -158,7 +158,8 @@ class _Conversion:
 
     def _unfit(self, answer: Answer) -> str:
         if not answer.answer_generation.valid_data:
-            return NOT_VALID
+            partial = answer.toolsrv is not None and answer.toolsrv.answer
+            return f"{PARTIAL} (valid_data is false)" if partial else NOT_VALID
         gave_up = answer.answer_generation.finish_type == "give_up"
         return GIVE_UP if gave_up and not self._give_ups else ""
 

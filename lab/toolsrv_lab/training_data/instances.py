@@ -19,6 +19,7 @@ Turn = TypedDict("Turn", {"from": str, "value": str})
 
 ONLY_THINKS = "its last reply only thinks"
 PARALLEL = "a reply makes several calls at once"
+PARTIAL = "only a part of an answer was found before the search ended"
 EMPTY = "it has no reply"
 
 _ROLES = {"system": "system", "user": "user", "function": "function", "tool": "function"}

@@ -5,6 +5,9 @@ end in ``answer_generation``: the answer, the functions and the conversations to
 names and oddities are ToolBench's: ``is_terminal`` is always false, ``chain`` always empty, a try
 says ``win: false`` even when it won, and ``final_answer`` is the raw argument text of Finish.
 
+One key is ours, ``toolsrv``: a search that was ended with a part of an answer says so there, and is
+no win.
+
 Reading is tolerant of what released files and StableToolBench's differ in; what is unknown is
 passed over. ``document`` gives back ToolBench's JSON. Knows nothing of files or of our own trees.
 """
@@ -181,13 +184,31 @@ class Generation(_Shape):
         return {n for n in ("finish_type", "train_messages") if getattr(self, n) is None}
 
 
+class Unfinished(_Shape):
+    """How a search ended that was ended before it had a whole answer.
+
+    ``answer`` is what it had, "" where that was nothing; ``missing`` names what of the task is open.
+    """
+
+    status: Literal["partial", "cancelled"]
+    answer: Text = ""
+    reason: Text = ""
+    missing: Annotated[tuple[str, ...], BeforeValidator(_none)] = ()
+
+
 class _Answer(_Shape):
+    """``toolsrv`` is our own key, in files of searches that were ended; ToolBench has no word for them."""
+
     win: bool = False
     forward_args: Annotated[
         dict[str, Any], BeforeValidator(lambda value: {} if value is None else value)
     ] = Field(default_factory=dict)
     compare_candidates: Annotated[tuple[tuple[AnswerNode, ...], ...], BeforeValidator(_none)] = ()
     answer_generation: Generation
+    toolsrv: Unfinished | None = None
+
+    def _unset(self) -> set[str]:
+        return {"toolsrv"} if self.toolsrv is None else set()
 
 
 class DfsAnswer(_Answer):

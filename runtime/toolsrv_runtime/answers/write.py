@@ -23,6 +23,7 @@ from toolsrv_runtime.answers.model import (
     DfsAnswer,
     Generation,
     Try,
+    Unfinished,
 )
 from toolsrv_runtime.answers.replies import Replies
 from toolsrv_runtime.answers.words import OURS, Words
@@ -48,13 +49,17 @@ def answer_of(
     *,
     tools: str = "",
     words: Words = OURS,
+    faithful: bool = False,
 ) -> Answer:
     """Return the answer file of an outcome.
+
+    A partial answer is no win and no valid data, and stands under our own key; ``faithful`` has it
+    count as ToolBench counts every Finish.
 
     ``functions`` are the function objects that were on offer, Finish last
     (``FunctionList.to_json``), ``tools`` the numbered list of their tools (``tool_list_block``).
     """
-    return _Writer(outcome, functions, tools, words).answer()
+    return _Writer(outcome, functions, tools, words, faithful=faithful).answer()
 
 
 def write_answer(path: Path, answer: Answer) -> None:
@@ -99,6 +104,8 @@ class _Writer:
         functions: Sequence[Mapping[str, Any]],
         tools: str,
         words: Words,
+        *,
+        faithful: bool,
     ) -> None:
         self._outcome = outcome
         self._functions = functions
@@ -110,7 +117,8 @@ class _Writer:
         self._ends = {self._replies.root.id: self._root}
         for node in self._replies.walk():
             self._ends[node.id] = self._grow(node)
-        self._answers = [n for n in self._replies.walk() if n.kind == "answer"]
+        self._counts = faithful or outcome.status != "partial"
+        self._answers = [n for n in self._replies.walk() if n.kind == "answer" and self._counts]
         if not self._chains:
             for node in self._answers:
                 _finish(self._ends[node.id])
@@ -120,7 +128,7 @@ class _Writer:
 
     def _dfs(self) -> DfsAnswer:
         nodes = self._walk()
-        gave_up = [n for n in self._replies.walk() if n.kind == "give_up"]
+        gave_up = [n for n in self._replies.walk() if n.kind == "give_up" and self._counts]
         chosen = next(iter([*self._answers, *gave_up]), None)
         finish_type = "give_up" if chosen and chosen.kind == "give_up" else "give_answer"
         return DfsAnswer(
@@ -139,6 +147,7 @@ class _Writer:
             },
             compare_candidates=self._candidates(),
             answer_generation=self._generation(chosen, finish_type),
+            toolsrv=_unfinished(self._outcome),
         )
 
     def _cot(self) -> CotAnswer:
@@ -159,6 +168,7 @@ class _Writer:
                 "answer": 1,
             },
             answer_generation=self._generation(next(iter(self._answers), None), None),
+            toolsrv=_unfinished(self._outcome),
         )
 
     def _generation(self, chosen: TreeNode | None, finish_type: str | None) -> Generation:
@@ -233,6 +243,18 @@ class _Writer:
             io_state={} if node.kind == "Action Input" else None,
             children=tuple(self._shown(n, deep=True) for n in node.below) if deep else None,
         )
+
+
+def _unfinished(outcome: Outcome) -> Unfinished | None:
+    """Return how a search ended that was ended before it had a whole answer."""
+    if outcome.status not in ("partial", "cancelled"):
+        return None
+    return Unfinished(
+        status=outcome.status,
+        answer=outcome.answer,
+        reason=outcome.reason,
+        missing=outcome.missing,
+    )
 
 
 def _finish(node: _Node) -> None:

@@ -35,22 +35,27 @@ class Budget:
 
     def late(self, now: float) -> str:
         """Return that the time is over ("" while it is not)."""
-        return (
-            f"the time of {self.limits.seconds:g} seconds is over" if now >= self.deadline else ""
-        )
+        if now < self.deadline:
+            return ""
+        seconds = f"{self.limits.seconds:g}"
+        return f"the time of {seconds} second{'s' * (seconds != '1')} is over"
 
     def ended(self, now: float) -> str:
         """Return which limit of the model is reached ("" while none is)."""
         if late := self.late(now):
             return late
         if self.tokens >= self.limits.tokens:
-            return f"the {self.limits.tokens} tokens are used up"
+            return _used_up(self.limits.tokens, "token")
         if self.model_calls >= self.limits.model_calls:
-            return f"the {self.limits.model_calls} model calls are used up"
+            return _used_up(self.limits.model_calls, "model call")
         return ""
 
     def calls_ended(self) -> str:
         """Return why no further call may be made ("" while one may)."""
         if self.calls >= self.limits.calls:
-            return f"the {self.limits.calls} calls are used up"
+            return _used_up(self.limits.calls, "call")
         return ""
+
+
+def _used_up(limit: int, what: str) -> str:
+    return f"the {limit} {what} is used up" if limit == 1 else f"the {limit} {what}s are used up"

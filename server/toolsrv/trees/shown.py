@@ -81,6 +81,7 @@ class ShownRun(BaseModel):
     status: str
     answer: str = ""
     reason: str = ""
+    missing: tuple[str, ...] = Field(default=(), description="What of the task is still open.")
     facts: dict[str, str] = Field(default_factory=dict)
     nodes: tuple[ShownNode, ...]
 
@@ -114,6 +115,7 @@ def shown_record(record: RunRecord) -> ShownRun:
         status=outcome.status,
         answer=plain(outcome.answer),
         reason=plain(outcome.reason),
+        missing=tuple(map(plain, outcome.missing)),
         facts=_facts(record, outcome),
         nodes=_with_costs(_nodes(outcome.tree, _winning(outcome), record), outcome.costs),
     )
@@ -132,6 +134,17 @@ def shown_answer(answer: Answer, name: str) -> ShownRun:
         "model calls": f"{told.query_count:,}",
         "tokens": f"{told.total_tokens:,}",
     }
+    if (ended := answer.toolsrv) is not None:
+        return ShownRun(
+            name=name,
+            task=plain(told.query),
+            status=ended.status,
+            answer=plain(ended.answer),
+            reason=plain(ended.reason),
+            missing=tuple(map(plain, ended.missing)),
+            facts=facts,
+            nodes=_nodes(tree, _path(tree, end), None),
+        )
     return ShownRun(
         name=name,
         task=plain(told.query),
