@@ -49,6 +49,8 @@ def _lines(api: Api) -> list[str]:
 def _parameter(kind: str, parameter: Parameter) -> list[str]:
     place = f" in {parameter.place}" if parameter.place else ""
     head = f"{kind} {parameter.name} ({parameter.type}){place}"
+    if parameter.style:
+        head += f", written with {parameter.style}"
     if parameter.default != "":
         head += f", default {spelled(parameter.default)}"
     if parameter.enum:

@@ -120,6 +120,8 @@ def _parameter(parameter: Parameter, more: dict[str, Any]) -> dict[str, Any]:
         document["enum"] = list(parameter.enum)
     if parameter.place:
         document["in"] = parameter.place
+    if parameter.style:
+        document[OURS] = {"style": parameter.style}
     document.update(more.get(parameter.name, {}))
     return document
 

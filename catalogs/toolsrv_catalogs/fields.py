@@ -40,7 +40,8 @@ def default(value: Any, found: FileFindings) -> Any:
         if len(json.dumps(value, ensure_ascii=False, allow_nan=False)) > DESCRIPTION_LIMIT:
             return found.text(str(value), PARAMETER_DESCRIPTION_LIMIT)
         return "" if value is None else _cleaned(value, PARAMETER_DESCRIPTION_LIMIT, found)
-    except (ValueError, RecursionError):  # NaN and infinity; nesting beyond reason
+    except (ValueError, RecursionError) as error:
+        found.note(f"a default left out ({_unwritable(error)})")
         return ""
 
 
@@ -63,14 +64,20 @@ def spelled(value: Any) -> str:
 
 
 def kept(value: Mapping[str, Any], found: FileFindings, *, what: str) -> dict[str, Any]:
-    """Return what an export needs beside an entry, clean; nothing where it is too much."""
-    if not value:
-        return {}
-    try:
-        result: dict[str, Any] = _cleaned(dict(value), EXTRA_LIMIT, found)
-        size = len(json.dumps(result, ensure_ascii=False, allow_nan=False))
-    except (ValueError, RecursionError):
-        size = EXTRA_LIMIT + 1
+    """Return what an export needs beside an entry, clean; nothing where it is too much.
+
+    A key whose value no JSON can hold is left out, the others are kept.
+    """
+    result: dict[str, Any] = {}
+    size = 0
+    for key, one in value.items():
+        try:
+            cleaned = _cleaned({key: one}, EXTRA_LIMIT, found)
+            size += len(json.dumps(cleaned, ensure_ascii=False, allow_nan=False))
+        except (ValueError, RecursionError) as error:
+            found.note(f"{what}: {key} not kept ({_unwritable(error)})")
+            continue
+        result |= cleaned
     if size <= EXTRA_LIMIT:
         return result
     found.note(f"{what}: {', '.join(sorted(value))} not kept (more than {EXTRA_LIMIT} characters)")
@@ -85,6 +92,13 @@ def unused(wanted: str, taken: set[str]) -> str:
         found = f"{wanted}_{number}"
     taken.add(found)
     return found
+
+
+def _unwritable(error: ValueError | RecursionError) -> str:
+    """Say why a value is no JSON."""
+    if isinstance(error, RecursionError):
+        return "nested too deep"
+    return "NaN or infinity, which JSON does not have"
 
 
 def _cleaned(value: Any, limit: int, found: FileFindings) -> Any:

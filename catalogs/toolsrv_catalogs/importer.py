@@ -16,6 +16,7 @@ from typing import Any
 from toolsrv_catalogs import fields, yaml_text
 from toolsrv_catalogs.categories import CATEGORIES
 from toolsrv_catalogs.findings import FileFindings, FileReport
+from toolsrv_catalogs.hosts import address_fault
 from toolsrv_catalogs.opening import open_source
 from toolsrv_catalogs.schemas import attach, read_schemas
 from toolsrv_catalogs.sources import MIB, Progress, Source, SourceFile, Watch
@@ -68,6 +69,7 @@ def read_catalog(
     *,
     name: str | None = None,
     category: str | None = None,
+    server: str | None = None,
     progress: Progress | None = None,
 ) -> Reading:
     """Return the catalog at ``path``: a folder, an archive or one file.
@@ -77,16 +79,20 @@ def read_catalog(
             OpenAPI documents.
         name: the catalog's name; else after the source.
         category: the category of what names none; else ``Other``.
+        server: the address that servers of OpenAPI documents are relative to where they name no
+            host; a document without servers is called there.
         progress: hears (bytes read, bytes in all).
 
     Raises:
         NotFoundError: there is nothing at ``path``.
-        UsageError: the name cannot be one.
+        UsageError: the name cannot be one, or the server is no address.
         DataError: the source cannot be read, or no API is in it.
     """
     name = catalog_name(path) if name is None else name
     check_name(name)
-    reader = _Reader(open_source(path), path, category)
+    if server is not None and (fault := address_fault(server)):
+        raise UsageError(f"the server {fault}", hint="give it as https://api.example.com")
+    reader = _Reader(open_source(path), path, category, server or "")
     reader.read(progress)
     tools = reader.finish()
     reports = tuple(one.report() for one in reader.found.values())
@@ -120,6 +126,7 @@ class _Reader:
     source: Source
     root: Path
     category: str | None
+    server: str
     found: dict[str, FileFindings] = field(default_factory=dict)
     tools: list[tuple[PurePosixPath, Tool]] = field(default_factory=list)
     schemas: dict[tuple[str, str], tuple[FileFindings, Any]] = field(default_factory=dict)
@@ -156,7 +163,9 @@ class _Reader:
                 continue
             found.kind = "openapi"
             where = _known(path.parent.name) or self.category or fields.OTHER
-            tool = read_openapi(value, path, where, load=self._load, found=found)
+            tool = read_openapi(
+                value, path, where, load=self._load, found=found, server=self.server
+            )
             self.tools.append((path, tool))
         for path in sorted(self.stash.keys() - {path for path, _ in documents}):
             found = self._findings(str(path))

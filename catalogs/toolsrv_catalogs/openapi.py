@@ -19,11 +19,12 @@ from pydantic import ValidationError
 from toolsrv_catalogs import fields
 from toolsrv_catalogs.fields import METHODS, URL_LIMIT, unused
 from toolsrv_catalogs.findings import FileFindings
-from toolsrv_catalogs.hosts import address_fault
 from toolsrv_catalogs.openapi_body import read_body
 from toolsrv_catalogs.openapi_refs import Load, Node, ReferenceFault, References
 from toolsrv_catalogs.openapi_response import read_response
-from toolsrv_catalogs.openapi_schema import parameter
+from toolsrv_catalogs.openapi_schema import parameter, shape
+from toolsrv_catalogs.openapi_servers import server_fault, server_of
+from toolsrv_catalogs.openapi_style import StyleFault, style
 from toolsrv_catalogs.text import DESCRIPTION_LIMIT, NAME_LIMIT
 from toolsrv_catalogs.toolbench import api_place
 from toolsrv_registry.api import Api, Parameter, Place, SecurityScheme, Tool
@@ -60,6 +61,7 @@ def read_openapi(
     *,
     load: Load,
     found: FileFindings | None = None,
+    server: str = "",
 ) -> Tool:
     """Return the tool that an OpenAPI document describes.
 
@@ -69,6 +71,7 @@ def read_openapi(
         category: the category of its APIs.
         load: reads another file of the source, for references.
         found: hears what is refused or altered.
+        server: the address that servers without a host are relative to.
 
     Raises:
         DataError: the document is of another version.
@@ -76,7 +79,7 @@ def read_openapi(
     found = FileFindings(path=str(path)) if found is None else found
     if fault := version_fault(document):
         raise DataError(f"{str(path)!r} {fault}")
-    return _Reader(document, path, category, load, found).tool()
+    return _Reader(document, path, category, load, found, server).tool()
 
 
 class _Reader:
@@ -87,8 +90,10 @@ class _Reader:
         category: str,
         load: Load,
         found: FileFindings,
+        server: str,
     ) -> None:
         self._found = found
+        self._server = server
         self._refs = References(document, path, load)
         self._root = document
         info = _object(document.get("info"))
@@ -233,8 +238,14 @@ class _Reader:
         required: list[Parameter] = []
         optional: list[Parameter] = []
         for (name, place), (node, about) in merged.items():
-            one = self._parameter(node, about, name, _PLACES[place])
             needed = place == "path" or about.get("required") is True
+            try:
+                one = self._parameter(node, about, name, _PLACES[place])
+            except StyleFault as fault:
+                if needed:
+                    raise ValueError(f"its parameter {name[:80]!r}: {fault}") from fault
+                self._found.refuse("parameter", str(fault), name=name)
+                continue
             (required if needed else optional).append(one)
         for name in _PLACEHOLDER.findall(url_path):
             if (name, "path") not in merged:
@@ -247,25 +258,26 @@ class _Reader:
         if schema is None:
             media = next(iter(_object(about.get("content")).values()), None)
             schema = _object(media).get("schema")
+        within = Node(schema, node.resolver)
+        flat = shape(self._refs, within)
         return parameter(
             self._refs,
-            Node(schema, node.resolver),
+            within,
             self._found,
             name=name,
             place=place,
             about=about,
+            flat=flat,
+            # With ``content`` the media type says how it is written.
+            style="" if "content" in about else style(about, place, flat.type),
         )
 
     def _url(
         self, url_path: str, item: Mapping[str, Any], about: Mapping[str, Any], name: str
     ) -> str:
         servers = about.get("servers") or item.get("servers") or self._root.get("servers")
-        listed = servers if isinstance(servers, list) else []
-        bases = [_server(one) for one in listed if isinstance(one, dict)]
-        bases.sort(key=lambda base: not base.startswith("https://"))
-        base = self._found.text(bases[0] if bases else "", URL_LIMIT).strip()
-        fault = address_fault(base) if base else "names no server"
-        if fault:
+        base = self._found.text(server_of(servers, self._server), URL_LIMIT).strip()
+        if fault := server_fault(base):
             self._found.refuse("address", f"{fault}; the API cannot be called", name=name)
             return ""
         return self._found.text(base.split("?")[0].split("#")[0].rstrip("/") + url_path, URL_LIMIT)
@@ -294,20 +306,6 @@ class _Reader:
         except ValidationError:
             self._found.note(f"the security scheme {name[:80]!r} is not described; left out")
             return None
-
-
-def _server(server: Mapping[str, Any]) -> str:
-    """Return a server's address with its variables filled by their defaults."""
-    variables = _object(server.get("variables"))
-
-    def fill(match: re.Match[str]) -> str:
-        variable = _object(variables.get(match[1]))
-        allowed = variable.get("enum")
-        first = allowed[0] if isinstance(allowed, list) and allowed else match[0]
-        return str(variable.get("default", first))
-
-    url = server.get("url")
-    return _PLACEHOLDER.sub(fill, url) if isinstance(url, str) else ""
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from typing import Any
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.openapi_refs import Node, References
 from toolsrv_catalogs.openapi_schema import parameter, shape
+from toolsrv_catalogs.openapi_style import StyleFault, style
 from toolsrv_catalogs.text import NAME_LIMIT
-from toolsrv_registry.api import Parameter
+from toolsrv_registry.api import Parameter, Style
 
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 WHOLE = "body"
@@ -21,7 +22,7 @@ def read_body(
 ) -> tuple[str, list[Parameter], list[Parameter]]:
     """Return the media type (``""`` for JSON), the required and the optional parameters of a body.
 
-    Raises ReferenceFault.
+    Raises ReferenceFault, and ValueError for a needed property that cannot be sent as it must be.
     """
     value, resolver = refs.follow(node)
     body = value if isinstance(value, dict) else {}
@@ -51,14 +52,31 @@ def read_body(
         if inner_flat.words.get("readOnly") is True or not name.strip():
             continue
         about = _about(name, examples, inner_flat.words)
-        one = parameter(refs, inner, found, name=name, place="body", about=about, flat=inner_flat)
-        (required if needed and name in flat.required else optional).append(one)
+        must = needed and name in flat.required
+        try:
+            written = _style(media, name, inner_flat.type) if kind == _FORMS[0] else ""
+        except StyleFault as fault:
+            if must:
+                raise ValueError(f"the property {name[:80]!r} of its body: {fault}") from fault
+            found.refuse("parameter", str(fault), name=name)
+            continue
+        one = parameter(
+            refs, inner, found, name=name, place="body", about=about, flat=inner_flat, style=written
+        )
+        (required if must else optional).append(one)
     return body_type, required, optional
 
 
 def is_json(kind: str) -> bool:
     """Whether a media type is JSON, or anything."""
     return _rank(kind) == 0
+
+
+def _style(media: Mapping[str, Any], name: str, kind: str) -> Style:
+    """Return how a property of a URL-encoded form is written. Raises StyleFault."""
+    encodings = media.get("encoding")
+    one = encodings.get(name) if isinstance(encodings, dict) else None
+    return style(one, "body", kind) if isinstance(one, dict) else ""
 
 
 def _about(name: str, examples: Mapping[str, Any], words: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from toolsrv_catalogs import fields
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.openapi_refs import Node, ReferenceFault, References
 from toolsrv_catalogs.text import DESCRIPTION_LIMIT, NAME_LIMIT, PARAMETER_DESCRIPTION_LIMIT
-from toolsrv_registry.api import Parameter, Place
+from toolsrv_registry.api import Parameter, Place, Style
 
 _DEPTH_LIMIT = 24
 _SKETCH_LIMIT = 12
@@ -86,11 +86,12 @@ def parameter(
     place: Place,
     about: Mapping[str, Any],
     flat: Shape | None = None,
+    style: Style = "",
 ) -> Parameter:
     """Return a parameter with the schema at ``node``, flattened already as ``flat`` perhaps.
 
-    ``about`` is the object that holds the schema, with description and examples of its own.
-    Raises ReferenceFault.
+    ``about`` is the object that holds the schema, with description and examples of its own;
+    ``style`` is how it is written into a request. Raises ReferenceFault.
     """
     flat = shape(refs, node) if flat is None else flat
     enum = flat.enum
@@ -119,6 +120,7 @@ def parameter(
         default=fields.default(value, found),
         enum=fields.enum(enum, found),
         place=place,
+        style=style,
     )
 
 

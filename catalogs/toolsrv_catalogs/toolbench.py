@@ -27,17 +27,18 @@ from toolsrv_catalogs.text import (
     clean,
 )
 from toolsrv_registry import names
-from toolsrv_registry.api import Api, Catalog, Parameter, Place, SecurityScheme, Tool
+from toolsrv_registry.api import Api, Catalog, Parameter, Place, SecurityScheme, Style, Tool
 from toolsrv_registry.errors import DataError, NotFoundError
 
 TOOL_KEYS = frozenset({"tool_name", "tool_description", "home_url", "host", "api_list"})
 API_KEYS = frozenset(
     {"name", "description", "method", "url", "required_parameters", "optional_parameters"}
 )
-PARAMETER_KEYS = frozenset({"name", "type", "description", "default", "enum", "in"})
 OURS = "x-toolsrv"
-"""The key of an API entry under which an export keeps what ToolBench has no place for."""
+"""The key of an API or parameter under which an export keeps what ToolBench has no place for."""
+PARAMETER_KEYS = frozenset({"name", "type", "description", "default", "enum", "in", OURS})
 _PLACES: dict[Any, Place] = {place: place for place in get_args(Place)}
+_STYLES: dict[Any, Style] = {style: style for style in get_args(Style)}
 _SECURITY: TypeAdapter[tuple[tuple[SecurityScheme, ...], ...]] = TypeAdapter(
     tuple[tuple[SecurityScheme, ...], ...]
 )
@@ -293,7 +294,8 @@ def _parameters(value: Any, found: FileFindings) -> tuple[Parameter, ...]:
         if not name.strip():
             found.refuse("parameter", "has no name")
             continue
-        place = entry.get("in")
+        place, ours = entry.get("in"), entry.get(OURS)
+        style = ours.get("style") if isinstance(ours, dict) else None
         parameters.append(
             Parameter(
                 name=name,
@@ -302,6 +304,7 @@ def _parameters(value: Any, found: FileFindings) -> tuple[Parameter, ...]:
                 default=fields.default(entry.get("default"), found),
                 enum=fields.enum(_list(entry.get("enum")), found),
                 place=_PLACES.get(place, "") if isinstance(place, str) else "",
+                style=_STYLES.get(style, "") if isinstance(style, str) else "",
             )
         )
     return tuple(parameters)

@@ -19,6 +19,7 @@ RESPONSE_SCHEMA = "response_schema"
 """The key, in what else a source says of an API, of what its responses look like."""
 
 Place = Literal["", "path", "query", "header", "cookie", "body", "payload"]
+Style = Literal["", "commas", "spaces", "pipes", "pairs", "brackets"]
 
 
 def _empty(value: object) -> bool:
@@ -34,6 +35,9 @@ class Parameter(BaseModel):
     ``enum`` lists the allowed values where the catalog gives them (ToolBench never does).
     ``place`` says where a value goes: ``body`` is one property of the body, ``payload`` the whole
     body; ``""`` leaves it to the URL's placeholders and the method.
+    ``style`` says how a list or an object is written there: as one value with its parts between
+    ``commas``, ``spaces`` or ``pipes``, an object as ``pairs`` (``a=1,b=2``) or in ``brackets``
+    (``v[a]=1&v[b]=2``); ``""`` is the place's own way, in a query each part for itself.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -44,6 +48,7 @@ class Parameter(BaseModel):
     default: Any = ""
     enum: tuple[str, ...] = ()
     place: Place = Field(default="", exclude_if=_empty)
+    style: Style = Field(default="", exclude_if=_empty)
 
     @property
     def key(self) -> str:

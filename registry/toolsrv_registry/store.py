@@ -7,7 +7,7 @@ listings O(rows returned).
 
 The same API id may occur in several catalogs. Each keeps its row; unless a catalog is named, an
 id means the API of the first enabled catalog that has it (catalogs are ordered by when they were
-first put). Knows nothing about vectors beyond the pointer to their collection.
+first put); ``Shelf.hidden_behind`` tells which ones that hides. Knows nothing about vectors beyond the pointer to their collection.
 """
 
 from __future__ import annotations
@@ -210,7 +210,8 @@ class Store:
         if not rows:
             near = self._nearest_ids(api_id)
             hint = f"did you mean {listed(near)}?" if near else "search for it by task"
-            raise NotFoundError(f"no API has the id {short(api_id)!r}", hint=hint)
+            place = "" if catalog is None else f" in {short(catalog)!r}"
+            raise NotFoundError(f"no API{place} has the id {short(api_id)!r}", hint=hint)
         return Api.model_validate_json(rows[0]["document"])
 
     def home(self, api_id: str) -> tuple[str, str, Any]:

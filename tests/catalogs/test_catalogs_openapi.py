@@ -17,6 +17,7 @@ from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.importer import read_catalog
 from toolsrv_catalogs.openapi import read_openapi
 from toolsrv_registry.api import Api, SecurityScheme, Tool
+from toolsrv_registry.errors import UsageError
 
 PETS: dict[str, Any] = {
     "openapi": "3.0.3",
@@ -305,6 +306,109 @@ def test_operations_of_one_name_all_stay_reachable() -> None:
     tool, found = _read(document)
     assert [api.id for api in tool.apis] == ["Other/t/go", "Other/t/go_2", "Other/t/go_3"]
     assert len(found.notes) == 2
+
+
+LIST = {"type": "array", "items": {"type": "string"}}
+OBJECT = {"type": "object", "properties": {"min": {"type": "integer"}}}
+
+
+@pytest.mark.parametrize(
+    ("place", "about", "style"),
+    [
+        ("query", {"schema": LIST}, ""),
+        ("query", {"schema": LIST, "explode": True}, ""),
+        ("query", {"schema": LIST, "explode": False}, "commas"),
+        ("query", {"schema": LIST, "style": "spaceDelimited"}, "spaces"),
+        ("query", {"schema": LIST, "style": "pipeDelimited"}, "pipes"),
+        ("query", {"schema": LIST, "style": "pipeDelimited", "explode": True}, ""),
+        ("query", {"schema": OBJECT, "style": "deepObject", "explode": True}, "brackets"),
+        ("query", {"schema": OBJECT, "explode": False}, "commas"),
+        ("query", {"schema": OBJECT}, ""),
+        ("query", {"schema": {"type": "string"}, "explode": False}, ""),
+        ("query", {"schema": LIST, "style": 7, "explode": "no"}, ""),
+        ("header", {"schema": LIST}, ""),
+        ("header", {"schema": OBJECT}, "commas"),
+        ("header", {"schema": OBJECT, "explode": True}, "pairs"),
+        ("cookie", {"schema": LIST}, ""),
+        ("cookie", {"schema": OBJECT, "explode": False}, "commas"),
+        ("query", {"content": {"application/json": {"schema": LIST}}, "explode": False}, ""),
+    ],
+)
+def test_style_and_explode_say_how_a_value_is_written(
+    place: str, about: dict[str, Any], style: str
+) -> None:
+    api = _one(_document({"parameters": [{"name": "p", "in": place} | about]}))
+    assert [one.style for one in api.optional] == [style]
+
+
+@pytest.mark.parametrize(
+    ("place", "about"),
+    [
+        ("path", {"schema": LIST, "style": "matrix"}),
+        ("path", {"schema": {"type": "string"}, "style": "label"}),
+        ("header", {"schema": LIST, "style": "form"}),
+        ("query", {"schema": LIST, "style": "deepObject"}),
+        ("query", {"schema": LIST, "style": "simple"}),
+        ("cookie", {"schema": OBJECT}),
+    ],
+)
+def test_a_style_that_cannot_be_sent_is_refused(place: str, about: dict[str, Any]) -> None:
+    entry = {"name": "p", "in": place, "required": True} | about
+    tool, found = _read(_document({"parameters": [entry]}, path="/x/{p}"))
+    assert tool.apis == ()
+    assert [one.what for one in found.refused] == ["API"]
+    assert "'p'" in found.refused[0].reason
+    if place != "path":
+        tool, found = _read(_document({"parameters": [entry | {"required": False}]}))
+        assert tool.apis[0].parameters == ()
+        assert [(one.what, one.name) for one in found.refused] == [("parameter", "p")]
+
+
+@pytest.mark.parametrize(
+    ("style", "wanted", "refused"), [("pipeDelimited", ["pipes"], 0), ("matrix", [], 1)]
+)
+def test_a_property_of_a_form_has_its_encodings_style(
+    style: str, wanted: list[str], refused: int
+) -> None:
+    media = {"schema": {"properties": {"tags": LIST}}, "encoding": {"tags": {"style": style}}}
+    body = {"content": {"application/x-www-form-urlencoded": media}}
+    document = _document({})
+    document["paths"]["/x"] = {"post": {"requestBody": body}}
+    tool, found = _read(document)
+    assert [one.style for one in tool.apis[0].parameters] == wanted
+    assert len(found.refused) == refused
+
+
+@pytest.mark.parametrize(
+    ("servers", "url"),
+    [
+        ([{"url": "/api/v3"}], "https://pets.example/api/v3/x"),
+        ([{"url": "v3"}], "https://pets.example/base/v3/x"),
+        ([{"url": "//other.example/v1"}], "https://other.example/v1/x"),
+        (None, "https://pets.example/base/x"),
+        ([{"url": "https://own.example"}], "https://own.example/x"),
+    ],
+)
+def test_a_server_without_a_host_is_where_the_import_says(
+    tmp_path: Path, servers: Any, url: str
+) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(_document(servers=servers)))
+    (api,) = read_catalog(path, server="https://pets.example/base/").catalog.apis
+    assert api.url == url
+
+
+@pytest.mark.parametrize("server", ["", "/api", "ftp://a.example", "https://u:p@a.example"])
+def test_a_server_that_is_no_address_is_refused(tmp_path: Path, server: str) -> None:
+    (tmp_path / "a.json").write_text(json.dumps(_document()))
+    with pytest.raises(UsageError):
+        read_catalog(tmp_path / "a.json", server=server)
+
+
+@pytest.mark.parametrize("servers", [None, [{"url": "/api/v3"}]])
+def test_a_server_without_a_host_is_told_with_what_to_do(servers: Any) -> None:
+    _, found = _read(_document(servers=servers))
+    assert "--server" in found.refused[0].reason
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_catalogs import toolbench
+from toolsrv_catalogs.findings import FileFindings
 from toolsrv_registry.api import Tool
 from toolsrv_registry.errors import DataError, NotFoundError
 
@@ -137,6 +138,20 @@ def test_defaults_keep_their_type_but_no_hidden_text(default: Any, expected: Any
     parameter = {"name": "p", "default": default}
     (api,) = _tool(api_list=[{"name": "a", "optional_parameters": [parameter]}]).apis
     assert api.optional[0].default == expected
+
+
+def test_what_json_cannot_hold_is_left_out_with_its_reason_and_the_rest_kept() -> None:
+    found = FileFindings()
+    api: dict[str, Any] = {"name": "a", "weight": float("inf"), "code": "x"}
+    api["optional_parameters"] = [{"name": "p", "default": float("nan")}]
+    document = {"tool_name": "T", "api_list": [api], "score": float("nan")}
+    tool = toolbench.read_tool(document, "Data", found=found)
+    assert tool.api_extras == ({"keys": {"code": "x"}},)
+    assert tool.extra == {}
+    assert len(found.notes) == 3
+    assert all("NaN or infinity" in note for note in found.notes)
+    assert any("weight" in note for note in found.notes)
+    assert any("score" in note for note in found.notes)
 
 
 def test_a_huge_default_becomes_a_cut_text() -> None:

@@ -117,7 +117,14 @@ def test_an_id_in_two_catalogs_means_the_first_enabled_one(
     assert store.get(first.id, catalog="b") == second
     assert store.apis() == [first]
     assert len(store.match(["first", "second"], 9)) == 1
+    assert store.shelf.hidden_behind("b") == {"a": 1}
+    assert store.shelf.hidden_behind("a") == {}
+    assert store.shelf.hidden_behind("c", [first.id, "no/such/id"]) == {"a": 1}
+    assert store.shelf.hidden_behind("a", [first.id]) == {}
+    with pytest.raises(NotFoundError, match="in 'b'"):
+        store.get("no/such/id", catalog="b")
     store.set_enabled("a", enabled=False)
+    assert store.shelf.hidden_behind("b") == {}
     assert store.get(first.id) == second
     assert store.get_many([first.id, "no/such/id"]) == {first.id: second}
     store.set_enabled("a", enabled=True)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolsrv_registry.api import Api, Parameter, SecurityScheme
+from toolsrv_registry.api import Api, Parameter, SecurityScheme, Style
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls import body
@@ -144,6 +144,54 @@ def test_every_parameter_goes_to_its_place_under_its_own_name() -> None:
     assert got.headers["X-Trace"] == "t1"
     assert got.headers["Cookie"] == "sid=a%3Bb"
     assert json.loads(got.content) == {"text": "hé\n", "n": 3}
+
+
+LIST, OBJECT = ["a", "b,c d"], {"min": 1, "to": ["x", "y"]}
+
+
+@pytest.mark.parametrize(
+    ("style", "value", "wanted"),
+    [
+        ("", LIST, "v=a&v=b%2Cc%20d"),
+        ("commas", LIST, "v=a,b%2Cc%20d"),
+        ("spaces", LIST, "v=a%20b%2Cc%20d"),
+        ("pipes", LIST, "v=a%7Cb%2Cc%20d"),
+        ("", OBJECT, "min=1&to=%5B%22x%22%2C%20%22y%22%5D"),
+        ("commas", {"min": 1, "max": 2}, "v=min,1,max,2"),
+        ("brackets", OBJECT, "v%5Bmin%5D=1&v%5Bto%5D=x&v%5Bto%5D=y"),
+        ("commas", [], ""),
+    ],
+)
+def test_lists_and_objects_are_written_in_their_style(
+    style: Style, value: Any, wanted: str
+) -> None:
+    kind = "ARRAY" if isinstance(value, list) else "OBJECT"
+    target = api(required=(Parameter(name="v", type=kind, place="query", style=style),))
+    assert request(target, {"v": value}).url.query.decode() == wanted
+    form = api(
+        method="POST",
+        body_type="application/x-www-form-urlencoded",
+        required=(Parameter(name="v", type=kind, place="body", style=style),),
+    )
+    assert request(form, {"v": value}).content.decode() == wanted
+
+
+@pytest.mark.parametrize(
+    ("style", "header", "path"),
+    [("commas", "a,1,b,2", "a%2C1%2Cb%2C2"), ("pairs", "a=1,b=2", "a%3D1%2Cb%3D2")],
+)
+def test_objects_in_a_path_or_header_are_written_in_their_style(
+    style: Style, header: str, path: str
+) -> None:
+    target = api(
+        "https://api.test/{p}",
+        required=(
+            Parameter(name="p", type="OBJECT", place="path", style=style),
+            Parameter(name="X-H", type="OBJECT", place="header", style=style),
+        ),
+    )
+    got = request(target, {"p": {"a": 1, "b": 2}, "x_h": {"a": 1, "b": 2}})
+    assert (got.headers["X-H"], got.url.raw_path.decode()) == (header, f"/{path}")
 
 
 @pytest.mark.parametrize(

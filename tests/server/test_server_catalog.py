@@ -222,6 +222,86 @@ def test_an_openapi_document_is_imported(run: Run, tmp_path: Path) -> None:
     assert (told["catalog"], told["added"]) == ("harbours", ["Travel/harbours/freeberths"])
 
 
+def _document(server: str = "https://harbours.example", summary: str = "Berths") -> str:
+    operation = {"operationId": "freeBerths", "summary": summary}
+    return json.dumps(
+        {
+            "openapi": "3.1.0",
+            "info": {"title": "Harbours", "version": "1"},
+            "servers": [{"url": server}],
+            "paths": {"/berths": {"get": operation}},
+        }
+    )
+
+
+BERTHS = "Other/harbours/freeberths"
+
+
+def test_a_catalog_of_another_source_is_replaced_only_by_name(run: Run, tmp_path: Path) -> None:
+    first, other = tmp_path / "a" / "openapi.json", tmp_path / "b" / "openapi.json"
+    for path in (first, other):
+        path.parent.mkdir()
+    first.write_text(_document())
+    other.write_text(_document().replace("freeBerths", "lostBerths"))
+    _import(run, first, "--no-index")
+    for options in ([], ["--dry-run"]):
+        refused = run("catalog", "import", str(other), "--no-index", *options)
+        assert refused.exit_code == 2
+        assert str(first) in refused.stderr
+        assert "--name" in refused.stderr
+    assert run("describe", BERTHS).exit_code == 0
+    assert _import(run, first, "--no-index")["unchanged"] == 1
+    assert _import(run, other, "--name", "other", "--no-index")["removed"] == []
+    assert _import(run, other, "--name", "openapi", "--no-index")["removed"] == [BERTHS]
+
+
+@pytest.mark.usefixtures("ready_dir")
+def test_apis_behind_another_catalogs_are_told_wherever_one_looks(run: Run, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    first.write_text(_document())
+    second.write_text(_document(summary="Where a boat may lie"))
+    assert _import(run, first, "--no-index")["hidden_behind"] == {}
+    for options in (["--dry-run"], [], []):  # before it is there, with it, and again
+        told = _import(run, second, "--no-index", *options)
+        assert told["hidden_behind"] == {"first": 1}
+    assert "1 behind first" in run("catalog", "import", str(second), "--no-index").stderr
+    listed = {one["name"]: one for one in _json(run("catalog", "list", "--json"))}
+    assert listed["second"]["hidden_behind"] == {"first": 1}
+    assert listed["first"]["hidden_behind"] == {}
+    assert "1 behind first" in run("catalog", "list").stderr
+    assert _json(run("catalog", "inspect", "second", "--json"))["hidden_behind"] == {"first": 1}
+    assert "1 behind first" in run("catalog", "inspect", "second").stderr
+
+    found = _json(run("search", "where a boat may lie", "--catalog", "second", "--json"))
+    assert (found["hits"], found["hidden_behind"]) == ([], {"first": 1})
+    shown = run("search", "where a boat may lie", "--catalog", "second").stderr
+    assert "1 behind first" in shown
+    assert "nothing fits" not in shown
+
+    assert _json(run("describe", BERTHS, "--json"))["description"] == "Berths"
+    own = run("describe", BERTHS, "--catalog", "second", "--json")
+    assert _json(own)["description"] == "Where a boat may lie"
+    assert "in first" in own.stderr
+
+    run("catalog", "disable", "first")
+    found = _json(run("search", "where a boat may lie", "--catalog", "second", "--json"))
+    assert ([hit["id"] for hit in found["hits"]], found["hidden_behind"]) == ([BERTHS], {})
+    assert run("describe", BERTHS, "--catalog", "second").stderr == ""
+
+
+def test_a_relative_server_is_told_and_can_be_given(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "harbours.json"
+    path.write_text(_document("/api/v3"))
+    (refused,) = _import(run, path, "--no-index")["refused"]
+    assert refused["what"] == "address"
+    assert "--server" in refused["reason"]
+    told = _import(run, path, "--server", "https://sea.example", "--accept", "--no-index")
+    assert told["refused"] == []
+    inspected = _json(run("catalog", "inspect", "harbours", "--json"))
+    assert inspected["without_address"] == 0
+    assert run("catalog", "import", str(path), "--server", "sea").exit_code == 2
+
+
 @pytest.mark.parametrize("content", [b"", b"{}", b"\x1f\x8b cut", b"PK\x03\x04 cut"])
 def test_a_source_that_cannot_be_read_is_a_fault_and_changes_nothing(
     run: Run, tmp_path: Path, content: bytes

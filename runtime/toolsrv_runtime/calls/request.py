@@ -12,12 +12,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import httpx
 
 from toolsrv_registry import names
-from toolsrv_registry.api import Api
+from toolsrv_registry.api import Api, Parameter, Style
 from toolsrv_runtime.errors import ArgumentError, PolicyError
 
 BODILESS = frozenset({"GET", "HEAD", "DELETE"})
@@ -38,6 +38,8 @@ _OURS = frozenset(
         "proxy-authorization",
     ]
 )
+_BETWEEN = {"commas": ",", "spaces": "%20", "pipes": "%7C"}
+"""What stands between the parts of one value; in the parts themselves it is escaped."""
 FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 
 
@@ -53,11 +55,14 @@ class Outgoing:
 
 @dataclass(slots=True)
 class _Parts:
+    """Where the values go; those of ``query`` are escaped already, its names are not."""
+
     path: dict[str, str] = field(default_factory=dict)
     query: list[tuple[str, str]] = field(default_factory=list)
     headers: dict[str, str] = field(default_factory=dict)
     cookies: dict[str, str] = field(default_factory=dict)
     body: dict[str, Any] = field(default_factory=dict)
+    styles: dict[str, Style] = field(default_factory=dict)
     payload: list[Any] = field(default_factory=list)
 
 
@@ -79,7 +84,7 @@ def build(api: Api, bound: Mapping[str, Any]) -> Outgoing:
             if not place or (place == "path" and parameter.name not in holes):
                 open_place = "query" if method in BODILESS else "body"
                 place = "path" if parameter.name in holes else open_place
-            _put(api, parts, place, parameter.name, value, styled=bool(parameter.place))
+            _put(api, parts, place, parameter, value)
     url = _url(api, parts, holes)
     headers = dict(parts.headers)
     if parts.cookies:
@@ -124,31 +129,32 @@ def _holes(api: Api) -> dict[str, str]:
     return holes
 
 
-def _put(api: Api, parts: _Parts, place: str, name: str, value: Any, *, styled: bool) -> None:
+def _put(api: Api, parts: _Parts, place: str, parameter: Parameter, value: Any) -> None:
+    name, style = parameter.name, parameter.style
     match place:
         case "path":
-            parts.path[name] = quote(_segment(api, name, value), safe="")
+            parts.path[name] = quote(_segment(api, name, _joined(value, style)), safe="")
         case "header":
             if not _TOKEN.fullmatch(name) or name.lower() in _OURS:
                 raise ArgumentError(f"{api.id}: the header {name!r} cannot be set", hint=_OTHER)
-            parts.headers[name] = _in_header(api, name, _joined(value))
+            parts.headers[name] = _in_header(api, name, _joined(value, style))
         case "cookie":
             if not _TOKEN.fullmatch(name):
                 raise ArgumentError(f"{api.id}: the cookie {name!r} cannot be set", hint=_OTHER)
-            parts.cookies[name] = quote(_one_line(api, name, _joined(value)), safe="")
+            parts.cookies[name] = quote(_one_line(api, name, _joined(value, style)), safe="")
         case "body":
-            parts.body[name] = value
+            parts.body[name], parts.styles[name] = value, style
         case "payload":
             parts.payload.append(value)
         case _:
-            parts.query.extend(_pairs(name, value, styled=styled))
+            parts.query.extend(_pairs(name, value, style, styled=bool(parameter.place)))
 
 
 _OTHER = "leave it out, or choose another API"
 
 
-def _segment(api: Api, name: str, value: Any) -> str:
-    text = _one_line(api, name, _joined(value))
+def _segment(api: Api, name: str, value: str) -> str:
+    text = _one_line(api, name, value)
     if text.strip() in {"", ".", ".."}:  # would name another place than the API's
         raise ArgumentError(
             f"{api.id}: the argument {names.api_name(name)!r}: {text!r} cannot stand in the path",
@@ -177,18 +183,53 @@ def _in_header(api: Api, name: str, text: str) -> str:
     return text
 
 
-def _joined(value: Any) -> str:
+def _joined(value: Any, style: Style) -> str:
     """Return OpenAPI's style "simple": a list's items with commas between them."""
+    if isinstance(value, dict) and style == "pairs":
+        return ",".join(f"{key}={spell(one)}" for key, one in value.items())
+    if isinstance(value, dict) and style == "commas":
+        return ",".join(spell(part) for part in _flat(value))
     return ",".join(spell(one) for one in value) if isinstance(value, list) else spell(value)
 
 
-def _pairs(name: str, value: Any, *, styled: bool) -> Iterable[tuple[str, str]]:
-    """Return OpenAPI's style "form", exploded; without a declared place a value stays one."""
-    if styled and isinstance(value, list):
-        return [(name, spell(one)) for one in value]
-    if styled and isinstance(value, dict):
-        return [(key, spell(one)) for key, one in value.items()]
-    return [(name, spell(value))]
+def _pairs(name: str, value: Any, style: Style, *, styled: bool) -> Iterable[tuple[str, str]]:
+    """Return names with their escaped values, for a query or a form.
+
+    Written in its ``style``, else in OpenAPI's "form", exploded; without a declared place a value
+    stays one.
+    """
+    if not styled or not isinstance(value, list | dict):
+        return [(name, _escaped(value))]
+    if style in _BETWEEN:
+        parts = [_escaped(part) for part in _flat(value)]
+        return [(name, _BETWEEN[style].join(parts))] if parts else []
+    if isinstance(value, list):
+        return [(name, _escaped(one)) for one in value]
+    if style == "brackets":
+        return [
+            (f"{name}[{key}]", _escaped(one))
+            for key, inner in value.items()
+            for one in _many(inner)
+        ]
+    return [(key, _escaped(one)) for key, one in value.items()]
+
+
+def _flat(value: list[Any] | dict[str, Any]) -> list[Any]:
+    """Return a list's items, or an object's keys and values in turn."""
+    return value if isinstance(value, list) else [part for pair in value.items() for part in pair]
+
+
+def _many(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _escaped(value: Any) -> str:
+    return quote(spell(value), safe="")
+
+
+def _query(pairs: Iterable[tuple[str, str]]) -> bytes:
+    """Return pairs of names and escaped values as a query or a form has them."""
+    return "&".join(f"{_escaped(name)}={value}" for name, value in pairs).encode("ascii")
 
 
 def _url(api: Api, parts: _Parts, holes: Mapping[str, str]) -> httpx.URL:
@@ -212,9 +253,8 @@ def _url(api: Api, parts: _Parts, holes: Mapping[str, str]) -> httpx.URL:
     if not parts.query:
         return url
     given = {name for name, _ in parts.query}
-    kept = [(name, value) for name, value in url.params.multi_items() if name not in given]
-    query = urlencode([*kept, *parts.query], quote_via=quote)
-    return url.copy_with(query=query.encode("ascii"), fragment=None)
+    kept = [(name, _escaped(one)) for name, one in url.params.multi_items() if name not in given]
+    return url.copy_with(query=_query([*kept, *parts.query]), fragment=None)
 
 
 def _content(body_type: str, parts: _Parts) -> tuple[bytes, str]:
@@ -229,9 +269,11 @@ def _content(body_type: str, parts: _Parts) -> tuple[bytes, str]:
     plain = body_type.partition(";")[0].strip().lower()
     if plain == FORM:
         pairs = [
-            pair for name, one in parts.body.items() for pair in _pairs(name, one, styled=True)
+            pair
+            for name, one in parts.body.items()
+            for pair in _pairs(name, one, parts.styles[name], styled=True)
         ]
-        return urlencode(pairs, quote_via=quote).encode("ascii"), FORM
+        return _query(pairs), FORM
     if plain == MULTIPART:
         fields = {name: (None, spell(one)) for name, one in parts.body.items()}
         request = httpx.Request("POST", "https://form.invalid", files=fields)

@@ -14,7 +14,7 @@ from toolsrv.plain import plain
 from toolsrv_registry.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from toolsrv_registry.store import Store
 
@@ -117,6 +117,16 @@ def refuse_shipped(name: str, done: str, hint: str) -> None:
 
     if name == OFFLINE_CATALOG:
         raise UsageError(f"the catalog {name!r} ships with toolsrv and cannot be {done}", hint=hint)
+
+
+def hidden_note(name: str, behind: Mapping[str, int]) -> str:
+    """Say which catalogs hide APIs of a catalog, and how to see them all the same."""
+    many = ", ".join(f"{count} behind {other}" for other, count in behind.items())
+    return (
+        f"APIs of {name} are hidden, because an earlier catalog has their ids: {many}; shown by"
+        f" `toolsrv describe ID --catalog {name}`, found after"
+        f" `toolsrv catalog disable {next(iter(behind))}`"
+    )
 
 
 def tell_index(session: Session) -> None:

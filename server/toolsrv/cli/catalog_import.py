@@ -18,7 +18,7 @@ from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session, pass_session
-from toolsrv_registry.errors import DataError, ToolsrvError
+from toolsrv_registry.errors import DataError, ToolsrvError, UsageError
 
 if TYPE_CHECKING:
     from toolsrv_catalogs.importer import Reading
@@ -30,12 +30,13 @@ if TYPE_CHECKING:
     "import",
     epilog=example(
         "toolsrv catalog import toolenv.tar.gz --name toolbench --dry-run",
-        "toolsrv catalog import petstore.yaml --category Commerce",
+        "toolsrv catalog import petstore.yaml --category Commerce --server https://pets.example",
     ),
 )
 @click.argument("path", type=click.Path(path_type=Path))
 @click.option("--name", metavar="NAME", help="The catalog's name.  [default: after PATH]")
 @click.option("--category", metavar="NAME", help="Category of what names none.  [default: Other]")
+@click.option("--server", metavar="URL", help="Where OpenAPI servers without a host are.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done; change nothing.")
 @click.option("--accept", is_flag=True, help="Serve changed texts at once.")
 @click.option("--no-index", is_flag=True, help="Do not build the search index afterwards.")
@@ -46,6 +47,7 @@ def import_(
     path: Path,
     name: str | None,
     category: str | None,
+    server: str | None,
     dry_run: bool,
     accept: bool,
     no_index: bool,
@@ -57,19 +59,24 @@ def import_(
     tool files, or OpenAPI 3.0 and 3.1 documents in JSON or YAML. Importing again takes what was
     added and removed; a text that changed is shown and waits until it is accepted, with --accept
     or `toolsrv catalog accept`. What cannot be read is refused, with a reason, and the rest taken.
+    A catalog of another source is replaced only where --name names it.
     """
     from toolsrv_catalogs.importer import catalog_name, check_name, read_catalog
 
     started = time.perf_counter()
     path = path.expanduser()
-    name = catalog_name(path) if name is None else name
+    given, name = name, catalog_name(path) if name is None else name
     check_name(name)
     refuse_shipped(name, "imported over", "choose another name with --name")
     registry = session.workbench().registry()
+    if given is None:
+        _refuse_other_source(registry.store, name, path)
     index = None
     with interruptible():
         with Bar("reading", "bytes") as bar:
-            reading = read_catalog(path, name=name, category=category, progress=bar.show)
+            reading = read_catalog(
+                path, name=name, category=category, server=server, progress=bar.show
+            )
         imported = _put(
             registry.store, reading, path, dry_run=dry_run, accept=accept, started=started
         )
@@ -79,6 +86,20 @@ def import_(
         emit_json(imported.document(registry.index.state(), index))
     else:
         show(imported, registry.index.state(), index)
+
+
+def _refuse_other_source(store: Store, name: str, path: Path) -> None:
+    """Raise UsageError where a catalog of this name came from elsewhere.
+
+    Two sources often give one name (``openapi.json``); what nobody named is not replaced.
+    """
+    entry = next((one for one in store.catalogs() if one.name == name), None)
+    if entry is not None and entry.source != str(path.resolve()):
+        origin = f" from {entry.source!r}" if entry.source else ""
+        raise UsageError(
+            f"a catalog {name!r} is there already, with {entry.apis} APIs{origin}",
+            hint=f"give this one another name with --name, or replace that one with --name {name}",
+        )
 
 
 def _put(
@@ -98,6 +119,7 @@ def _put(
     served = {i: store.get(i, catalog=catalog.name) for i in changes.changed}
     new = {api.id: api for api in catalog.apis}
     waiting = 0 if accept else len(served)
+    hidden = store.shelf.hidden_behind(catalog.name, new)
     if not dry_run:
         note(f"storing {len(new)} APIs")
         store.put_catalog(catalog, hold=not accept, source=str(path.resolve()))
@@ -108,6 +130,7 @@ def _put(
         changes=changes,
         differences={i: difference(old, new[i]) for i, old in served.items()},
         waiting=waiting,
+        hidden_behind=hidden,
         dry_run=dry_run,
         accepted=accept,
         seconds=time.perf_counter() - started,

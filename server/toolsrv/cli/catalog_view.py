@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from toolsrv.cli.catalog_change import hidden_note
 from toolsrv.cli.options import category_option, example, json_option
 from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
@@ -19,17 +20,22 @@ from toolsrv_registry.errors import NotFoundError
 @pass_session
 def list_(session: Session, as_json: bool) -> None:
     """List the catalogs."""
-    catalogs = session.workbench().registry().store.catalogs()
+    store = session.workbench().registry().store
+    catalogs = store.catalogs()
+    hidden = {one.name: dict(store.shelf.hidden_behind(one.name)) for one in catalogs}
     if as_json:
-        emit_json([one.model_dump(mode="json") for one in catalogs])
+        emit_json(
+            [one.model_dump(mode="json") | {"hidden_behind": hidden[one.name]} for one in catalogs]
+        )
         return
     table(
-        ("catalog", "tools#", "APIs#", "enabled", "changed#", "put", "source"),
+        ("catalog", "tools#", "APIs#", "hidden#", "enabled", "changed#", "put", "source"),
         [
             (
                 one.name,
                 one.tools,
                 one.apis,
+                sum(hidden[one.name].values()) or "",
                 "yes" if one.enabled else "no",
                 one.changed or "",
                 one.updated_at,
@@ -41,6 +47,8 @@ def list_(session: Session, as_json: bool) -> None:
     for one in catalogs:
         if one.changed:
             note(f"note: {one.changed} changed texts wait: toolsrv catalog diff {one.name}")
+        if hidden[one.name]:
+            note(f"note: {hidden_note(one.name, hidden[one.name])}")
 
 
 @click.command(epilog=example("toolsrv catalog show offline --category Science"))
@@ -91,8 +99,10 @@ def inspect(session: Session, name: str, as_json: bool) -> None:
     tools = Counter(tool.category for tool in store.tools(catalog=name))
     many = Counter(api.category for api in apis)
     methods = Counter(api.method for api in apis)
+    hidden = dict(store.shelf.hidden_behind(name))
     document: dict[str, Any] = entry.model_dump(mode="json") | {
         "waiting": store.changed(name),
+        "hidden_behind": hidden,
         "methods": dict(methods.most_common()),
         "without_address": sum(not api.url for api in apis),
         "without_description": sum(not api.description.strip() for api in apis),
@@ -107,6 +117,7 @@ def inspect(session: Session, name: str, as_json: bool) -> None:
     categories = document.pop("by_category")
     shown = document | {
         "waiting": ", ".join(document["waiting"][:10]),
+        "hidden_behind": ", ".join(f"{other} ({count})" for other, count in hidden.items()),
         "methods": ", ".join(f"{method} {count}" for method, count in methods.most_common()),
     }
     table(
@@ -117,6 +128,8 @@ def inspect(session: Session, name: str, as_json: bool) -> None:
         ("category", "tools#", "APIs#"),
         [(category, one["tools"], one["apis"]) for category, one in categories.items()],
     )
+    if hidden:
+        note(f"note: {hidden_note(name, hidden)}")
 
 
 @click.command(epilog=example("toolsrv catalog stats"))

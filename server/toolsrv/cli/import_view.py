@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from toolsrv.cli.catalog_change import show_difference
+from toolsrv.cli.catalog_change import hidden_note, show_difference
 from toolsrv.cli.output import console, note, table
 from toolsrv.plain import one_line, plain
 
@@ -79,13 +79,17 @@ class IndexResult:
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import came to; ``differences`` are diffs of changed APIs by id."""
+    """What an import came to; ``differences`` are diffs of changed APIs by id.
+
+    ``hidden_behind`` counts APIs that no search finds, by the catalog that has their ids too.
+    """
 
     reading: Reading
     source: str
     changes: Changes
     differences: Mapping[str, Sequence[str]]
     waiting: int
+    hidden_behind: Mapping[str, int]
     dry_run: bool
     accepted: bool
     seconds: float
@@ -108,6 +112,7 @@ class Imported:
             ],
             "accepted": self.accepted,
             "waiting": self.waiting,
+            "hidden_behind": dict(self.hidden_behind),
             "read": self.totals(),
             "refused": self.refused(),
             "files": [one.model_dump(mode="json") for one in files],
@@ -161,6 +166,7 @@ def show(imported: Imported, state: str, index: IndexResult | None) -> None:
         ("removed", len(changes.removed)),
         ("changed", len(changes.changed)),
         ("unchanged", changes.unchanged),
+        ("hidden behind another catalog's", sum(imported.hidden_behind.values())),
         ("files", ", ".join(f"{count} {kind}" for kind, count in totals["kinds"].items())),
         ("refused", len(imported.refused())),
         ("hidden characters removed", totals["hidden_characters"]),
@@ -211,6 +217,8 @@ def _next(imported: Imported, state: str, index: IndexResult | None) -> None:
             f"note: {imported.waiting} changed texts wait; the accepted ones are served until:"
             f" toolsrv catalog accept {name}"
         )
+    if imported.hidden_behind:
+        note(f"note: {hidden_note(name, imported.hidden_behind)}")
     if imported.dry_run:
         note("note: nothing was changed (--dry-run)")
     elif index is not None and index.fault:

@@ -1,0 +1,59 @@
+"""OpenAPI's ``style`` and ``explode``: how a list or an object is written into a request.
+
+Knows which of them can be sent. What cannot is a fault to tell, never a request that means
+something else (OpenAPI 3.1, 4.8.12.2.1 and 4.8.12.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from toolsrv_registry.api import Place, Style
+
+_DEFAULTS: dict[str, str] = {
+    "query": "form",
+    "cookie": "form",
+    "path": "simple",
+    "header": "simple",
+}
+_JOINED: dict[str, Style] = {"form": "commas", "spaceDelimited": "spaces", "pipeDelimited": "pipes"}
+_SCALARS = frozenset({"string", "integer", "number", "boolean"})
+
+
+class StyleFault(Exception):  # noqa: N818 - a fault of the document, told to its author
+    """A parameter is to be written in a way that is not sent."""
+
+
+def style(about: Mapping[str, Any], place: Place, kind: str) -> Style:
+    """Return how a parameter is written, ``""`` where the place's own way does.
+
+    Args:
+        about: the parameter object, or a property's encoding object.
+        place: where it goes; a property of a form is written as a query is.
+        kind: the type of its schema, ``""`` where that is open.
+
+    Raises:
+        StyleFault: it cannot be sent so; says why.
+    """
+    default = _DEFAULTS.get(place, "form")
+    told, explode = about.get("style"), about.get("explode")
+    name = told if isinstance(told, str) and told else default
+    explode = explode if isinstance(explode, bool) else name == "form"
+    if place in {"path", "header"}:
+        if name != "simple":
+            raise StyleFault(f"style {name[:40]!r} cannot be sent; in a {place} 'simple' can")
+        if kind != "object":
+            return ""
+        return "pairs" if explode else "commas"
+    if name in _JOINED and place != "cookie":
+        return "" if explode or kind in _SCALARS else _JOINED[name]
+    if name == "form":  # lists too stand in one cookie: there is no other way to send them
+        if explode and kind == "object":
+            raise StyleFault("an object cannot be sent as several cookies")
+        return "commas" if kind == "object" else ""
+    if name == "deepObject" and place != "cookie":
+        if kind == "array":
+            raise StyleFault("style 'deepObject' is for objects, and its schema is a list")
+        return "" if kind in _SCALARS else "brackets"
+    raise StyleFault(f"style {name[:40]!r} cannot be sent in a {place}")
