@@ -1,6 +1,6 @@
 """From a ranking to a list that a reader wants: needs covered, twins folded, tools together.
 
-``covering`` moves a few candidates so that every need of a text has an API near the top;
+``named_first`` puts in front what the text calls by its full name. ``covering`` moves a few candidates so that every need of a text has an API near the top;
 ``fold`` puts near-duplicates of different providers under the best of them; ``grouped`` brings
 the hits of one tool together. Each decides from the front of its list to the back, so that a
 longer list begins as a shorter one does and pages fit together.
@@ -56,6 +56,21 @@ class _Sketch:
     name: frozenset[str]
     text: str
     parameters: frozenset[str]
+
+
+def named_first(ranked: Sequence[Candidate], named: Sequence[str], text: str) -> list[Candidate]:
+    """Return the ranking led by the APIs (ids) that the text names in full, as the best of all."""
+    if not named:
+        return list(ranked)
+    known = {one.api_id: one for one in ranked}
+    best = max((one.score for one in ranked), default=1.0)
+    first = []
+    for api_id in named:
+        one = known.get(api_id)
+        if one is None or one.part != text:
+            one = Candidate(api_id, best, None, None, one.similarity if one else 0.0, text)
+        first.append(one._replace(score=best))
+    return [*first, *(one for one in ranked if one.api_id not in named)]
 
 
 def covering(ranked: Sequence[Candidate], parts: Sequence[str]) -> list[Candidate]:

@@ -1,11 +1,10 @@
 """Texts in other languages than the catalog's English: which language, and what it means.
 
 ``detect`` names a text's language from its script and its small words; ``gloss`` says in English
-as much as a small glossary can: the nouns and verbs that APIs are about (``foreign_words/``, some
-170 notions in eight languages), with names and numbers kept. It is no translation: enough to
-bring the right APIs up, and the search says what it took the text for.
+as much as a small glossary can (``foreign_lexicon``), with names and numbers kept. It is no
+translation: enough to bring the right APIs up, and the search says what it took the text for.
 
-Pure but for reading its two files once; knows nothing about APIs or searching.
+Pure; knows nothing about APIs or searching.
 """
 
 from __future__ import annotations
@@ -13,20 +12,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
-from pathlib import Path
 
+from toolsrv_registry.foreign_lexicon import LONGEST_PHRASE, Language, Lexicon, folded, lexicons
 from toolsrv_registry.words import STOP_WORDS
 
-_FOLDER = Path(__file__).parent / "foreign_words"
 _TOKEN = re.compile(r"[^\W\d_]+|\d+(?:[.,:]\d+)*|[.,;:!?]")
 _QUOTED = re.compile(r"[\"“«„][^\"“”«»„]*[\"”»“]|[「『][^」』]*[」』]")
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _DENSE_TOKEN = re.compile(rf"[{_HAN}\u3040-\u30ff]|[A-Za-z0-9][\w.:-]*|[。！？；，、.,;!?]")
-_LONGEST_PHRASE = 4
 _LONGEST_RUN = 8
-_SHORTEST_PREFIX = 3
 _CUT = "; "
 _ENDS, _PAUSES = frozenset(".;!?。！？；"), frozenset(",:，、")
 
@@ -47,58 +41,34 @@ _IN_SCRIPT = tuple((code, name, re.compile(f"[{chars}]")) for code, name, chars 
 _LETTER = re.compile(r"[^\W\d_]")
 _SCRIPT_SHARE = 0.3
 
-IsEnglish = Callable[[str], bool]
+# Addresses, paths and names in code are of no language.
+_IN_CODE = re.compile(r"\S*(?:://|@|[{}<>=_]|\w\.[a-z]{2,})\S*|(?<!\S)/\S+")
+_CAMEL = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]")
+_LONGEST_ACRONYM = 3
+# The letters that a language has beyond the plain ones; a word with others is not of it.
+_OWN_LETTERS = {
+    "de": "äöü",
+    "es": "áéíóúüñ",
+    "fr": "àâæçéèêëîïôœùûüÿ",
+    "it": "àèéìíîòóùú",
+    "pt": "áâãàçéêíóôõúü",
+}
+# One word tells a language when no word has so much in common with it by chance.
+_TELLS_ALONE = 5
+
+Known = Callable[[str], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Language:
-    """A language by code (empty where there is no glossary) and English name."""
-
-    code: str
-    name: str
-
-
-@dataclass(slots=True)
-class _Lexicon:
-    """What is known of one language; all forms without case and accents."""
-
-    name: str = ""
-    joining: frozenset[str] = frozenset()
-    telling: frozenset[str] = frozenset()
-    dropped: frozenset[str] = frozenset()
-    exact: dict[tuple[str, ...], str] = field(default_factory=dict)
-    prefixes: dict[str, str] = field(default_factory=dict)
-    phrases: list[tuple[tuple[str, ...], str]] = field(default_factory=list)
-
-    def knows(self, word: str) -> bool:
-        """Say whether a word alone means something."""
-        return bool(self.meaning((word,))[0])
-
-    def meaning(self, tokens: Sequence[str]) -> tuple[str, int]:
-        """Return what the beginning of the tokens means and how many it takes; ``("", 1)``."""
-        for length in range(min(_LONGEST_PHRASE, len(tokens)), 0, -1):
-            found = self.exact.get(tuple(tokens[:length]))
-            if found:
-                return found, length
-        for phrase, found in self.phrases:
-            if len(phrase) <= len(tokens) and all(map(_begins, tokens, phrase)):
-                return found, len(phrase)
-        token = tokens[0]
-        for length in range(len(token), _SHORTEST_PREFIX - 1, -1):
-            if token[:length] in self.prefixes:
-                return self.prefixes[token[:length]], 1
-        return "", 1
-
-
-def detect(text: str, is_english: IsEnglish) -> Language | None:
+def detect(text: str, is_english: Known, is_named: Known = lambda _: False) -> Language | None:
     """Return the language of a text, or None for English and where too little tells.
 
     What stands in quotation marks is data and does not count, unless there is nothing else.
-    ``is_english`` knows single lower-case words.
+    ``is_english`` knows single lower-case words, ``is_named`` those in the names of APIs: a text
+    of such alone asks for these APIs, whatever their language.
     """
     bare = _QUOTED.sub(" ", text)
     text = bare if _LETTER.search(bare) else text
-    return _by_script(text) or _by_words(text, is_english)
+    return _by_script(text) or _by_words(_written(text), is_english, is_named)
 
 
 def gloss(text: str, language: Language) -> str:
@@ -106,7 +76,7 @@ def gloss(text: str, language: Language) -> str:
 
     Names, numbers and words that the glossary lacks stay as they are; small words go.
     """
-    lexicon = _lexicons().get(language.code)
+    lexicon = lexicons().get(language.code)
     if lexicon is None:
         kept = re.findall(r"[A-Za-z0-9][\w.:-]*", text)
         return " ".join(kept)
@@ -116,9 +86,9 @@ def gloss(text: str, language: Language) -> str:
 
 def english_of(word: str) -> str:
     """Return what a single foreign word means, in whichever language has it; "" for none."""
-    folded = (_folded(word),)
-    for lexicon in _lexicons().values():
-        if found := lexicon.exact.get(folded):
+    form = (folded(word),)
+    for lexicon in lexicons().values():
+        if found := lexicon.exact.get(form):
             return found
     return ""
 
@@ -131,52 +101,81 @@ def _by_script(text: str) -> Language | None:
     return None
 
 
-def _by_words(text: str, is_english: IsEnglish) -> Language | None:
-    """Compare a text's words with each language's small words and notions, and with English."""
-    tokens = [token.casefold() for token in _TOKEN.findall(text) if token[0].isalpha()]
-    folded = [_folded(token) for token in tokens]
-    best, most = "", 0
-    for code, lexicon in _lexicons().items():
-        small = sum(word in lexicon.telling for word in folded)
-        if not small and len(folded) > _LONGEST_PHRASE:
-            continue
-        notions = sum(
-            word not in lexicon.telling and not is_english(token) and lexicon.knows(word)
-            for token, word in zip(tokens, folded, strict=True)
-        )
-        if small + notions > most:
-            best, most = code, small + notions
-    if not best:
+def _written(text: str) -> dict[str, str]:
+    """Return the distinct lower-case words of a text that may tell its language, also folded."""
+    shouting = text.isupper()
+    found = {}
+    for token in _TOKEN.findall(_IN_CODE.sub(" ", unicodedata.normalize("NFC", text))):
+        acronym = token.isupper() and len(token) <= _LONGEST_ACRONYM and not shouting
+        if token[0].isalpha() and not (acronym or _CAMEL.search(token)):
+            found[token.casefold()] = folded(token)
+    return found
+
+
+def _by_words(words: dict[str, str], is_english: Known, is_named: Known) -> Language | None:
+    """Compare words with each language's small words and notions, and with English.
+
+    Two words tell a language; one does when it is unmistakable and nothing beside it is English.
+    """
+    best, signs = "", set[str]()
+    for code, lexicon in lexicons().items():
+        own = [word for word in words if _spelt_in(word, code)]
+        found = {word for word in own if words[word] in lexicon.telling}
+        if found or len(words) <= LONGEST_PHRASE:
+            found |= {w for w in own if lexicon.knows(words[w]) and not is_english(w)}
+        if len(found) > len(signs):
+            best, signs = code, found
+    if not signs:
         return None
-    lexicon = _lexicons()[best]
+    lexicon = lexicons()[best]
     rest = [
-        token
-        for token, word in zip(tokens, folded, strict=True)
-        if not (word in lexicon.telling or lexicon.knows(word))
+        word
+        for word, form in words.items()
+        if not (_spelt_in(word, best) and (form in lexicon.telling or lexicon.knows(form)))
     ]
-    plain = sum(token in STOP_WORDS for token in rest)
+    plain = sum(word in STOP_WORDS for word in rest)
     # A list of English words holds many names and foreign words too, so these count half.
-    english = plain + sum(is_english(token) and token not in STOP_WORDS for token in rest) / 2
-    told = most > english and (most > 1 or not english)
-    return Language(best, lexicon.name) if told else None
+    half = sum(word not in STOP_WORDS and is_english(word) for word in rest)
+    others = sum(not _spelt_in(word, best) for word in words)
+    against = plain + half / 2 + others
+    enough = len(signs) > 1 or (
+        not against and all(_tells_alone(w, words[w], lexicon) for w in signs)
+    )
+    if len(signs) <= against or not enough or all(map(is_named, words)):
+        return None
+    return Language(best, lexicon.name)
 
 
-def _spaced(text: str, lexicon: _Lexicon) -> Iterator[str]:
+def _spelt_in(word: str, code: str) -> bool:
+    """Say whether a language has all the letters of a word."""
+    return (
+        word.isascii()
+        or code not in _OWN_LETTERS
+        or all(letter.isascii() or letter in _OWN_LETTERS[code] for letter in word)
+    )
+
+
+def _tells_alone(word: str, form: str, lexicon: Lexicon) -> bool:
+    """Say whether a word is unmistakable: by its own letters, or a long form of the glossary."""
+    return not word.isascii() or len(lexicon.form(form)) >= _TELLS_ALONE
+
+
+def _spaced(text: str, lexicon: Lexicon) -> Iterator[str]:
     written = _TOKEN.findall(text)
-    folded = [_folded(word) for word in written]
+    forms = [folded(word) for word in written]
     at = 0
     while at < len(written):
-        meaning, length = lexicon.meaning(folded[at : at + _LONGEST_PHRASE])
+        meaning, length = lexicon.meaning(forms[at : at + LONGEST_PHRASE])
         if meaning:
             yield meaning
-        elif folded[at] in _ENDS or folded[at] in lexicon.joining:
+        elif forms[at] in _ENDS or forms[at] in lexicon.joining:
             yield ";"
-        elif folded[at] not in lexicon.dropped and folded[at] not in _PAUSES:
+        elif forms[at] not in lexicon.dropped and forms[at] not in _PAUSES:
             yield written[at]
         at += length
 
 
-def _dense(text: str, lexicon: _Lexicon) -> Iterator[str]:
+def _dense(text: str, lexicon: Lexicon) -> Iterator[str]:
     """Read a script without spaces: the longest known run of characters at each place."""
     units = _DENSE_TOKEN.findall(text)
     mixed = lexicon.name == "Japanese"
@@ -201,52 +200,3 @@ def _beside_han(units: Sequence[str], at: int) -> bool:
     """Say whether a character is part of a longer word of Han characters."""
     beside = [*units[max(at - 1, 0) : at], *units[at + 1 : at + 2]]
     return any(re.match(f"[{_HAN}]", unit) for unit in beside)
-
-
-def _begins(token: str, form: str) -> bool:
-    return token.startswith(form[:-1]) if form.endswith("*") else token == form
-
-
-def _folded(text: str) -> str:
-    """Return a text without case and accents."""
-    if text.isascii():
-        return text.lower()
-    apart = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(letter for letter in apart if not unicodedata.combining(letter))
-
-
-@lru_cache(maxsize=1)
-def _lexicons() -> dict[str, _Lexicon]:
-    lexicons = {code: _Lexicon(name=name) for code, name, _ in _SCRIPTS if code in ("zh", "ja")}
-    for code, name, joining, others in _rows("stop_words.tsv")[1:]:
-        joins = {_folded(word) for word in joining.split()}
-        small = {_folded(word) for word in others.split()}
-        # A question mark stands at words that are also English.
-        telling = {word for word in joins | small if not word.endswith("?") and len(word) > 1}
-        dropped = {word.rstrip("?") for word in small}
-        lexicons[code] = _Lexicon(name, frozenset(joins), frozenset(telling), frozenset(dropped))
-    rows = _rows("glossary.tsv")
-    for row in rows[1:]:
-        for code, forms in zip(rows[0][1:], row[1:], strict=True):
-            for form in forms.split(","):
-                _learn(lexicons[code], form, row[0], dense=code in ("zh", "ja"))
-    return lexicons
-
-
-def _learn(lexicon: _Lexicon, form: str, meaning: str, *, dense: bool) -> None:
-    if dense:
-        lexicon.exact.setdefault((form,), meaning)
-        return
-    pieces = tuple(re.findall(r"[^\W\d_]+\*?", _folded(form)))
-    if len(pieces) == 1 and form.endswith("*"):
-        lexicon.prefixes.setdefault(pieces[0][:-1], meaning)
-        lexicon.exact.setdefault((pieces[0][:-1],), meaning)
-    elif form.find("*") >= 0:
-        lexicon.phrases.append((pieces, meaning))
-    else:
-        lexicon.exact.setdefault(pieces, meaning)
-
-
-def _rows(name: str) -> list[list[str]]:
-    lines = (_FOLDER / name).read_text("utf-8").splitlines()
-    return [line.split("\t") for line in lines]

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from toolsrv_registry.called import Keys, called, keys
 from toolsrv_registry.words import content_words, stem
 
 Floats = npt.NDArray[np.float32]
@@ -99,6 +100,7 @@ class Lexicon:
     tool_weights: Floats
     name_lengths: Integers
     described: npt.NDArray[np.bool_]
+    full_names: Keys
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -133,6 +135,10 @@ class Lexicon:
             names=np.stack([self.names.total(terms, size) for terms in known]),
             tools=self.tools.total(known[0], size),
         )
+
+    def called(self, text: str) -> list[int]:
+        """Return the places of the APIs whose tool's and own name the text is, in either order."""
+        return called(self.full_names, text)
 
     def within(
         self,
@@ -201,6 +207,9 @@ def make_lexicon(entries: Iterable[Entry]) -> Lexicon:
         tool_weights=np.asarray([total for _, total in tool_words], np.float32),
         name_lengths=np.asarray([len(shares) for shares, _ in names], np.int32),
         described=np.asarray([len(one[_DESCRIPTION]) > 2 for one in fields], np.bool_),
+        full_names=np.asarray(
+            [keys(row.fields[_TOOL], row.fields[_NAME]) for row in rows], np.uint64
+        ).reshape(-1, 2),
     )
 
 

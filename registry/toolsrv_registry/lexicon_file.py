@@ -27,13 +27,13 @@ from toolsrv_registry.store import Store
 _log = logging.getLogger(__name__)
 
 FILE = "lexicon.npz"
-_FORMAT = "1"
+_FORMAT = "2"
 # A small catalog's lexicon is made as fast as it is read.
 _WORTH_KEEPING = 2_000
 _STALE_SECONDS = 600.0
 _TEXTS = ("ids", "hashes", "categories", "tool_keys", "catalogs", "terms")
 _POSTINGS = ("words", "names", "tools")
-_NUMBERS = ("idf", "tool_numbers", "tool_weights", "name_lengths", "described")
+_NUMBERS = ("idf", "tool_numbers", "tool_weights", "name_lengths", "described", "full_names")
 
 
 class Lexicons:

@@ -7,14 +7,17 @@ result says what was changed, so that whoever asked can be told.
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 from toolsrv_registry import foreign
 from toolsrv_registry.shelf import Shelf
-from toolsrv_registry.spelling import Frequency, Speller, english_words, replaced
+from toolsrv_registry.spelling import Frequency, Speller, english_words, replaced, suspects
 
-_KEPT = 4_096
+# A word that one in so many APIs has is usual enough to be meant.
+_APIS_A_USE = 2_000
+# One that one in so many has says nothing of a language: "calculator".
+_APIS_A_PLAIN_USE = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +42,34 @@ class Reader:
         self._shelf = shelf
         self._frequency = frequency
         self._lock = threading.Lock()
-        self._speller: tuple[frozenset[str], Speller] | None = None
+        self._kept: _Vocabulary | None = None
 
     def read(self, query: str) -> Reading:
         """Return what to search for a query; the query itself when nothing is to be changed."""
-        english = english_words()
-        language = foreign.detect(query, english.__contains__) if english else None
+        language = None
+        if english_words():
+            language = foreign.detect(query, self._is_english, self._is_named)
         if language is not None:
             said = self._searchable(foreign.gloss(query, language))
             return Reading(said or query, (), language.name, translated=bool(said))
-        corrections = self._present_speller().corrections(query)
+        if next(suspects(query), None) is None:
+            return Reading(query)
+        corrections = self._vocabulary().speller.corrections(query)
         return Reading(replaced(query, corrections), tuple(corrections.items()))
+
+    def load(self) -> None:
+        """Read the catalogs' words now rather than with the first text that needs them."""
+        self._vocabulary()
+
+    def _is_english(self, word: str) -> bool:
+        """Say whether a word is English, or so usual in the catalogs that it tells as little."""
+        if word in english_words():
+            return True
+        vocabulary = self._vocabulary()
+        return vocabulary.counts.get(word, 0) > vocabulary.commonest // _APIS_A_PLAIN_USE
+
+    def _is_named(self, word: str) -> bool:
+        return word in self._vocabulary().names
 
     def _searchable(self, said: str) -> str:
         """Return a gloss without words of other alphabets that no API has."""
@@ -60,13 +80,29 @@ class Reader:
         )
         return " ".join(kept).strip("; ")
 
-    def _present_speller(self) -> Speller:
+    def _vocabulary(self) -> _Vocabulary:
         names = self._shelf.names()
         with self._lock:
-            if self._speller is None or self._speller[0] is not names:
-                kept = lru_cache(maxsize=_KEPT)(self._frequency)
-                self._speller = (names, Speller(names, kept, foreign.english_of))
-            return self._speller[1]
+            if self._kept is None or self._kept.names is not names:
+                self._kept = _vocabulary(names, self._shelf.counts())
+            return self._kept
+
+
+@dataclass(frozen=True, slots=True)
+class _Vocabulary:
+    """The words of one state of a store; the commonest one stands in nearly every API."""
+
+    names: frozenset[str]
+    counts: Mapping[str, int]
+    commonest: int
+    speller: Speller
+
+
+def _vocabulary(names: frozenset[str], counts: Mapping[str, int]) -> _Vocabulary:
+    commonest = max(counts.values(), default=0)
+    least = max(1, commonest // _APIS_A_USE)
+    speller = Speller(names, lambda word: counts.get(word, 0), foreign.english_of, least)
+    return _Vocabulary(names, counts, commonest, speller)
 
 
 _LATIN_END = "\u0250"

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from toolsrv_registry.called import may_be_a_name
 from toolsrv_registry.chroma import REBUILD
 from toolsrv_registry.encoder import Encoder, Vectors
 from toolsrv_registry.errors import DataError
@@ -84,6 +85,17 @@ class Recall:
         near = [_near(lexicon, row) for row in rows]
         judged = judge(lexicon, fit, near, DEPTH, within)
         return Recalled(lexicon, judged, bool(rows), fault or degraded)
+
+    def called(self, text: str, place: Place) -> list[str]:
+        """Return the ids of the APIs in a place that a text names in full, tool and API."""
+        if not may_be_a_name(text):
+            return []
+        lexicon = self._lexicons.current()
+        found = lexicon.called(text)
+        if not found:
+            return []
+        within = lexicon.within(place.category, place.tool, place.catalog, place.among)
+        return [lexicon.ids[at] for at in found if within is None or within[at]]
 
     def load(self) -> None:
         """Read the lexicon now rather than with the first search."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 import numpy as np
@@ -19,8 +20,9 @@ from pydantic import BaseModel, ConfigDict
 
 from toolsrv_registry.affinity import Affinity
 from toolsrv_registry.api import Api
-from toolsrv_registry.arrange import Fold, Kept, covering, grouped
+from toolsrv_registry.arrange import Fold, Kept, covering, grouped, named_first
 from toolsrv_registry.clauses import TEXT_LIMIT, clauses
+from toolsrv_registry.coverage import HEAD, covered, listed_needs, shares
 from toolsrv_registry.encoder import Encoder
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 from toolsrv_registry.fusion import Candidate
@@ -44,6 +46,8 @@ _LEAST_READ = 10
 _WORDS, _RELATED = 0.3, 0.38
 # Words alone are a weak witness: only a nearly complete miss counts.
 _COVERED_ALONE = 0.15
+# So many of the best are judged, however many are asked for.
+_JUDGED = 5
 
 
 class Hit(BaseModel):
@@ -83,10 +87,13 @@ class Hit(BaseModel):
 class SearchResult(BaseModel):
     """Hits for a text, best first, from place ``offset`` + 1 of the list on.
 
-    ``next_offset`` leads to the next page; None when there is none. ``nothing_fits``: even the best
-    hit is likely unrelated. ``nearest_categories`` are where the closest APIs lie, most of them
-    first. ``dead_left_out`` counts better APIs than the last hit that were left out because they
-    failed their last check. ``degraded`` says why the vectors were not used, or not up to date;
+    ``next_offset`` leads to the next page; None when there is none, and then ``total`` is the
+    length of the list. ``nothing_fits``: even the best hits of the list, whatever the page, are
+    likely unrelated. ``nearest_categories`` are where the closest APIs lie, most of them first; when
+    nothing fits in a category, tool or catalog, the closest anywhere. ``dead_left_out`` counts
+    better APIs than the last hit that were left out because they failed their last check.
+    ``hidden_behind`` counts APIs of the named catalog that are not found
+    because another catalog has their ids, by that catalog. ``degraded`` says why the vectors were not used, or not up to date;
     empty when all is well.
 
     ``query`` is the text that was given (cut at 4,000 characters). ``reading`` tells what was
@@ -101,7 +108,9 @@ class SearchResult(BaseModel):
     nearest_categories: tuple[str, ...]
     offset: int = 0
     next_offset: int | None = None
+    total: int | None = None
     dead_left_out: int = 0
+    hidden_behind: Mapping[str, int] = {}
     degraded: str = ""
     reading: Reading = Reading("")
 
@@ -156,22 +165,31 @@ class Retriever:
             raise UsageError(f"a list does not begin at {offset}", hint="begin at 0 or later")
         query = _query(text)
         place = self._place(category, tool, catalog)
-        reading = self._reader.read(query)
+        named = self._recall.called(query, place)
+        # A full name is no text to put right or into English.
+        reading = Reading(query) if named else self._reader.read(query)
         parts = _parts(reading.text)
         ranked, recalled = self._ranked(parts, place)
+        ranked = named_first(ranked, named, query)
         dead = self._store.dead()
-        alive = [c for c in ranked if include_dead or c.api_id not in dead] if dead else ranked
-        ordered = covering(alive, parts)
+        unwanted = frozenset[str]() if include_dead else frozenset(dead)
+        alive = [c for c in ranked if c.api_id not in unwanted] if unwanted else ranked
+        ordered = alive if named else self._covered(alive, parts, place, recalled, unwanted)
         kept, more = self._kept(ordered, reading.text, limit, offset)
         page = kept[offset : offset + limit]
+        nothing_fits = not named and self._nothing_fits(kept[:_JUDGED], measured=recalled.measured)
+        wider = _wider(place) if nothing_fits else place
+        nearby = ordered if wider == place else self._ranked(parts, wider)[0]
         return SearchResult(
             query=query,
             hits=self._hits(page, offset, dead),
-            nothing_fits=self._nothing_fits(kept[:limit], measured=recalled.measured),
-            nearest_categories=_categories(ordered),
+            nothing_fits=nothing_fits,
+            nearest_categories=_categories(nearby),
             offset=offset,
             next_offset=offset + limit if more else None,
+            total=None if more else len(kept),
             dead_left_out=0 if include_dead else _left_out(ranked, page, dead),
+            hidden_behind={} if catalog is None else self._store.shelf.hidden_behind(catalog),
             degraded=recalled.degraded,
             reading=reading,
         )
@@ -197,12 +215,13 @@ class Retriever:
         return [(candidate.api_id, candidate.score) for candidate in ranked[:depth]]
 
     def load(self) -> None:
-        """Read the word index and the ranker now rather than with the first search.
+        """Read the word index, the words and the ranker now rather than with the first search.
 
         Raises DataError when one of them cannot be read; a search goes on without the ranker.
         """
         self._recall.load()
         self._ranker.load()
+        self._reader.load()
 
     def close(self) -> None:
         """Let go of the threads; no search after this."""
@@ -283,6 +302,27 @@ class Retriever:
         ]
         return ranked, recalled
 
+    def _covered(
+        self,
+        ranked: Sequence[Candidate],
+        parts: Sequence[str],
+        place: Place,
+        recalled: Recalled,
+        unwanted: AbstractSet[str],
+    ) -> list[Candidate]:
+        """Return the ranking with every need near the top that has an API which fits it."""
+        found = covering(ranked, parts)
+        wanted = listed_needs(parts)
+        if not wanted:
+            return found
+
+        def alone(need: str) -> list[Candidate]:
+            own, _ = self._ranked([need], place)
+            return [one for one in own if one.api_id not in unwanted]
+
+        served = shares(recalled.lexicon, recalled.judged.places.tolist(), found[:HEAD], wanted)
+        return covered(found, wanted, served, alone)
+
     def _scores(self, signals: Floats) -> tuple[Floats, str]:
         """Return a score per candidate, and why it is a plain one if it is.
 
@@ -305,7 +345,7 @@ class Retriever:
     def _kept(
         self, ordered: Sequence[Candidate], text: str, limit: int, offset: int
     ) -> tuple[list[Kept], bool]:
-        """Return the list as far as the page needs it, and whether it goes on."""
+        """Return the list as far as the page and the verdict need it, and whether it goes on."""
         folder = Fold(text)
         step = max(_LEAST_READ, 2 * limit)
         for at in range(0, len(ordered), step):
@@ -314,7 +354,7 @@ class Retriever:
             for candidate in part:
                 if candidate.api_id in apis:
                     folder.add(candidate, apis[candidate.api_id])
-            if len(folder) > offset + limit:
+            if len(folder) > max(offset + limit, _JUDGED):
                 break
         return folder.kept(), len(folder) > offset + limit
 
@@ -366,6 +406,11 @@ def _categories(ordered: Sequence[Candidate]) -> tuple[str, ...]:
     """Return the categories of the best candidates, those of most of them first."""
     counted = Counter(one.api_id.partition("/")[0] for one in ordered[:_NEAREST])
     return tuple(name for name, _ in counted.most_common(_CATEGORIES))
+
+
+def _wider(place: Place) -> Place:
+    """Return where to look for categories when nothing in a place fits."""
+    return Place(catalog=place.catalog) if place.category or place.tool else Place()
 
 
 def _left_out(ranked: Sequence[Candidate], page: Sequence[Kept], dead: Mapping[str, str]) -> int:

@@ -8,13 +8,23 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from toolsrv_registry.database import Database
 
 Value = TypeVar("Value")
 _KEPT = 4
+_HIDDEN = """
+    SELECT catalogs.name AS name, count(*) AS apis
+    FROM visible JOIN catalogs ON catalogs.number = visible.catalog
+    WHERE visible.id IN ({ids})
+    AND visible.catalog < ifnull((SELECT number FROM catalogs WHERE name = :catalog), 9e18)
+    GROUP BY visible.catalog ORDER BY visible.catalog
+"""
+_OWN_IDS = "SELECT id FROM apis WHERE catalog = (SELECT number FROM catalogs WHERE name = :catalog)"
+_GIVEN_IDS = "SELECT value FROM json_each(:ids)"
 
 
 class Label(NamedTuple):
@@ -25,12 +35,14 @@ class Label(NamedTuple):
 
 
 class Shelf:
-    """Labels of APIs, members of catalogs, words of names. Thread-safe."""
+    """Labels of APIs, members of catalogs and what hides them, words of names. Thread-safe."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._members: _Kept[frozenset[str]] = _Kept()
+        self._counts: _Kept[Mapping[str, int]] = _Kept()
         self._names: _Kept[frozenset[str]] = _Kept()
+        self._hidden: _Kept[Mapping[str, int]] = _Kept()
 
     def labels(self, api_ids: Sequence[str]) -> dict[str, Label]:
         """Return the labels of the visible APIs among the ids."""
@@ -42,6 +54,18 @@ class Shelf:
         )
         return {row["id"]: Label(row["catalog"], bool(row["changed"])) for row in rows}
 
+    def hidden_behind(self, catalog: str, ids: Iterable[str] | None = None) -> Mapping[str, int]:
+        """Return how many APIs of a catalog no search finds, by the catalog that hides them.
+
+        Of several enabled catalogs with one id the earliest serves it. With ``ids`` these are
+        looked at instead of what is stored: those of a catalog that is about to be put.
+        """
+        if ids is not None:
+            values = {"catalog": catalog, "ids": json.dumps(list(ids))}
+            return self._read_hidden(_GIVEN_IDS, values)
+        values = {"catalog": catalog}
+        return self._hidden.get(self._state(), catalog, lambda: self._read_hidden(_OWN_IDS, values))
+
     def documents_of(self, catalog: str) -> frozenset[str]:
         """Return the document hashes of a catalog's visible APIs; O(1) while nothing changed."""
         return self._members.get(self._state(), catalog, lambda: self._read_documents(catalog))
@@ -49,6 +73,13 @@ class Shelf:
     def names(self) -> frozenset[str]:
         """Return the words in the names of APIs, tools and categories; O(1) while kept."""
         return self._names.get(self._state(), "", self._read_names)
+
+    def counts(self) -> Mapping[str, int]:
+        """Return in how many APIs' texts each word stands as it is written.
+
+        Of any catalog, unstemmed; O(1) while kept, some 0.2 s for 16,000 APIs to read.
+        """
+        return self._counts.get(self._state(), "", self._read_counts)
 
     def _read_documents(self, catalog: str) -> frozenset[str]:
         rows = self._database.read(
@@ -58,9 +89,23 @@ class Shelf:
         )
         return frozenset(row["document_hash"] for row in rows)
 
+    def _read_hidden(self, ids: str, values: Mapping[str, str]) -> Mapping[str, int]:
+        rows = self._database.read(_HIDDEN.format(ids=ids), values)
+        return {row["name"]: int(row["apis"]) for row in rows}
+
     def _read_names(self) -> frozenset[str]:
         rows = self._database.read("SELECT name, tool, category FROM words")
         return frozenset(word for row in rows for column in row for word in column.split())
+
+    def _read_counts(self) -> Counter[str]:
+        rows = self._database.read(
+            "SELECT name || ' ' || tool || ' ' || category || ' ' || description || ' ' ||"
+            " about_tool || ' ' || parameters AS text FROM words"
+        )
+        counts: Counter[str] = Counter()
+        for row in rows:
+            counts.update(set(row["text"].split()))
+        return counts
 
     def _state(self) -> str:
         rows = self._database.read(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 
 from toolsrv_registry.encoder import SHIPPED_ENCODER
@@ -22,15 +22,35 @@ _PLAIN = re.compile(r"[a-z]{3,24}")
 _SENTENCE_START = re.compile(r"(?:^|[.!?:;\n])[\s\"'(]*$")
 # One edit, or two in a long word.
 _LONG = 8
-# A word that the catalogs have is taken for a slip only when another is so much more usual.
-_RARER = 20
+# A word that the catalogs have, seldom, is taken for a slip only when it is no short one (codes and
+# brands mostly are) and another is so much more usual; less of it where a long English word is
+# meant.
+_SELDOM, _LEAST_KNOWN = 8, 6
+_RARER, _RARER_LONG = 20, 2
+# A word is put right by one that the catalogs hardly have only when it is long, the word is usual
+# English, and vowels alone differ: "definately".
+_SURE_LENGTH, _USUAL_ENGLISH = 9, 12_000
 _LOOKED_UP = 12
-_ENDING_TEXT = "s es ed d er ers r ing ings ly y en ness less able ist ists ies ied ful"
+# Two usual words in one are a word: "headset".
+_USUAL_PART, _LEAST_HEAD, _LEAST_TAIL = 8_000, 4, 3
+# What is written as it sounds, farther from the word than a slip: "flite", "fone".
+_SOUNDS = (
+    (re.compile(r"ite(s?)$"), r"ight\1"),
+    (re.compile(r"^f"), "ph"),
+)
+_ENDING_TEXT = "s es ed d er ers r or ors ing ings ly y en ness less able ist ists ful"
 _ENDINGS = tuple(_ENDING_TEXT.split())
+# What the British write with s: "analyser", "organise".
+_BRITISH = re.compile(r"(?<=[iy])s(?=[aei])")
+# Endings in which a final y has become an i.
+_TURNED_ENDINGS = ("ies", "ied", "ier", "iers", "iest", "ily", "iness")
 _LEAST_STEM = 3
 _VOWELS = frozenset("aeiouy")
+# Endings that sound alike: "calender".
+_ALIKE = frozenset({"ar", "er", "or"})
 # A text with many unknown words is not misspelt but of another kind.
 _CORRECTED = 6
+_KEPT = 4_096
 
 Frequency = Callable[[str], int]
 
@@ -43,27 +63,27 @@ class Speller:
         names: Iterable[str],
         frequency: Frequency,
         english_of: Callable[[str], str] = lambda _: "",
+        least: int = 1,
     ) -> None:
         """Take the words of the catalogs' names, and how often the catalogs have any word.
 
-        ``english_of`` knows words of other languages; "" for others.
+        ``english_of`` knows words of other languages; "" for others. A word is put right only by
+        one that the catalogs have ``least`` times.
         """
-        self._names = frozenset(names)
         self._frequency = frequency
         self._english_of = english_of
         self._by_letter: dict[str, list[str]] = {}
-        for word in sorted(english_words() | {n for n in self._names if _PLAIN.fullmatch(n)}):
-            if word not in STOP_WORDS:
+        ranks = _english_ranks()
+        for word in sorted(ranks.keys() | {name for name in names if _PLAIN.fullmatch(name)}):
+            usual = len(word) >= _SURE_LENGTH and ranks.get(word, _USUAL_ENGLISH) < _USUAL_ENGLISH
+            if word not in STOP_WORDS and (usual or frequency(word) >= least):
                 self._by_letter.setdefault(word[0], []).append(word)
+        self._least = least
 
     def corrections(self, text: str) -> dict[str, str]:
         """Return the misspelt words of a text, as they stand there, with what they should be."""
         found: dict[str, str] = {}
-        shouting = text.isupper()
-        for match in _WORD.finditer(text):
-            written = match.group()
-            if written in found or not (shouting or _ordinary(written, text[: match.start()])):
-                continue
+        for written in suspects(text):
             if right := self.corrected(written.lower()):
                 found[written] = right
             if len(found) == _CORRECTED:
@@ -72,28 +92,61 @@ class Speller:
 
     def corrected(self, word: str) -> str:
         """Return what a lower-case word is a slip of, or means in English; "" when it is neither."""
-        if word in self._names or _is_english(word):
+        if _is_right(word):
             return ""
         known = self._frequency(word)
-        if not known and (meant := self._english_of(word)):
+        if known and (known > _SELDOM or len(word) < _LEAST_KNOWN):
+            return ""
+        if not known and (meant := self._english_of(word) or self._sounding(word)):
             return meant
-        near = self._near(word)
+        near = self._near(word, known)
         if not near:
             return ""
         usual = max(near, key=self._frequency)
-        return usual if self._frequency(usual) > _RARER * known else ""
+        long = len(word) >= _LONG and _english_ranks().get(usual, _USUAL_ENGLISH) < _USUAL_ENGLISH
+        rarer = _RARER_LONG if long else _RARER
+        return usual if max(self._frequency(usual), 1) > rarer * known else ""
 
-    def _near(self, word: str) -> list[str]:
+    def _sounding(self, word: str) -> str:
+        """Return the word of the catalogs that sounds like one that is none; "" for none."""
+        for pattern, spelt in _SOUNDS:
+            near = pattern.sub(spelt, word)
+            if near != word and near in self._by_letter.get(near[0], ()):
+                return near
+        return ""
+
+    def _near(self, word: str, known: int) -> list[str]:
         """Return the nearest words that one may have meant, all at the same distance."""
         from rapidfuzz.distance import OSA  # noqa: PLC0415 - only a misspelt text needs it
         from rapidfuzz.process import extract  # noqa: PLC0415
 
         words = self._by_letter.get(word[0], [])
-        most = 2 if len(word) >= _LONG else 1
+        most = 2 if len(word) >= _LONG and not known else 1
         rows = extract(word, words, scorer=OSA.distance, score_cutoff=most, limit=None)
-        slips = [(near, int(far)) for near, far, _ in rows if _slip(word, near, int(far))]
+        slips = [
+            (near, int(far))
+            for near, far, _ in rows
+            if near != word
+            and not _inflected(word, near)
+            and _slip(word, near, int(far))
+            and not (known and _extra(word, near))
+            and (self._frequency(near) >= self._least or _vowels_alone(word, near))
+        ]
         least = min((far for _, far in slips), default=0)
         return [near for near, far in slips if far == least][:_LOOKED_UP]
+
+
+def suspects(text: str) -> Iterator[str]:
+    """Yield the words of a text, as they stand there, that are no English and no names."""
+    shouting = text.isupper()
+    seen = set()
+    for match in _WORD.finditer(text):
+        written = match.group()
+        if written in seen or not (shouting or _ordinary(written, text[: match.start()])):
+            continue
+        seen.add(written)
+        if not _is_right(written.lower()):
+            yield written
 
 
 def replaced(text: str, corrections: dict[str, str]) -> str:
@@ -106,27 +159,76 @@ def replaced(text: str, corrections: dict[str, str]) -> str:
 @lru_cache(maxsize=1)
 def english_words() -> frozenset[str]:
     """Return some 20,000 English words and names; none where the encoder's files are damaged."""
-    try:
-        loaded = json.loads((SHIPPED_ENCODER / "tokenizer.json").read_text("utf-8"))
-        tokens = loaded["model"]["vocab"]
-        return frozenset(token for token in tokens if _PLAIN.fullmatch(token))
-    except (OSError, ValueError, KeyError, TypeError):
-        return frozenset()
+    return frozenset(_english_ranks())
 
 
-def _is_english(word: str) -> bool:
-    """Say whether a word, or what is left without a common ending, is English."""
+def is_english(word: str) -> bool:
+    """Say whether a lower-case word, or what is left without a common ending, is English."""
     known = english_words()
     if word in known or word in STOP_WORDS:
         return True
     for ending in _ENDINGS:
         rest = word.removesuffix(ending)
         if rest != word and len(rest) >= _LEAST_STEM:
-            if rest in known or f"{rest}e" in known or f"{rest}y" in known:
+            if rest in known or f"{rest}e" in known:
                 return True
             if rest[-1] == rest[-2] and rest[:-1] in known:
                 return True
-    return False
+    return any(
+        len(word) >= len(ending) + _LEAST_STEM and f"{word.removesuffix(ending)}y" in known
+        for ending in _TURNED_ENDINGS
+        if word.endswith(ending)
+    )
+
+
+@lru_cache(maxsize=1)
+def _english_ranks() -> dict[str, int]:
+    """Return the English words with their places in the encoder's list: usual words come first."""
+    try:
+        loaded = json.loads((SHIPPED_ENCODER / "tokenizer.json").read_text("utf-8"))
+        tokens = loaded["model"]["vocab"]
+        return {token: rank for token, rank in tokens.items() if _PLAIN.fullmatch(token)}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+@lru_cache(maxsize=_KEPT)
+def _is_right(word: str) -> bool:
+    return is_english(word) or is_english(_BRITISH.sub("z", word)) or _is_compound(word)
+
+
+def _is_compound(word: str) -> bool:
+    """Say whether a word, perhaps in the plural, is two usual English words in one."""
+    ranks = _english_ranks()
+    return any(
+        ranks.get(one[:at], _USUAL_PART) < _USUAL_PART
+        and ranks.get(one[at:], _USUAL_PART) < _USUAL_PART
+        and not {one[:at], one[at:]} & STOP_WORDS
+        for one in dict.fromkeys((word, word.removesuffix("s")))
+        for at in range(_LEAST_HEAD, len(one) - _LEAST_TAIL + 1)
+    )
+
+
+def _vowels_alone(word: str, near: str) -> bool:
+    """Say whether two words differ in vowels alone."""
+    lost, added = Counter(near) - Counter(word), Counter(word) - Counter(near)
+    return set(lost) | set(added) <= _VOWELS
+
+
+def _inflected(word: str, near: str) -> bool:
+    """Say whether one of two words is the other with an ending."""
+    longer, shorter = (word, near) if len(word) > len(near) else (near, word)
+    return longer.startswith(shorter) and longer[len(shorter) :] in _ENDINGS
+
+
+def _extra(word: str, near: str) -> bool:
+    """Say whether a word is another with a letter more than slips add: a name, another language."""
+    if len(word) != len(near) + 1:
+        return False
+    at = next((at for at in range(len(near)) if word[at] != near[at]), len(near))
+    if word[at + 1 :] != near[at:]:
+        return False
+    return at == len(near) or (word[at] not in _VOWELS and word[at] != word[at - 1])
 
 
 def _slip(word: str, near: str, distance: int) -> bool:
@@ -139,10 +241,9 @@ def _slip(word: str, near: str, distance: int) -> bool:
     added = Counter(word) - Counter(near)
     if not lost or not added:
         return True
-    if word[-2:] != near[-2:]:
+    if word[-2:] != near[-2:] and not (word[-2:] in _ALIKE and near[-2:] in _ALIKE):
         return False
-    vowels = set(lost) | set(added) <= _VOWELS
-    return vowels or (distance == 1 and len(word) >= _LONG)
+    return _vowels_alone(word, near) or (distance == 1 and len(word) >= _LONG)
 
 
 def _ordinary(written: str, before: str) -> bool:

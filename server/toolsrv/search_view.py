@@ -51,8 +51,16 @@ class SearchView(BaseModel):
     next_offset: int | None = Field(
         default=None, description="The offset of the next page; null: this is the last."
     )
+    total: int | None = Field(
+        default=None, description="How many hits there are; null while there is a next page."
+    )
     dead_left_out: int = Field(
         default=0, description="APIs left out because they failed when they were last checked."
+    )
+    hidden_behind: dict[str, int] = Field(
+        default={},
+        description="APIs of the named catalog that are not found, because another one has their"
+        " ids: catalog -> how many.",
     )
     searched: str = Field(
         default="", description="What was searched, when it is not the query as it stands."
@@ -72,7 +80,9 @@ def search_view(result: SearchResult, detail: Detail) -> SearchView:
         nearest_categories=tuple(result.nearest_categories),
         offset=result.offset,
         next_offset=result.next_offset,
+        total=result.total,
         dead_left_out=result.dead_left_out,
+        hidden_behind=dict(result.hidden_behind),
         searched="" if reading.text == result.query else plain(reading.text),
         language=reading.language,
         notes=tuple(notes(result)),
@@ -122,11 +132,19 @@ def notes(result: SearchResult) -> list[str]:
         said.append(f"searched for: {pairs}")
     if reading.language:
         said.append(_language_note(reading.language, reading.text, done=reading.translated))
+    if result.offset and result.total and not result.hits:
+        said.append(f"no more hits; there are {result.total}")
     if result.dead_left_out:
         count = result.dead_left_out
         said.append(
             f"{count} API{'s' * (count != 1)} left out: dead when last checked; "
             "include_dead shows them"
+        )
+    if behind := result.hidden_behind:
+        many = ", ".join(f"{count} behind {plain(other)}" for other, count in behind.items())
+        said.append(
+            f"APIs of this catalog are hidden, because an earlier one has their ids: {many}; "
+            "without the catalog filter the earlier one's are found"
         )
     if any(hit.changed for hit in result.hits):
         said.append(

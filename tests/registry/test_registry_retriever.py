@@ -80,6 +80,27 @@ def test_it_says_when_nothing_fits_and_what_is_nearest(real: Registry) -> None:
     assert real.retriever.search("weather forecast").nearest_categories[0] == "Weather"
 
 
+# The best hit of the first two is unrelated by the measure, a later one is not.
+@pytest.mark.parametrize("text", ["word list", "letter", "weather forecast", "feed my hamster"])
+def test_the_verdict_is_the_same_for_any_limit_and_page(hashed: Registry, text: str) -> None:
+    whole = hashed.retriever.search(text).nothing_fits
+    for limit in (1, 2, 12):
+        for offset in (0, 1, 50):
+            found = hashed.retriever.search(text, limit, offset=offset)
+            assert found.nothing_fits is whole, (limit, offset)
+
+
+def test_where_nothing_in_a_place_fits_the_nearest_categories_are_those_of_all_places(
+    real: Registry,
+) -> None:
+    for category, tool in (("Weather", None), (None, "Sky Watch")):
+        inside = real.retriever.search("convert 900 pounds to euros", category=category, tool=tool)
+        assert inside.nothing_fits
+        assert "Finance" in inside.nearest_categories
+        fits = real.retriever.search("weather forecast", category=category, tool=tool)
+        assert (fits.nothing_fits, fits.nearest_categories) == (False, ("Weather",))
+
+
 def test_a_search_can_be_kept_to_a_category_or_tool(real: Registry) -> None:
     inside = real.retriever.search("convert miles", category="news, media")
     assert {hit.api.category for hit in inside.hits} == {"News_Media"}
@@ -223,6 +244,8 @@ def test_pages_fit_together_whatever_their_size(real: Registry) -> None:
 def test_beyond_the_last_page_there_is_nothing(real: Registry) -> None:
     result = real.retriever.search("weather in a city", offset=50)
     assert (result.hits, result.next_offset, result.nothing_fits) == ((), None, False)
+    assert result.total == 12
+    assert real.retriever.search("weather in a city", 3).total is None
     with pytest.raises(UsageError):
         real.retriever.search("weather", offset=-1)
 

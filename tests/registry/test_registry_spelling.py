@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolsrv_registry import foreign
+from toolsrv_registry.api import Api, Catalog
+from toolsrv_registry.foreign_lexicon import Language
 from toolsrv_registry.reading import Reader
 from toolsrv_registry.registry import Registry
 from toolsrv_registry.spelling import Speller, english_words, replaced
 from toolsrv_registry.store import Store
+
+MakeApi = Callable[..., Api]
+MakeCatalog = Callable[..., Catalog]
 
 USED = {
     "weather": 40, "forecast": 30, "tomorrow": 3, "translate": 25, "currency": 20, "price": 50,
@@ -83,7 +89,7 @@ def test_the_first_word_of_a_sentence_and_a_shouted_text_may_be_slips(speller: S
 
 
 def test_a_word_that_the_catalogs_have_is_corrected_only_when_it_is_rare() -> None:
-    rare = Speller([], lambda word: {"weather": 41, "wether": 1}.get(word, 0))
+    rare = Speller(["wether"], lambda word: {"weather": 41, "wether": 1}.get(word, 0))
     assert rare.corrected("wether") == "weather"
     usual = Speller([], lambda word: {"weather": 41, "wether": 5}.get(word, 0))
     assert usual.corrected("wether") == ""
@@ -93,6 +99,57 @@ def test_only_words_change_when_a_text_is_put_right() -> None:
     assert replaced("wether, (wether) wethers", {"wether": "weather"}) == (
         "weather, (weather) wethers"
     )
+
+
+def usual(word: str) -> int:
+    """Return how often ToolBench's catalog has a word."""
+    return {
+        "forecast": 129, "forcast": 1, "calendar": 123, "calender": 1, "recipes": 100,
+        "accommodation": 13, "flight": 168, "heades": 1, "sits": 1, "door": 3, "receive": 92,
+        "recieve": 3, "separate": 10, "seperate": 4, "ipsum": 7, "data": 5331, "dota": 4,
+        "json": 611, "jsonp": 5, "total": 155, "toptal": 1, "carbohydrates": 9, "logo": 82,
+        "dedicated": 18, "analyze": 300, "phone": 150,
+    }.get(word, 0)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def seasoned() -> Speller:
+    """A speller of a large catalog, whose names hold slips and brands too."""
+    names = "forcast forecast calender calendar recipes recieve dota toptal heades ipsum jsonp"
+    return Speller(names.split(), usual, least=5)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("forcast", "forecast"),
+        ("calender", "calendar"),
+        ("recieve", "receive"),
+        ("seperate", "separate"),
+        ("accomodation", "accommodation"),
+        ("recipies", "recipes"),
+        ("flite", "flight"),
+        ("fone", "phone"),
+        ("definately", "definitely"),
+    ],
+)
+def test_a_slip_is_put_right_though_some_name_has_it(
+    seasoned: Speller, wrong: str, right: str
+) -> None:
+    assert seasoned.corrections(f"the {wrong} please") == {wrong: right}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "headsets and skits",
+        "lorem ipsum dolor",
+        "dota jsonp toptal",
+        "one carbohydrate, to dedicate an analyser",
+    ],
+)
+def test_english_rare_names_and_words_near_rare_ones_stay(seasoned: Speller, text: str) -> None:
+    assert seasoned.corrections(text) == {}
 
 
 @given(st.text(max_size=200))
@@ -137,6 +194,15 @@ def test_another_language_is_named_and_put_into_english(
 @pytest.mark.parametrize(
     "text",
     [
+        "AllSportsApi BasketballMatchSeries",
+        "HotelApi HotelSearch",
+        "Chaingateway.io",
+        "SMSAPI.com",
+        "Greip /validatePhone",
+        "AI CHAT BOTS",
+        "AI bot and AI chat",
+        "gergfdg",
+        "thời tiết ở Hà Nội hôm nay",
         "What's the weather in La Paz and the price of tacos al pastor",
         'translate "wo ist der Bahnhof" to English',
         'Get me the lyrics of "Je ne regrette rien" by Edith Piaf',
@@ -159,7 +225,36 @@ def test_english_stays_english(text: str) -> None:
 def test_any_text_can_be_read_in_any_language(text: str) -> None:
     foreign.detect(text, english)
     for code in ("de", "es", "fr", "it", "pt", "ru", "zh", "ja", ""):
-        assert ";;" not in foreign.gloss(text, foreign.Language(code, "x"))
+        assert ";;" not in foreign.gloss(text, Language(code, "x"))
+
+
+def test_what_the_names_of_apis_and_common_words_of_catalogs_say_tells_no_language() -> None:
+    def plain(word: str) -> bool:
+        return english(word) or word in ("calculator", "converter")
+
+    assert foreign.detect("BMI calculator", plain) is None
+    assert foreign.detect("video converter", plain) is None
+    title = "consulta dos feriados"
+    assert foreign.detect(title, plain) is not None
+    assert foreign.detect(title, plain, set(title.split()).__contains__) is None
+    asked = foreign.detect(f"{title} em Lisboa", plain, set(title.split()).__contains__)
+    assert asked == Language("pt", "Portuguese")
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("Wetter", "German"),
+        ("Übersetzungen", "German"),
+        ("préstamos", "Spanish"),
+        ("tradução para inglês", "Portuguese"),
+        ("vuelos baratos a Londres", "Spanish"),
+    ],
+)
+def test_little_is_enough_where_it_is_unmistakable(text: str, language: str) -> None:
+    found = foreign.detect(text, english)
+    assert found is not None
+    assert found.name == language
 
 
 def test_a_single_foreign_word_has_a_meaning() -> None:
@@ -174,6 +269,17 @@ def test_a_reader_uses_the_words_of_its_store(filled: Store) -> None:
     assert reader.read("wether forecast").corrected == (("wether", "weather"),)
     same = reader.read("weather forecast in Bergen")
     assert (same.text, same.corrected, same.language) == ("weather forecast in Bergen", (), "")
+
+
+def test_a_reader_takes_the_names_of_its_store_for_no_language(
+    store: Store, make_api: MakeApi, make_catalog: MakeCatalog
+) -> None:
+    apis = [make_api("Datos", "Consulta", "Lista de empresas"), make_api("Food", "Menu", "Recetas")]
+    store.put_catalog(make_catalog(*apis))
+    reader = Reader(store.shelf, store.frequency)
+    for named in ("Consulta Lista de empresas", "recetas"):
+        assert (reader.read(named).text, reader.read(named).language) == (named, "")
+    assert reader.read("lista de las empresas grandes").language == "Spanish"
 
 
 def test_a_reader_learns_new_words_with_the_catalogs(filled: Store) -> None:

@@ -97,6 +97,8 @@ def test_the_next_page_is_named_only_where_there_is_one() -> None:
     assert "offset=5" in first
     assert "offset" not in search_text(search_view(result(hit("a", 1)), "names"))
     assert "No more APIs." in search_text(search_view(result(offset=40), "names"))
+    beyond = search_text(search_view(result(offset=40, total=12), "names"))
+    assert "no more hits; there are 12" in beyond
 
 
 def search(run: Run, *words: str) -> dict[str, Any]:
@@ -120,11 +122,19 @@ class TestCommandLine:
         shown = run("search", "convert units of time", "--limit", "3")
         assert "--offset 3" in shown.stderr
 
-    def test_names_are_one_id_per_line(self, run: Run) -> None:
+    def test_past_the_last_page_it_says_how_many_there_are(self, run: Run) -> None:
+        found = search(run, "convert units of time", "--offset", "900")
+        assert (found["hits"], found["next_offset"]) == ([], None)
+        shown = run("search", "convert units of time", "--offset", "900")
+        assert f"no more hits; there are {found['total']}" in shown.stderr
+        assert not shown.stdout.strip()
+
+    def test_names_are_one_id_per_line_with_its_reason(self, run: Run) -> None:
         done = run("search", "sunrise in a city", "--detail", "names", "--limit", "3")
-        lines = done.stdout.split()
+        lines = [line.split("  ") for line in done.stdout.splitlines()]
         assert len(lines) == 3
-        assert all(line.count("/") == 2 for line in lines)
+        assert all(line[0].count("/") == 2 for line in lines)
+        assert all("meaning: " in line[1] for line in lines)
 
     def test_a_catalog_is_a_place_to_search(self, run: Run) -> None:
         found = search(run, "sunrise", "--catalog", "offline", "--limit", "2")

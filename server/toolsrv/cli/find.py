@@ -72,13 +72,13 @@ def _show(view: SearchView, detail: Detail | None) -> None:
     for line in (view.degraded, *view.notes):
         if line:
             note(f"note: {line}")
-    if view.nothing_fits:
+    if view.nothing_fits and (view.hits or not view.hidden_behind):
         near = ", ".join(view.nearest_categories)
         note("note: nothing fits well" + (f"; nearest categories: {near}" if near else ""))
     if detail == "names":
         for hit in view.hits:
-            console().print(hit.id)
-    else:
+            console().print("  ".join(part for part in (hit.id, hit.why) if part), soft_wrap=True)
+    elif view.hits:
         columns = ("rank#", "score#", "API", "description", "why")
         table(columns, [_row(hit) for hit in view.hits])
     if view.next_offset is not None:
@@ -108,13 +108,17 @@ SIMILAR_SHOWN = 3
 
 @click.command(epilog=example("toolsrv describe Location/world_clock/convert_time"))
 @click.argument("api_id", metavar="ID")
+@click.option("--catalog", metavar="NAME", help="As this catalog has it, hidden or not.")
 @json_option
 @pass_session
-def describe(session: Session, api_id: str, as_json: bool) -> None:
+def describe(session: Session, api_id: str, catalog: str | None, as_json: bool) -> None:
     """Show the API with this ID, its parameters, and how to call it."""
     from toolsrv.views import api_view
 
-    view = api_view(session.workbench().api(api_id))
+    store = session.workbench().registry().store
+    view = api_view(store.get(api_id, catalog=catalog))
+    if catalog is not None and (served := store.home(api_id)[0]) not in ("", catalog):
+        note(f"note: searches find and calls use the API of this id in {served}")
     if as_json:
         emit_json(view.model_dump(mode="json"))
         return

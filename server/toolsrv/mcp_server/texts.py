@@ -37,6 +37,8 @@ def search_text(view: SearchView) -> str:
 
 def _found(view: SearchView) -> str:
     if not view.hits:
+        if view.hidden_behind:
+            return "No API of this catalog is found."
         return "No more APIs." if view.offset else "No API fits."
     if view.nothing_fits:
         return "Nothing fits well; these are only the nearest:"
@@ -97,7 +99,7 @@ def run_text(view: RunView) -> str:
     if view.status != "answered":
         lines.append(f"Status: {view.status}. {view.reason}")
     lines += [f"Note: {note}" for note in view.notes]
-    if line := unsupported_line(view.unsupported):
+    if line := unsupported_line(view.unsupported, view.unread):
         lines.append(f"{line}.")
     lines += [opinion_line(one) for one in view.opinions]
     if view.evidence:
@@ -119,6 +121,8 @@ def run_text(view: RunView) -> str:
 def tree_text(run: ShownRun) -> str:
     """Return the tree of an ended run: a line per node, with the node that it follows."""
     lines = [f"Task: {run.task}", f"Status: {run.status}. {run.answer or run.reason}".rstrip()]
+    if run.answer and run.reason and run.status != "answered":
+        lines.append(f"Why: {run.reason}")
     lines.append("Nodes (* on the path of the answer, - pruned):")
     for node in run.nodes[1:]:
         mark = "*" if node.winning else "-" if node.pruned else " "

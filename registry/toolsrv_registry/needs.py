@@ -1,0 +1,102 @@
+"""Split a clause into the needs that it lists: "the news, a stock price and a joke" has three.
+
+Finer than ``clauses``, whose pieces the ranker was trained on: here lists of things and chains of
+wishes come apart, for no other end than to see whether each of them has an API near the top. So a
+split too many costs a look, a split too few an API. Values stay with what they belong to ("hotels
+in Rome, Paris and London", "convert 3 miles and 5 yards"), talk about the asker is no need.
+
+Pure and linear in the text; knows nothing about searching.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from toolsrv_registry.words import STOP_WORDS, words
+
+_JOINTS = re.compile(r"(, and | and also |, plus |, | and | plus | & )", re.IGNORECASE)
+# What a wish begins with.
+_VERBS = re.compile(
+    r"""(?:and[ ])?(?:please[ ]|also[ ])*(?:
+      add|analy[sz]e|browse|calculate|check|compose|compute|convert|create|decode|define|describe|
+      detect|download|encode|explain|extract|fetch|find|generate|get|give|grab|hash|identify|inform|
+      list|locate|look[ ]up|look[ ]for|name|pick|pull|provide|read|recite|recommend|remind|retrieve|
+      reverse|roll|say|scan|search|send|share|shorten|show|solve|suggest|summari[sz]e|tell|throw|
+      translate|validate|verify|what|what's|when|where|which|who|how|is|are|will|i[ ]need|i[ ]want|
+      i'd[ ]like|let[ ]me
+    )[ ]\w""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_THINGS = re.compile(
+    r"(?:an?|another|any|some|the|its|their|his|her|my|our|today's|tomorrow's|tonight's)[ ]\w",
+    re.IGNORECASE,
+)
+_PREPOSITION = re.compile(
+    r"\b(?:about|around|at|between|by|for|from|in|into|near|of|on|than|to|with)\b", re.IGNORECASE
+)
+# Both sides of these are one need.
+_TWO_SIDED = re.compile(
+    r"\b(?:between|both|compare|compares|comparison|versus|vs|difference|distance|from)\b",
+    re.IGNORECASE,
+)
+_TALK = re.compile(
+    r"(?:(?:hi|hello|hey|well|so|as|since|because|while|if|today|currently)[, ]+)?"
+    r"(?:i|we|he|she|they|my|our|i'm|i've|i'll|we're|we've|we'll|there)\b",
+    re.IGNORECASE,
+)
+_WISH = re.compile(
+    r"\b(?:need|want|like|looking|interested|wonder|wondering|help|hoping|curious|give|tell|show)\b",
+    re.IGNORECASE,
+)
+_LINKS = frozenset({"additionally", "finally", "furthermore", "lastly", "moreover", "besides"})
+_EDGES = " ,.:;!?-&"
+
+
+def needs(clauses: Iterable[str]) -> list[str]:
+    """Return the needs that the clauses state, in order, as they are written there."""
+    return [need for clause in clauses for need in _listed(clause)]
+
+
+def _listed(clause: str) -> list[str]:
+    pieces = _JOINTS.split(clause)
+    found = [pieces[0]]
+    for joint, piece in zip(pieces[1::2], pieces[2::2], strict=True):
+        if _begins(piece.strip(), found[-1]):
+            found.append(piece)
+        else:
+            found[-1] += joint + piece
+    return [text for text in (piece.strip(_EDGES) for piece in found) if _is_need(text)]
+
+
+def _is_need(text: str) -> bool:
+    talk = _TALK.match(text) and not _WISH.search(text)
+    return not talk and _says_something(text) and text.lower() not in _LINKS
+
+
+def _begins(piece: str, before: str) -> bool:
+    """Say whether a piece of a list is a need of its own, not the end of the one before it."""
+    if _VERBS.match(piece):
+        return True
+    if _TWO_SIDED.search(before):
+        return False
+    if _THINGS.match(piece):
+        return _says_something(piece)
+    told = piece.split()
+    if not told or told[0][:1].isdigit() or not (told[0][:1].islower() or told[-1][:1].islower()):
+        # A name or a number: another value of what was said before.
+        return False
+    if not _says_something(piece) or told[0].lower() in STOP_WORDS:
+        return False
+    if _PREPOSITION.search(piece):
+        return True
+    # A bare word after "hotels in rome" is a second town, after "weather" a second thing.
+    last = before.split()[-1:] or [""]
+    return not _PREPOSITION.search(before) or len(told) > 1 or not last[0][:1].islower()
+
+
+def _says_something(piece: str) -> bool:
+    if len(piece.split()) == 1 and not piece.isalpha():
+        # An address, a code, a number.
+        return False
+    return any(word not in STOP_WORDS and len(word) > 2 for word in words(piece))
