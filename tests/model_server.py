@@ -2,7 +2,8 @@
 
 Each entry of ``script`` is one reply to ``chat/completions``, the last for ever: a ``Call`` (told
 as the request wants it: tool call or JSON text), a text that is said as it is, or one of ``KINDS``
-of misbehaviour, which begin with an exclamation mark. Probes are answered from ``offers`` and not
+of misbehaviour, which begin with an exclamation mark. A body of more than ``most`` bytes is refused
+in the words ``refusal`` and counted in ``refused``. Probes are answered from ``offers`` and not
 counted; ``requests`` keeps bodies and headers of all others.
 """
 
@@ -21,8 +22,10 @@ KINDS = (
     "!cut", "!cut-at-once", "!html", "!not-json", "!wrong-shape", "!event-not-json", "!429",
     "!429-long", "!500", "!503", "!401", "!400", "!404", "!redirect", "!too-long", "!never",
     "!stall", "!endless", "!comments", "!huge", "!huge-line", "!empty", "!error-event", "!reset",
-    "!deep",
+    "!deep", "!too-long-event",
 )  # fmt: skip
+
+TOO_LONG = "This model's maximum context length is 2048 tokens, and your messages have more."
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,11 @@ class ModelServer:
         usage: bool = True,
         models: bool = True,
         failing_probes: int = 0,
+        most: int = 0,
+        refusal: str = TOO_LONG,
+        refusal_status: int = 400,
+        max_model_len: int = 0,
+        models_after_s: float = 0.0,
     ) -> None:
         self.script = list(script)
         self.offers = tuple(offers)
@@ -60,6 +68,12 @@ class ModelServer:
         self.usage = usage
         self.models = models
         self.failing_probes = failing_probes
+        self.most = most
+        self.refusal = refusal
+        self.refusal_status = refusal_status
+        self.max_model_len = max_model_len
+        self.models_after_s = models_after_s
+        self.refused: list[dict[str, Any]] = []
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.probes = 0
@@ -107,16 +121,24 @@ class _Server(ThreadingHTTPServer):
 def _handler(state: ModelServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            state.closing.wait(state.models_after_s)
             if self.path == "/v1/models" and state.models:
-                self._say(200, json.dumps({"object": "list", "data": [{"id": "tiny"}]}))
+                told = {"max_model_len": state.max_model_len} if state.max_model_len else {}
+                self._say(200, json.dumps({"object": "list", "data": [{"id": "tiny", **told}]}))
             else:
                 self._say(404, '{"error": {"message": "no such path"}}')
 
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            length = int(self.headers["Content-Length"])
+            body = json.loads(self.rfile.read(length))
             if "report" in json.dumps(body) and "Say hello" in json.dumps(body["messages"]):
                 state.probes += 1
                 self._probe(body)
+                return
+            if state.most and length > state.most:
+                state.refused.append(body)
+                error = {"error": {"message": state.refusal}}
+                self._say(state.refusal_status, json.dumps(error))
                 return
             said = state.next(body, {k.lower(): v for k, v in self.headers.items()})
             if isinstance(said, Call):
@@ -208,6 +230,9 @@ def _handler(state: ModelServer) -> type[BaseHTTPRequestHandler]:
                 case "!error-event":
                     self._stream()
                     self._event({"error": {"message": "out of memory"}})
+                case "!too-long-event":
+                    self._stream()
+                    self._event({"error": {"message": f"too many: {TOO_LONG}"}})
                 case "!reset":
                     self.connection.close()
                 case _:

@@ -5,6 +5,7 @@
 - ``ProfileError``: a model profile is not acceptable, or does not fit its model.
 - ``ContextError``: the prompt does not fit the model's context.
 - ``TaskTooLongError``: it would not even without anything but the task.
+- ``RefusedLengthError``: a model server refuses a conversation for its length.
 - ``GrammarError``: a function list cannot be written as a grammar (a defect of a catalog entry).
 - ``ArgumentError``: the arguments of an API call are wrong; names the parameter.
 - ``PolicyError``: the policy does not allow a call.
@@ -34,6 +35,17 @@ class ContextError(UsageError):
 
 class TaskTooLongError(ContextError):
     """A task does not fit the model's context, whatever else is left out."""
+
+
+class RefusedLengthError(ContextError):
+    """A model server refuses a conversation for its length.
+
+    ``context``: how many tokens it has room for, 0 where it does not say.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", context: int = 0) -> None:
+        super().__init__(message, hint=hint)
+        self.context = context
 
 
 class GrammarError(DataError):

@@ -127,10 +127,7 @@ def _matcher(bench: Workbench) -> Finding:
 def _model(bench: Workbench) -> Finding:
     """Load the model and let it write for a second."""
     if isinstance(bench.settings.model, str):
-        found = f"{bench.settings.model}: not of this machine"
-        return Finding(
-            check="model", state="ok", found=found, next="look at it with: toolsrv model info"
-        )
+        return _special(bench, bench.settings.model)
     from toolsrv_runtime.engine.base import Piece
 
     started = time.perf_counter()
@@ -150,6 +147,25 @@ def _model(bench: Workbench) -> Finding:
         todo = "choose a smaller or more quantised model: toolsrv model quantize"
         return Finding(check="model", state="warn", found=found, next=todo)
     return Finding(check="model", state="ok", found=found)
+
+
+def _special(bench: Workbench, model: str) -> Finding:
+    """Ask each server for its models and a short reply; read a script; a client's model is its own."""
+    from toolsrv.models import SAMPLING
+    from toolsrv_runtime.engine.openai.load import inspect_servers
+    from toolsrv_runtime.engine.openai.place import is_url
+
+    if model == SAMPLING:
+        return Finding(check="model", state="ok", found=f"{model}: the MCP client's own")
+    if not is_url(model):
+        engine, _ = bench.model()
+        return Finding(check="model", state="ok", found=engine.name)
+    servers = inspect_servers(model, model=bench.settings.engine_model)
+    lost = [one for one in servers if one.error]
+    well = [f"{one.model} at {one.url} (calls by {one.mode})" for one in servers if not one.error]
+    found = "; ".join([*well, *(one.error for one in lost)])
+    state: State = "ok" if not lost else "warn" if well else "fail"
+    return Finding(check="model", state=state, found=found, next=lost[0].hint if lost else "")
 
 
 def _prompts(bench: Workbench) -> Finding:

@@ -31,6 +31,7 @@ def load_model(settings: Settings) -> tuple[Engine | ChatModel, Profile]:
             settings.model,
             engine_model=settings.engine_model,
             silence_s=settings.engine_timeout,
+            within_s=settings.max_seconds,
         )
     return _load_file(settings, settings.model)
 

@@ -36,11 +36,11 @@ def is_special(text: str) -> bool:
 
 
 def load_special(
-    model: str, *, engine_model: str, silence_s: float
+    model: str, *, engine_model: str, silence_s: float, within_s: float
 ) -> tuple[Engine | ChatModel, Profile]:
     """Return the model that a special spelling names, ready, and how it is run. Blocks.
 
-    ``engine_model`` and ``silence_s`` are for servers: see ``load_servers``.
+    ``engine_model``, ``silence_s`` and ``within_s`` are for servers: see ``load_servers``.
 
     Raises:
         NotFoundError: there is no such script.
@@ -58,4 +58,4 @@ def load_special(
         return load_script(Path(model.removeprefix(_SCRIPT)).expanduser())
     from toolsrv_runtime.engine.openai.load import load_servers
 
-    return load_servers(model, model=engine_model, silence_s=silence_s)
+    return load_servers(model, model=engine_model, silence_s=silence_s, within_s=within_s)

@@ -31,6 +31,7 @@ class RunView(BaseModel):
     )
     answer: str = Field(default="", description="The answer, or the best partial one.")
     reason: str = Field(default="", description="Why it ended as it did.")
+    missing: tuple[str, ...] = Field(default=(), description="What of the task is still open.")
     evidence: tuple[Evidence, ...] = Field(
         default=(), description="The calls made; used=true: the answer rests on it."
     )
@@ -40,6 +41,9 @@ class RunView(BaseModel):
     )
     unsupported: tuple[Claim, ...] = Field(
         default=(), description="Of the answer: what no response says, nor the task. Check it."
+    )
+    unread: int = Field(
+        default=0, description="Of a very long answer: statements that were not looked at."
     )
     opinions: tuple[Opinion, ...] = Field(
         default=(), description="With verify: what the model said of answers on a second reading."
@@ -70,8 +74,10 @@ def record_view(record: RunRecord) -> RunView:
     if outcome := record.outcome:
         view.usage = outcome.usage
         view.answer, view.reason = plain(outcome.answer), plain(outcome.reason)
+        view.missing = tuple(map(plain, outcome.missing))
         view.evidence = tuple(_short_evidence(one) for one in outcome.evidence)
         view.supported, view.unsupported = outcome.supported, outcome.unsupported
+        view.unread = outcome.unread
         view.opinions, view.notes = outcome.opinions, outcome.notes
         if outcome.status != "answered":
             view.next_step = _NEXT_STEPS[outcome.status]
@@ -127,13 +133,16 @@ def returned(evidence: Evidence) -> str:
     return ": ".join(part for part in (evidence.error, response) if part)
 
 
-def unsupported_line(claims: Sequence[Claim]) -> str:
-    """Return on one line what of an answer nothing supports; "" when there is nothing."""
-    if not claims:
-        return ""
+def unsupported_line(claims: Sequence[Claim], unread: int = 0) -> str:
+    """Return on one line what of an answer nothing supports, and how much was not looked at."""
     told = [one_line(one.text, 80) for one in claims[:CLAIMS_SHOWN]]
     told += [f"{len(claims) - CLAIMS_SHOWN} more"] * (len(claims) > CLAIMS_SHOWN)
-    return "No response says: " + ", ".join(dict.fromkeys(told))
+    lines = ["No response says: " + ", ".join(dict.fromkeys(told))] if told else []
+    if unread:
+        more = f"{unread:,} more statement" + "s" * (unread != 1)
+        lines.append(f"not looked at, as the answer is so long: {more}")
+    line = "; ".join(lines)
+    return line[:1].upper() + line[1:]
 
 
 _SAID = {

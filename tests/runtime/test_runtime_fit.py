@@ -61,8 +61,8 @@ def test_documents_are_shortened_then_left_out_from_the_least_relevant_up() -> N
     last = fitted(documents, [], 12)
     assert last.shape.documents == ("1st", None, None)
     assert last.notes == (
-        "for lack of room 1 function documents were shortened",
-        "for lack of room 2 functions were left out, the least relevant ones",
+        "for lack of room 1 function document was shortened",
+        "for lack of room 2 functions were left out, the least relevant",
     )
 
 
@@ -72,6 +72,12 @@ def test_a_task_that_is_too_long_is_refused_with_its_size_and_the_limit() -> Non
     assert "the task has 8 tokens" in caught.value.message
     assert "and 8 fit the model" in caught.value.message
     assert caught.value.hint
+
+
+def test_one_token_is_no_tokens() -> None:
+    with pytest.raises(TaskTooLongError) as caught:
+        fit([("doc", "d")], [], size, 3, task_tokens=1)
+    assert "the task has 1 token;" in caught.value.message
 
 
 def test_replies_that_take_all_the_room_are_no_fault_of_the_task() -> None:

@@ -193,10 +193,12 @@ def test_what_asking_again_cannot_mend_is_asked_once(kind: str) -> None:
         assert len(server.requests) == 1
 
 
-def test_a_conversation_that_is_too_long_is_told_as_that() -> None:
-    with ModelServer(["!too-long"]) as server, pytest.raises(ContextError) as caught:
+@pytest.mark.parametrize("kind", ["!too-long", "!too-long-event"])
+def test_a_conversation_that_is_too_long_is_told_as_that_at_once(kind: str) -> None:
+    with ModelServer([kind]) as server, pytest.raises(ContextError) as caught:
         ask(chat(server.url))
     assert "too many" in caught.value.message
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("kind", ["!never", "!stall", "!comments"])
@@ -295,6 +297,15 @@ def test_nobody_there_is_told_before_anything_begins() -> None:
     assert "cannot be reached" in caught.value.message
 
 
+def test_a_server_that_names_no_models_leaves_another_its_share_of_the_time() -> None:
+    with ModelServer([], models_after_s=20) as silent, ModelServer([PERU]) as well:
+        one = chat(silent.url, well.url)
+        started = time.monotonic()
+        one.check(stop=Stop(), within_s=2)
+        assert 0.9 < time.monotonic() - started < 1.9
+        assert ask(one).function == "capital"
+
+
 def test_a_server_without_a_list_of_models_works_where_the_model_is_named() -> None:
     with ModelServer([PERU], models=False) as server:
         named, unnamed = chat(server.url, model="mine"), chat(server.url)
@@ -362,5 +373,13 @@ def test_an_address_with_a_password_is_refused_without_repeating_it() -> None:
 
 
 def test_every_kind_of_misbehaviour_is_tried() -> None:
-    others: set[Any] = {"!401", "!404", "!400", "!redirect", "!429-long", "!too-long"}
+    others: set[Any] = {
+        "!401",
+        "!404",
+        "!400",
+        "!redirect",
+        "!429-long",
+        "!too-long",
+        "!too-long-event",
+    }
     assert set(KINDS) == {*RECOVERS, *others, "!never", "!stall", "!comments"}

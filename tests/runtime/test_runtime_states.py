@@ -12,16 +12,17 @@ from toolsrv_runtime.engine.base import Piece
 from toolsrv_runtime.engine.llama import LlamaEngine
 from toolsrv_runtime.engine.states import StateStore, identity
 from toolsrv_runtime.models import SHIPPED_MODEL
+from toolsrv_runtime.suitable import parts
 
 HEAD = Piece("System:\n#1 capital_for_facts(country): Capital\n" * 6, special=True, shared=True)
 ASK = Piece("User: the capital of Peru\n")
 FREE = "start: /[a-z ]{300,400}/\n"
 
 
-def reply(folder: Path) -> tuple[str, int]:
+def reply(folder: Path, model: Path = SHIPPED_MODEL) -> tuple[str, int]:
     """Write with a new engine; return the text and the tokens that were evaluated."""
     store = StateStore(folder, limit=1 << 26)
-    engine = LlamaEngine(SHIPPED_MODEL, context=1024, threads=1, states=store)
+    engine = LlamaEngine(model, context=1024, threads=1, states=store)
     written = engine.generate((HEAD, ASK), grammar=FREE, max_tokens=20)
     evaluated = engine.counts.tokens
     engine.close()
@@ -71,9 +72,50 @@ def test_another_model_file_has_another_name(tmp_path: Path) -> None:
     names = set()
     for content in (b"one", b"two", b"three"):
         path.write_bytes(content)
-        names.add(identity(path))
-    names.add(identity(path, "f16"))
+        names.add(identity([path]))
+    names.add(identity([path], "f16"))
     assert len(names) == 4
+
+
+def test_a_changed_second_part_of_a_split_model_meets_no_old_state(tmp_path: Path) -> None:
+    first, second = (tmp_path / f"m-0000{at}-of-00002.gguf" for at in (1, 2))
+    first.write_bytes(b"one")
+    second.write_bytes(b"two")
+    before = identity(parts(first))
+    stat = second.stat()
+    second.write_bytes(b"TWO")
+    os.utime(second, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert identity(parts(first)) != before
+
+
+def test_an_engine_names_its_states_by_all_parts_of_its_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heads.Heads.__init__, "__kwdefaults__", {"worth_s": 0.0})
+    first, second = (tmp_path / f"m-0000{at}-of-00002.gguf" for at in (1, 2))
+    first.symlink_to(SHIPPED_MODEL)  # whole already, so llama.cpp does not open the other
+    second.write_bytes(b"two")
+    states = tmp_path / "states"
+    for _ in range(2):
+        reply(states, first)
+        assert len(list(states.glob("*.state"))) == 1
+    second.write_bytes(b"another two")
+    reply(states, first)
+    assert len(list(states.glob("*.state"))) == 2
+
+
+def test_what_a_killed_process_left_half_written_is_dropped(tmp_path: Path) -> None:
+    store = StateStore(tmp_path, limit=400)
+    left, fresh = tmp_path / ".state-left", tmp_path / ".state-fresh"
+    for path in (left, fresh):
+        path.write_bytes(b"x" * 200)
+    os.utime(left, (0, 0))
+    assert store.put("a", [0], b"x" * 100)
+    assert not left.exists()
+    os.utime(next(tmp_path.glob("*.state")), (0, 0))
+    assert store.put("a", [1], b"x" * 100)
+    assert fresh.exists()  # another process may be writing it still: it counts, it stays
+    assert (store.get("a", [0]), store.get("a", [1])) == (None, b"x" * 100)
 
 
 def test_a_folder_that_cannot_be_written_is_an_empty_store(tmp_path: Path) -> None:

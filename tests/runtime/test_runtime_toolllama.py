@@ -18,11 +18,12 @@ from toolsrv_registry.functions import FunctionList
 from toolsrv_runtime.answers.words import candidates, toolllama_system
 from toolsrv_runtime.engine.base import Piece
 from toolsrv_runtime.engine.scripted import ScriptedEngine
+from toolsrv_runtime.errors import TaskTooLongError
 from toolsrv_runtime.fidelity import FAITHFUL, AssistantTurns, Fidelity
 from toolsrv_runtime.formats import react_parser, toolbench_env
 from toolsrv_runtime.formats.base import Meter, Move, Step, Verdict, View
 from toolsrv_runtime.formats.toolbench_env import Entry
-from toolsrv_runtime.formats.toolllama import Documents, ToolllamaFormat
+from toolsrv_runtime.formats.toolllama import RESERVE, Documents, ToolllamaFormat
 from toolsrv_runtime.options import SolveOptions
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.search.tree import Code
@@ -354,6 +355,22 @@ def test_a_longer_one_loses_its_least_relevant_functions(apis: dict[str, Api]) -
     assert view.functions[0].name in text
     assert view.task in text
     assert meter.notes
+
+
+def test_a_short_context_keeps_half_of_itself_for_the_prompt(apis: dict[str, Api]) -> None:
+    view, meter = offered(apis), Meter()
+    shortest = replace(view, functions=view.functions[:1])
+    room = 2 * len(asked(shortest, 100_000, meter)) + 16
+    engine = Words([spoken("t")])
+    engine.context = room
+    profile = PROFILE.model_copy(update={"max_reply_tokens": room})
+    form = ToolllamaFormat(engine, profile)
+    form.propose(view, max_tokens=room, stop=Stop(), meter=meter)
+    assert view.task in engine.prompts[-1]
+    engine.context = 512
+    with pytest.raises(TaskTooLongError) as caught:
+        form.propose(view, max_tokens=room, stop=Stop(), meter=meter)
+    assert f"and {512 // 2 - RESERVE} fit the model" in caught.value.message
 
 
 def test_in_faithful_mode_a_long_conversation_loses_its_head(apis: dict[str, Api]) -> None:

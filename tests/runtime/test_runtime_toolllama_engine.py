@@ -15,9 +15,15 @@ from toolsrv_registry.functions import FunctionList
 from toolsrv_registry.registry import Registry
 from toolsrv_runtime.calls.caller import default_caller
 from toolsrv_runtime.convert.checkpoint import convert
-from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
+from toolsrv_runtime.convert.tiny import TokenizerKind, write_tiny_checkpoint
+from toolsrv_runtime.engine import heads
 from toolsrv_runtime.engine.base import Piece, Prompt
+from toolsrv_runtime.engine.context import open_model
+from toolsrv_runtime.engine.heads import head_of
 from toolsrv_runtime.engine.llama import LlamaEngine
+from toolsrv_runtime.engine.scripted import ScriptedEngine
+from toolsrv_runtime.engine.states import StateStore
+from toolsrv_runtime.engine.vocabulary import Vocabulary
 from toolsrv_runtime.fidelity import FAITHFUL, Fidelity
 from toolsrv_runtime.formats.base import Meter, Move, Step, View
 from toolsrv_runtime.formats.toolllama import ToolllamaFormat
@@ -58,6 +64,44 @@ def test_pieces_of_a_prompt_are_the_tokens_of_the_whole_text(
     prompt = ToolllamaFormat(llama, PROFILE).prompt(replace(view, path=path, tried=path))
     assert len(prompt) > 5
     assert tokens(llama, prompt) == tokens(llama, (Piece(text(prompt)),))
+
+
+@pytest.mark.parametrize("tokenizer", ["spm", "bpe"])
+@pytest.mark.parametrize("task", ["the capital of Peru", "", "\n\n two", "] User: x", " 北京"])
+def test_the_repeated_head_is_cut_off_without_changing_a_token(
+    tokenizer: TokenizerKind, task: str, tmp_path: Path, apis: dict[str, Api]
+) -> None:
+    made = convert(write_tiny_checkpoint(tmp_path / "tiny", tokenizer=tokenizer))
+    vocabulary = Vocabulary(open_model(Path(made.path)))
+    view = View(task, tuple(FunctionList([apis[CAPITAL]])))
+    prompt = ToolllamaFormat(ScriptedEngine([]), PROFILE).prompt(view)
+    head = head_of(prompt)
+    assert "capital_city_for_country_facts" in text(head)
+    assert "User: " not in text(head)
+    whole = vocabulary.prompt((Piece(text(prompt)),))
+    assert vocabulary.prompt(prompt) == whole
+    assert vocabulary.prompt(head) == whole[: len(vocabulary.prompt(head))]
+
+
+def test_another_process_reads_system_text_and_functions_from_the_state(
+    tmp_path: Path, apis: dict[str, Api], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(heads.Heads.__init__, "__kwdefaults__", {"worth_s": 0.0})
+    made = convert(write_tiny_checkpoint(tmp_path / "tiny", max_position_embeddings=8192))
+    evaluated, said = [], []
+    for task in ("the capital of Peru", "the capital of Peru", "the capital of Chile"):
+        states = StateStore(tmp_path / "states", limit=1 << 28)
+        engine = LlamaEngine(Path(made.path), context=8192, threads=1, states=states)
+        view, meter = View(task, tuple(FunctionList([apis[CAPITAL]])), seed=3), Meter()
+        form = ToolllamaFormat(engine, PROFILE)
+        move = form.propose(view, max_tokens=1500, stop=Stop(), meter=meter)
+        said.append(move.arguments if isinstance(move, Move) else move)
+        head = len(tokens(engine, head_of(form.prompt(view))))
+        evaluated.append(meter.evaluated)
+        engine.close()
+    assert said[0] == said[1]
+    assert evaluated[0] - evaluated[1] >= head - 1
+    assert evaluated[2] < head
 
 
 def test_every_round_extends_the_prompt_before_and_evaluates_nothing_twice(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 
+ModelServer = runpy.run_path(str(Path(__file__).parents[1] / "model_server.py"))["ModelServer"]
 Run = Callable[..., Result]
 CHECKS = [
     "versions", "data folder", "catalogs", "index", "matcher", "model", "prompts", "cores", "keys",
@@ -55,3 +57,33 @@ def test_a_data_folder_that_cannot_be_written_fails(
     done = run("doctor")
     assert done.exit_code == 1
     assert "--data-dir" in done.stdout
+
+
+def model_check(run: Run, model: str) -> tuple[int, dict[str, str]]:
+    done = run("doctor", "--model", model, "--json")
+    found = {one["check"]: one for one in json.loads(done.stdout)["findings"]}
+    return done.exit_code, found["model"]
+
+
+def test_a_server_is_asked_and_one_that_is_gone_fails(run: Run, ready_dir: Path) -> None:
+    assert ready_dir
+    gone = "http://127.0.0.1:9/v1"
+    code, found = model_check(run, gone)
+    assert (code, found["state"]) == (1, "fail")
+    assert "cannot be reached" in found["found"]
+    assert found["next"]
+    with ModelServer([]) as server:
+        code, found = model_check(run, server.url)
+        assert (code, found["state"]) == (0, "ok")
+        assert f"tiny at {server.url} (calls by tools)" in found["found"]
+        code, found = model_check(run, f"{server.url},{gone}")
+        assert (code, found["state"]) == (0, "warn")
+        assert "cannot be reached" in found["found"]
+
+
+def test_a_script_that_is_missing_fails(run: Run, ready_dir: Path, tmp_path: Path) -> None:
+    assert ready_dir
+    code, found = model_check(run, f"scripted:{tmp_path / 'none.json'}")
+    assert (code, found["state"]) == (1, "fail")
+    code, found = model_check(run, "sampling")
+    assert (code, found["state"]) == (0, "ok")

@@ -152,6 +152,30 @@ def test_made_models_are_put_on_the_list_and_their_files_stay(run: Run, tmp_path
     assert (tmp_path / "mine.f16.gguf").is_file()
 
 
+def test_a_model_in_use_without_a_name_has_a_row(
+    run: Run, tiny: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f").mkdir()
+    file = tmp_path / "f" / "mine.gguf"
+    file.write_bytes(tiny)
+    monkeypatch.chdir(tmp_path)
+    assert run("model", "use", "f/mine.gguf").exit_code == 0
+    row = listed(run)[""]
+    assert (row["path"], row["in_use"], row["missing"]) == (str(file), True, False)
+    assert row["size_bytes"] == len(tiny)
+    assert "config.toml" in row["source"]
+    assert run("model", "list").stdout.count("*") == 2  # the title has one
+    file.unlink()
+    assert listed(run)[""]["missing"]
+    monkeypatch.setenv("TOOLSRV_MODEL", "http://127.0.0.1:9/v1")
+    row = listed(run)[""]
+    assert (row["path"], row["in_use"], row["missing"]) == ("http://127.0.0.1:9/v1", True, False)
+    assert "TOOLSRV_MODEL" in row["source"]
+    monkeypatch.delenv("TOOLSRV_MODEL")
+    assert run("model", "use", "nano").exit_code == 0
+    assert set(listed(run)) == {"nano"}
+
+
 def test_a_damaged_list_says_which_file(run: Run, data_dir: Path) -> None:
     file = data_dir / "models" / "models.json"
     file.parent.mkdir(parents=True)
@@ -193,8 +217,11 @@ def test_a_context_too_long_for_the_positions_is_refused_with_the_fix(
     profile = tmp_path / "long.toml"
     profile.write_text('base = "compact"\ncontext = 16384\n')
     info = run("model", "info", "--profile", str(profile))
-    assert info.exit_code == 0
+    assert info.exit_code == 2
     assert "problem: " in info.stderr
+    told = run("model", "info", "--profile", str(profile), "--json")
+    assert (told.exit_code, "problem: " in told.stderr) == (2, True)
+    assert "4096" in json.loads(told.stdout)["remedy"]
     for words in (
         ("solve", "x", "--profile", str(profile)),
         ("solve", "x", "--model", str(SHIPPED_MODEL), "--profile", str(profile)),

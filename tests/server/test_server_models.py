@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,19 @@ def test_model_info_tells_what_a_server_offers(run: Run, offers: tuple[str, ...]
     assert found["mode"] in shown.stdout
 
 
+def test_model_info_of_servers_that_are_gone_says_so_and_fails(run: Run) -> None:
+    gone = run("model", "info", "http://127.0.0.1:9/v1")
+    told = run("model", "info", "http://127.0.0.1:9/v1", "--json")
+    for done in (gone, told):
+        assert done.exit_code == 1
+        assert "cannot be reached" in done.stderr
+        assert "hint: " in done.stderr
+    assert "cannot be reached" in json.loads(told.stdout)["servers"][0]["error"]
+    with ModelServer([]) as server:
+        one = run("model", "info", f"{server.url},http://127.0.0.1:9/v1")
+    assert (one.exit_code, "cannot be reached" in one.stderr) == (0, True)
+
+
 def test_work_that_needs_tokens_refuses_a_server(data_dir: Path) -> None:
     from toolsrv.workbench import Workbench
 
@@ -107,3 +121,16 @@ def test_an_address_with_a_password_is_refused_unsaid() -> None:
 
 def test_the_key_is_no_unknown_variable() -> None:
     assert settings.unknown_variables() == ()
+
+
+def test_a_server_that_names_no_models_is_left_within_the_time_of_the_solve(
+    run: Run, ready_dir: Path
+) -> None:
+    assert ready_dir
+    with ModelServer([PERU], models_after_s=8) as silent:
+        started = time.monotonic()
+        done = run("solve", "--model", silent.url, "--max-seconds", "1", TASK)
+        took = time.monotonic() - started
+    assert done.exit_code == 1
+    assert "said nothing for 1 s" in done.stderr
+    assert took < 6

@@ -94,6 +94,16 @@ def test_second_opinions_are_told_after_the_answer() -> None:
     assert "rejected: no response says 42" in text
 
 
+def test_what_of_a_long_answer_nobody_looked_at_is_told() -> None:
+    claim = out.Claim(text="Berlin", kind="name", start=0)
+    assert run_views.unsupported_line([], 0) == ""
+    assert run_views.unsupported_line([claim]) == "No response says: Berlin"
+    view = run_views.RunView(run_id="run_x", status="answered", unsupported=(claim,), unread=7)
+    line = "No response says: Berlin; not looked at, as the answer is so long: 7 more statements."
+    assert line in texts.run_text(view)
+    assert run_views.unsupported_line([], 1).endswith(": 1 more statement")
+
+
 @given(st.lists(st.text(max_size=40), max_size=400))
 def test_instructions_never_grow_beyond_their_limit(domains: list[str]) -> None:
     assert len(words.instructions(domains).encode()) <= words.INSTRUCTIONS_LIMIT

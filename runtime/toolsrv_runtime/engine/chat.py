@@ -83,7 +83,7 @@ class ChatModel(Protocol):
 
         Raises:
             ServerError: nobody gave a usable reply.
-            ContextError: the conversation does not fit the model's context.
+            RefusedLengthError: the conversation is longer than the model takes.
         """
 
     def close(self) -> None:

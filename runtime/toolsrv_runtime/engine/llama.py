@@ -32,6 +32,7 @@ from toolsrv_runtime.errors import ContextError, GrammarError, ModelError
 from toolsrv_runtime.footprint import resident_cells
 from toolsrv_runtime.profile import KvType
 from toolsrv_runtime.stop import Stop
+from toolsrv_runtime.suitable import parts
 
 SEQUENCES = 16
 """Tree paths that stay resident at once (ids of llama.cpp sequences)."""
@@ -88,7 +89,7 @@ class LlamaEngine:
         gpu = bool(llama_cpp.llama_supports_gpu_offload())
         shared = Cores(max(threads, cores or 0), most=threads, watched=not gpu)
         about = (llama_cpp.__version__, cells, rope_freq_scale, kv_type, flash_attention)
-        owner = identity(path, *about) if states is not None else ""
+        owner = identity(parts(path), *about) if states is not None else ""
 
         def lane(number: int) -> Lane:
             room = min(cells, 2 * context) if number else cells

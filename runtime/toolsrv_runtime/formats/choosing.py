@@ -30,7 +30,7 @@ MATCH_WEIGHT = 0.5
 WHOLE_WEIGHT = 0.5
 """What the matcher's log-odds that the whole task needs a function count."""
 
-PLANNED = 0.0
+PLANNED = 3.0
 """What a function gains that the whole task needs for these words (``planned``)."""
 
 CHOICE_WEIGHT = 0.25

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from toolsrv_runtime.calls.sizes import counted
 from toolsrv_runtime.errors import ContextError, TaskTooLongError
 
 SIZES = (400, 120, 40)
@@ -71,12 +72,12 @@ def fit(
             return Fitted(shape, tokens, tuple(_notes(whole, shape)))
     if observations:
         raise ContextError(
-            f"the conversation has {tokens} tokens at its shortest, and {limit} fit the model",
+            f"the conversation has {counted(tokens, 'token')} at its shortest, and {limit} fit the model",
             hint="choose a smaller depth, or a model with a longer context",
         )
     raise TaskTooLongError(
-        f"the task has {task_tokens} tokens; with the instructions and one function the prompt "
-        f"has {tokens}, and {limit} fit the model",
+        f"the task has {counted(task_tokens, 'token')}; with the instructions and one function the "
+        f"prompt has {tokens}, and {limit} fit the model",
         hint="shorten the task, split it, or choose a model with a longer context",
     )
 
@@ -142,13 +143,14 @@ def _notes(whole: Shape, shape: Shape) -> Iterator[str]:
     condensed_ = sum(
         new != old for old, new in zip(whole.observations, shape.observations, strict=True)
     )
-    for count, what in (
-        (condensed_, "responses were condensed"),
-        (shortened, "function documents were shortened"),
-        (dropped, "functions were left out, the least relevant ones"),
+    for count, what, done in (
+        (condensed_, "response", "condensed"),
+        (shortened, "function document", "shortened"),
+        (dropped, "function", "left out, the least relevant"),
     ):
         if count:
-            yield f"for lack of room {count} {what}"
+            were = "was" if count == 1 else "were"
+            yield f"for lack of room {counted(count, what)} {were} {done}"
 
 
 def _pruned(value: Any, depth: int) -> Any:

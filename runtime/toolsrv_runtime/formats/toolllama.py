@@ -18,6 +18,7 @@ from toolsrv_runtime.answers.prompts import Prompts
 from toolsrv_runtime.answers.words import toolllama_system, user
 from toolsrv_runtime.calls.by_schema import by_schema
 from toolsrv_runtime.calls.compress import compressed
+from toolsrv_runtime.calls.sizes import counted
 from toolsrv_runtime.engine.base import Engine, Piece, Prompt, Reply, Sampling
 from toolsrv_runtime.fidelity import Fidelity
 from toolsrv_runtime.formats import asides, grounded, react_parser, told, toolbench_env
@@ -90,7 +91,7 @@ class ToolllamaFormat:
         )
         move = self._literal(view, reply) if literal else self._move(reply)
         if move is None:
-            return f"the reply broke off after {len(reply.tokens)} tokens"
+            return f"the reply broke off after {counted(len(reply.tokens), 'token')}"
         return replace(move, pieces=(*self._opening(shown), *self._said(move, reply)))
 
     def finish(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from toolsrv.cli import rim
 from toolsrv.cli.model_files import list_, pull, remove, use
 from toolsrv.cli.model_make import convert, quantize
 from toolsrv.cli.model_prompts import prompts
@@ -18,6 +19,7 @@ from toolsrv_registry.errors import NotFoundError
 
 if TYPE_CHECKING:
     from toolsrv_runtime.footprint import Footprint
+    from toolsrv_runtime.models import ModelInfo
 
 
 @click.group(epilog=example("toolsrv model info"))
@@ -36,12 +38,22 @@ for command in (list_, pull, convert, quantize, use, prompts, remove):
 @click.argument("path", metavar="[MODEL]", required=False)
 @profile_option
 @json_option
+@click.pass_context
 @pass_session
-def info(session: Session, path: str | None, profile: str | None, as_json: bool) -> None:
+def info(
+    session: Session,
+    context: click.Context,
+    /,
+    path: str | None,
+    profile: str | None,
+    as_json: bool,
+) -> None:
     """Say what the GGUF file (or name) MODEL is, which settings it gets, and why.
 
     Of addresses of OpenAI-compatible servers: their models, and how each holds a call in shape.
     Without MODEL: the model that is in use.
+
+    Exit codes: 0 it can be used, 1 no server answers, 2 the profile does not fit the model.
     """
     from toolsrv.settings import profiles_folder
     from toolsrv_runtime.answers.prompts import prompts_told
@@ -50,8 +62,8 @@ def info(session: Session, path: str | None, profile: str | None, as_json: bool)
     settings = session.load(model=path, profile=profile).settings
     place = settings.model
     if isinstance(place, str):
-        tell_special(place, settings.engine_model, as_json=as_json)
-        return
+        usable = tell_special(place, settings.engine_model, as_json=as_json)
+        context.exit(rim.DONE if usable else rim.FAULT)
     if place is not None and not place.exists():
         raise NotFoundError(
             f"model file {place} does not exist",
@@ -65,11 +77,20 @@ def info(session: Session, path: str | None, profile: str | None, as_json: bool)
         document["prompts"] = prompts_told(settings.data_dir)
     if as_json:
         emit_json(document)
-        return
+    else:
+        _tell(document, found)
+    if found.problem:
+        note(f"problem: {found.problem}")
+        note(f"hint: {found.remedy}")
+        context.exit(rim.USAGE)
+
+
+def _tell(document: dict[str, Any], found: ModelInfo) -> None:
+    """Show a model's facts and the fields of its profile, with the reason for each."""
     reasons = document.pop("reasons")
     fields = document.pop("profile")
     document["memory"] = _memory(found.memory, found.profile.context)
-    problem, remedy = document.pop("problem"), document.pop("remedy")
+    del document["problem"], document["remedy"]
     table(("model", "value"), [(key.replace("_", " "), one) for key, one in document.items()])
     table(
         ("profile", "value", "why"),
@@ -78,9 +99,6 @@ def info(session: Session, path: str | None, profile: str | None, as_json: bool)
             for key, one in fields.items()
         ],
     )
-    if problem:
-        note(f"problem: {problem}")
-        note(f"hint: {remedy}")
 
 
 def _memory(needs: Footprint, context: int) -> str:

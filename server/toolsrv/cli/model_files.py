@@ -26,20 +26,26 @@ if TYPE_CHECKING:
 @json_option
 @pass_session
 def list_(session: Session, as_json: bool) -> None:
-    """List the models that have a name: pulled, made, and the one that ships."""
+    """List the models that have a name: pulled, made, and the one that ships.
+
+    A model in use that has none (a file or a server that the settings name) stands at the end.
+    """
     from toolsrv.model_list import SHIPPED
-    from toolsrv_runtime.footprint import told
     from toolsrv_runtime.models import SHIPPED_MODEL
 
-    used = str(session.load().settings.model or SHIPPED_MODEL)
+    loaded = session.load()
+    model = loaded.settings.model or SHIPPED_MODEL
+    used = str(model if isinstance(model, str) else model.absolute())
     rows: list[dict[str, Any]] = [
         {"name": SHIPPED, "path": str(SHIPPED_MODEL), "source": "ships with toolsrv",
          "size_bytes": SHIPPED_MODEL.stat().st_size, "sha256": None, "added": ""}
     ]  # fmt: skip
     rows += [one.model_dump() for one in _list(session).entries()]
+    if used not in {row["path"] for row in rows}:
+        rows.append(_unnamed(model, used, loaded.origins["model"]))
     for row in rows:
         row["in_use"] = row["path"] == used
-        row["missing"] = not Path(row["path"]).is_file()
+        row["missing"] = row["path"] != model and not Path(row["path"]).is_file()
     if as_json:
         emit_json({"models": rows})
         return
@@ -49,7 +55,7 @@ def list_(session: Session, as_json: bool) -> None:
             (
                 "*" if row["in_use"] else "",
                 row["name"],
-                "missing" if row["missing"] else told(row["size_bytes"]),
+                _size(row),
                 row["source"],
                 row["path"],
             )
@@ -161,6 +167,22 @@ def remove(session: Session, name: str, yes: bool, as_json: bool) -> None:
         return
     kept = "its file is deleted" if deleted else f"its file stays: {entry.path}"
     click.echo(f"{name} is off the list; {kept}")
+
+
+def _unnamed(model: Path | str, place: str, origin: str) -> dict[str, Any]:
+    """Return the row of a model that is in use without being on the list."""
+    size = model.stat().st_size if isinstance(model, Path) and model.is_file() else 0
+    return {"name": "", "path": place, "source": f"named by {origin}", "size_bytes": size,
+            "sha256": None, "added": ""}  # fmt: skip
+
+
+def _size(row: dict[str, Any]) -> str:
+    """Return how large a row's file is; nothing for a model that is none."""
+    from toolsrv_runtime.footprint import told
+
+    if row["missing"]:
+        return "missing"
+    return told(row["size_bytes"]) if row["size_bytes"] else ""
 
 
 def _list(session: Session) -> ModelList:

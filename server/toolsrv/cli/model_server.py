@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from toolsrv.cli.output import emit_json, table
+from toolsrv.cli.output import emit_json, note, table
 
 
-def tell_special(model: str, engine_model: str, *, as_json: bool) -> None:
-    """Tell what a model is that is no GGUF file; ``model`` as the setting spells it."""
+def tell_special(model: str, engine_model: str, *, as_json: bool) -> bool:
+    """Tell what a model is that is no GGUF file; ``model`` as the setting spells it.
+
+    Return whether it can be used: of several servers one is enough.
+    """
     from toolsrv_runtime.engine.openai.load import inspect_servers
     from toolsrv_runtime.engine.openai.place import is_url
 
     if not is_url(model):
         _tell([{"model": model}], {"model": model}, as_json=as_json)
-        return
-    servers = [one.model_dump(mode="json") for one in inspect_servers(model, model=engine_model)]
+        return True
+    found = inspect_servers(model, model=engine_model)
+    servers = [one.model_dump(mode="json") for one in found]
     rows = [{**one, "models": ", ".join(one["models"])} for one in servers]
     _tell(rows, {"servers": servers}, as_json=as_json)
+    for one in found:
+        if one.error:
+            note(f"problem: {one.error}")
+            note(f"hint: {one.hint}")
+    return not all(one.error for one in found)
 
 
 def _tell(rows: list[dict[str, str]], document: dict[str, object], *, as_json: bool) -> None:

@@ -21,10 +21,10 @@ def show_outcome(outcome: Outcome) -> None:
     if outcome.answer:
         out.print(plain(outcome.answer), soft_wrap=True)
     if outcome.status != "answered":
-        note(f"{WORDS[outcome.status]}: {one_line(outcome.reason) or 'no reason is known'}")
+        note(_why(outcome))
     for one in outcome.notes:
         note(one_line(one))
-    if line := unsupported_line(outcome.unsupported):
+    if line := unsupported_line(outcome.unsupported, outcome.unread):
         note(line)
     for opinion in outcome.opinions:
         note(opinion_line(opinion))
@@ -36,6 +36,14 @@ def show_outcome(outcome: Outcome) -> None:
         [_row(one) for one in outcome.evidence],
         title="Evidence (* the answer rests on it)",
     )
+
+
+def _why(outcome: Outcome) -> str:
+    """Return why there is no full answer; a budget's end without any answer says so itself."""
+    reason = one_line(outcome.reason) or "no reason is known"
+    if outcome.status == "partial" and not outcome.answer:
+        return reason[0].upper() + reason[1:]
+    return f"{WORDS[outcome.status]}: {reason}"
 
 
 def _row(one: Evidence) -> tuple[str, ...]:

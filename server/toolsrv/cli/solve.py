@@ -181,7 +181,14 @@ class _Solve:
             prompts = self._bench.prompts()
             functions = offered.to_json(finish=prompts.finish)
             tools = offered.tool_list_block()
-            write_answer(path, answer_of(outcome, functions, tools=tools, words=prompts.words))
+            answer = answer_of(
+                outcome,
+                functions,
+                tools=tools,
+                words=prompts.words,
+                faithful=self._bench.settings.faithful,
+            )
+            write_answer(path, answer)
         except ToolsrvError as error:
             self.fault = error
 

@@ -17,8 +17,9 @@ from typing import Any, TypeVar
 import httpx
 
 from toolsrv_catalogs.text import clean
+from toolsrv_runtime.engine.openai.length import refused_length
 from toolsrv_runtime.engine.openai.place import Place
-from toolsrv_runtime.errors import ContextError, ServerError
+from toolsrv_runtime.errors import RefusedLengthError, ServerError
 from toolsrv_runtime.stop import Stop
 
 _T = TypeVar("_T")
@@ -34,8 +35,8 @@ MOST_BYTES = 8_000_000
 _ERROR_BYTES = 64_000
 _LINE_BYTES = 1_000_000
 _STOP_CHECK_S = 0.05
-_TOO_LONG = {"context_length_exceeded", "exceed_context_size_error"}
 _LATER = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+_LONGER = "see what it is doing, or give it longer: toolsrv config set engine_timeout"
 _HINTS = {
     401: "put its API key in TOOLSRV_ENGINE_KEY or in the keyring",
     403: "the API key must allow this model",
@@ -53,27 +54,35 @@ class Http:
         self._tls: ssl.SSLContext | bool = place.url.startswith("https://")
 
     def send(
-        self, path: str, receive: Receive[_T], *, stop: Stop, body: dict[str, Any] | None = None
+        self,
+        path: str,
+        receive: Receive[_T],
+        *,
+        stop: Stop,
+        body: dict[str, Any] | None = None,
+        within_s: float = LIST_SILENCE_S,
     ) -> _T | None:
         """POST ``body`` (GET without one) and return what ``receive`` makes of the response.
 
-        None when ``stop`` was set first. Blocks; the connection is closed in any case.
+        ``within_s`` is how long a GET may take at most. None when ``stop`` was set first. Blocks; the connection is closed in any case.
 
         Raises:
             ServerError: no answer, an error status, or what ``receive`` raises.
-            ContextError: the server says that the conversation is too long.
+            RefusedLengthError: the server says that the conversation is too long.
         """
         if self._tls is True:
             self._tls = httpx.create_ssl_context()  # slow to make, so once
-        return asyncio.run(_until_stopped(self._exchange(path, receive, body), stop))
+        return asyncio.run(_until_stopped(self._exchange(path, receive, body, within_s), stop))
 
-    async def _exchange(self, path: str, receive: Receive[_T], body: dict[str, Any] | None) -> _T:
+    async def _exchange(
+        self, path: str, receive: Receive[_T], body: dict[str, Any] | None, within_s: float
+    ) -> _T:
         url = f"{self._place.url}{path}"
         headers = {"Accept-Encoding": "identity"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
         method = "GET" if body is None else "POST"
-        silence_s = self._silence_s if body else min(self._silence_s, LIST_SILENCE_S)
+        silence_s = self._silence_s if body else min(self._silence_s, LIST_SILENCE_S, within_s)
         timeout = httpx.Timeout(None, connect=CONNECT_S)
         loop = asyncio.get_running_loop()
         try:
@@ -87,8 +96,8 @@ class Http:
                 return await receive(response, lambda: silence.reschedule(loop.time() + silence_s))
         except TimeoutError:
             raise self.error(
-                f"said nothing for {silence_s:g} s",
-                hint="see what it is doing, or give it longer: toolsrv config set engine_timeout",
+                f"said nothing for {silence_s:.3g} s",
+                hint=_LONGER if body else "",
             ) from None
         except httpx.ConnectTimeout:
             raise self.error(f"could not be reached within {CONNECT_S:g} s") from None
@@ -107,17 +116,14 @@ class Http:
         hint = hint or f"see whether it runs: toolsrv model info {self._place.url}"
         return ServerError(message, hint=hint, again=again, status=status, wait_s=wait_s)
 
-    async def _refusal(self, response: httpx.Response) -> ServerError | ContextError:
+    async def _refusal(self, response: httpx.Response) -> ServerError | RefusedLengthError:
         status = response.status_code
         body = await read(response, _ERROR_BYTES)
-        said, kind = _said(body)
+        said, kinds = _said(body)
         if self._key:
             said = said.replace(self._key, "***")
-        if kind in _TOO_LONG or (status == 400 and "context length" in said.lower()):
-            return ContextError(
-                f"the conversation does not fit the model of {self._place.name}: {said}",
-                hint="start the server with a larger context, or offer fewer APIs: --candidates",
-            )
+        if too_long := refused_length(self._place.name, said, status=status, kinds=kinds):
+            return too_long
         told = f"answered {status}" + (f": {said}" if said else "")
         if status in _LATER:
             wait_s = _retry_after(response.headers.get("retry-after", ""))
@@ -165,20 +171,20 @@ async def _until_stopped(work: Coroutine[Any, Any, _T], stop: Stop) -> _T | None
     return task.result()
 
 
-def _said(body: bytes) -> tuple[str, str]:
-    """Return the message of an error body and its code or type, each "" where there is none."""
+def _said(body: bytes) -> tuple[str, tuple[str, ...]]:
+    """Return the message of an error body, "" without one, and what names its kind."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):
-        return "", ""
+        words = clean(" ".join(body.decode("utf-8", "replace").split()), 300)
+        return ("" if words.startswith(("<", "{", "[")) else words), ()  # a page says nothing
     error = value.get("error", value) if isinstance(value, dict) else None
     if isinstance(error, str):
-        return clean(error, 300), ""
+        return clean(error, 300), ()
     if not isinstance(error, dict):
-        return "", ""
+        return "", ()
     message = error.get("message") or error.get("detail") or ""
-    kinds = [str(error.get(key)) for key in ("code", "type")]
-    return clean(str(message), 300), next((one for one in kinds if one in _TOO_LONG), "")
+    return clean(str(message), 300), tuple(str(error.get(key)) for key in ("code", "type"))
 
 
 def _retry_after(text: str) -> float:

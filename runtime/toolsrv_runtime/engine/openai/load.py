@@ -6,6 +6,7 @@ keyring when it is needed, and handed to the servers only.
 
 from __future__ import annotations
 
+import math
 import os
 
 from pydantic import BaseModel, ConfigDict
@@ -43,11 +44,12 @@ class ServerInfo(BaseModel):
 
 
 def load_servers(
-    urls: str, *, model: str = "", silence_s: float = SILENCE_S
+    urls: str, *, model: str = "", silence_s: float = SILENCE_S, within_s: float = math.inf
 ) -> tuple[OpenAIChat, Profile]:
     """Return the servers at ``urls`` (several separated by commas) as one chat model. Blocks.
 
-    ``model`` "" takes the first that each server names.
+    ``model`` "" takes the first that each server names. ``within_s`` is how long all of them may
+    take to name their models: the time of the solve that waits for it.
 
     Raises:
         UsageError: an address or the key is not acceptable.
@@ -56,7 +58,7 @@ def load_servers(
     key = api_key()
     servers = [Server(place, model=model, key=key, silence_s=silence_s) for place in places(urls)]
     chat = OpenAIChat(servers)
-    chat.check(stop=Stop())
+    chat.check(stop=Stop(), within_s=within_s)
     return chat, REMOTE
 
 

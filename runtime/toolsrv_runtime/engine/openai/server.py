@@ -12,10 +12,11 @@ import httpx
 from toolsrv_catalogs.text import clean
 from toolsrv_runtime.engine.chat import Answer, Mode, Request
 from toolsrv_runtime.engine.openai import body as bodies
-from toolsrv_runtime.engine.openai.http import MOST_BYTES, Http, lines, read
+from toolsrv_runtime.engine.openai.http import LIST_SILENCE_S, MOST_BYTES, Http, lines, read
+from toolsrv_runtime.engine.openai.length import refused_length
 from toolsrv_runtime.engine.openai.place import Place
 from toolsrv_runtime.engine.openai.reply import Gathered
-from toolsrv_runtime.errors import ServerError
+from toolsrv_runtime.errors import RefusedLengthError, ServerError
 from toolsrv_runtime.stop import Stop
 
 Heard = Callable[[], None]
@@ -27,17 +28,20 @@ class Server:
     def __init__(self, place: Place, *, model: str, key: str, silence_s: float) -> None:
         self.place = place
         self.model = model
+        self._rooms: dict[str, int] = {}
         self.mode: Mode | None = None
         self._http = Http(place, key=key, silence_s=silence_s)
         self._detecting = threading.Lock()
 
-    def models(self, *, stop: Stop) -> tuple[str, ...]:
+    def models(self, *, stop: Stop, within_s: float = LIST_SILENCE_S) -> tuple[str, ...]:
         """Return the ids of the server's models, and take the first where none is named.
+
+        It is given ``within_s`` seconds at most.
 
         Raises:
             ServerError: the server does not answer, or with something else.
         """
-        found = self._http.send("/models", self._read_models, stop=stop) or ()
+        found = self._http.send("/models", self._read_models, stop=stop, within_s=within_s) or ()
         if not self.model and found:
             self.model = found[0]
         return found
@@ -60,7 +64,11 @@ class Server:
         mode = self.detect(stop=stop)
         if mode is None:
             return None
-        return self._ask(bodies.write(request, mode, self.model), mode, stop)
+        try:
+            return self._ask(bodies.write(request, mode, self.model), mode, stop)
+        except RefusedLengthError as error:
+            room = error.context or self._rooms.get(self.model, 0)
+            raise RefusedLengthError(error.message, hint=error.hint, context=room) from None
 
     def _probe(self, stop: Stop) -> Mode | None:
         """Return the first mode in which a small request brings the call it asks for.
@@ -119,12 +127,16 @@ class Server:
         return gathered
 
     def _check(self, gathered: Gathered, limit: int, *, done: bool) -> None:
+        if too_long := refused_length(self.place.name, clean(gathered.error, 300)):
+            raise too_long
         if gathered.error:
             raise self._http.error(f"broke off: {clean(gathered.error, 300)}")
         if gathered.pieces > limit:
             raise self._http.error(f"went on after {limit} pieces of a reply")
         if not done and not gathered.finish:
-            raise self._http.error(f"cut the reply after {gathered.pieces} pieces")
+            raise self._http.error(
+                f"cut the reply after {gathered.pieces} piece{'s' * (gathered.pieces != 1)}"
+            )
         if not gathered.pieces and not gathered.finish:
             raise self._http.error("answered without a reply", hint=_ADDRESS)
 
@@ -132,11 +144,13 @@ class Server:
         del heard
         try:
             entries = json.loads(await read(response))["data"]
-            return tuple(clean(str(one["id"]), 200) for one in entries)
-        except (ValueError, RecursionError, KeyError, TypeError):
+            found = {clean(str(one["id"]), 200): one.get("max_model_len") for one in entries}
+        except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
             raise self._http.error(
                 "answered with no list of models", hint=_ADDRESS, again=False
             ) from None
+        self._rooms = {key: room for key, room in found.items() if isinstance(room, int)}
+        return tuple(found)
 
 
 _ADDRESS = "give the address of the API, for example http://127.0.0.1:8000/v1"

@@ -6,12 +6,14 @@ is well. Knows no HTTP.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from toolsrv_runtime.engine.chat import Answer, Request
+from toolsrv_runtime.engine.openai.http import LIST_SILENCE_S
 from toolsrv_runtime.engine.openai.server import Server
 from toolsrv_runtime.errors import ServerError
 from toolsrv_runtime.stop import Stop
@@ -58,16 +60,20 @@ class OpenAIChat:
         """What the servers were found to offer, each once; "" before the first reply."""
         return ", ".join(dict.fromkeys(one.server.mode for one in self._all if one.server.mode))
 
-    def check(self, *, stop: Stop) -> None:
+    def check(self, *, stop: Stop, within_s: float = math.inf) -> None:
         """Ask every server for its models, so that a wrong address is told at once.
+
+        All are asked within ``within_s`` seconds: one that is silent leaves the rest their share.
 
         Raises:
             ServerError: none of them answers; a server without a list of models does, where the
                 model is named.
         """
-        for health in self._all:
+        end = self._clock() + within_s
+        for left, health in zip(range(len(self._all), 0, -1), self._all, strict=True):
+            share = min((end - self._clock()) / left, LIST_SILENCE_S)
             try:
-                health.server.models(stop=stop)
+                health.server.models(stop=stop, within_s=share)
             except ServerError as error:
                 if not (error.status in (404, 405, 501) and health.server.model):
                     self._leave_out(health, error)
