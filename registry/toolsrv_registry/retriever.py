@@ -35,9 +35,9 @@ from toolsrv_registry.signals import PLAIN, Floats
 from toolsrv_registry.store import Store
 from toolsrv_registry.vectors import Index
 
-# The nearest categories are those of so many of the best.
 # So many candidates are ranked by the ranker.
 _RANKED = 128
+# The nearest categories are those of so many of the best.
 _NEAREST, _CATEGORIES = 20, 5
 # At least so many APIs are read for a page, for the twins of its hits.
 _LEAST_READ = 10
@@ -92,9 +92,9 @@ class SearchResult(BaseModel):
     likely unrelated. ``nearest_categories`` are where the closest APIs lie, most of them first; when
     nothing fits in a category, tool or catalog, the closest anywhere. ``dead_left_out`` counts
     better APIs than the last hit that were left out because they failed their last check.
-    ``hidden_behind`` counts APIs of the named catalog that are not found
-    because another catalog has their ids, by that catalog. ``degraded`` says why the vectors were not used, or not up to date;
-    empty when all is well.
+    ``hidden_behind`` counts APIs of the named catalog that are not found because another catalog
+    has their ids, by that catalog. ``degraded`` says why the vectors were not used, or not up to
+    date; empty when all is well.
 
     ``query`` is the text that was given (cut at 4,000 characters). ``reading`` tells what was
     searched for it: misspelt words put right, another language put into English.

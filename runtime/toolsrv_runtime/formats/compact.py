@@ -24,8 +24,9 @@ from toolsrv_runtime.formats.choosing import choose
 from toolsrv_runtime.formats.filling import Filling
 from toolsrv_runtime.formats.fit import Shape, fit
 from toolsrv_runtime.formats.matched import Matched
+from toolsrv_runtime.formats.need import Need
 from toolsrv_runtime.formats.needs import Needs
-from toolsrv_runtime.formats.planned import Need, Planned
+from toolsrv_runtime.formats.planned import Planned
 from toolsrv_runtime.formats.scene import Offer, Scene, about, news
 from toolsrv_runtime.formats.several import Another, Several, call
 from toolsrv_runtime.formats.turn import Turn

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 from toolsrv_registry.api import Api
-from toolsrv_registry.functions import Function
 from toolsrv_registry.matcher import Asked, Match, Slot, Span
 from toolsrv_runtime.formats.base import Prior, Step
+from toolsrv_runtime.formats.later import later
 from toolsrv_runtime.formats.matched import Matched
+from toolsrv_runtime.formats.need import Need
 from toolsrv_runtime.formats.scene import Scene, about
 
 PLANNED = 1.0
@@ -38,32 +39,8 @@ SAME = 0.5
 AGAIN = 6.0
 """Nats behind the likeliest clause of a function within which another one is a need as well."""
 
-HIDDEN = 4.0
-"""The log-odds, once its answer is known, from which on a clause asks for another function too."""
-
-LATE_WHOLE, LATE = -2.0, 0.0
-"""Those for the whole task, and for its clause once another call is answered, of a late need."""
-
-COVERED = 0.6
-"""Share of a clause that calls were made for from which on it has had its answer."""
-
 _EDGES = " ,;:.!?"
 _NUMBER = re.compile(r"[\s(]+\d{1,2}$")
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """Words of the task, where they begin, the function that serves them, and its log-odds."""
-
-    words: str
-    begin: int
-    function: Function
-    serves: float
-
-    @property
-    def end(self) -> int:
-        """Where the words end."""
-        return self.begin + len(self.words)
 
 
 class Planned:
@@ -94,8 +71,8 @@ class Planned:
         ``passed`` were tried already and gave no call.
         """
         left = [need for need in self.needs if need not in passed and not self._is_called(need)]
-        ready = next((need for need in left if not self._waits(need)), left[0] if left else None)
-        more = (need for some in (self._hidden(), self._late()) for need in some)
+        ready = next((need for need in left if not self.waits(need)), left[0] if left else None)
+        more = later(self, self._scene, self._prior)
         return ready or next((need for need in more if need not in passed), None)
 
     def may_serve(self, words: str) -> bool:
@@ -109,71 +86,15 @@ class Planned:
             return False
         before = [about(one) for one in self._scene.path if one.ok]
         asking = (
-            self._clause(one.function.api)
+            self.clause(one.function.api)
             for one in self._scene.offers
             if one.function.name == step.move.function
         )
         return bool(before) and (about(step) in before or about(step) in asking)
 
-    def _hidden(self) -> Iterator[Need]:
-        """Yield what clauses with an answer ask for besides, now that it is known, likeliest first.
-
-        "Where else could I pay with the money of Liechtenstein": which money that is comes first,
-        and only with its name does the question ask where that is used. A function that takes
-        nothing of what was answered is not meant.
-        """
-        called = {step.move.function for step in self._scene.attempts}
-        left = [one.function for one in self._scene.offers if one.function.name not in called]
-        likely = [
-            function
-            for function in left
-            if (match := self._matches.get(function.api.id)) and match.serves >= SERVED
-        ]
-        found: list[Need] = []
-        for words in dict.fromkeys(about(step) for step in self._scene.path if step.ok):
-            matched = Matched(self._scene, words, self._prior)
-            begin = self._scene.task.find(words)
-            for function in likely:
-                api = function.api
-                serves = matched.serves(api)
-                takes = any(matched.is_answered(api, one) for one in api.required)
-                if serves >= HIDDEN and takes:
-                    found.append(Need(words, begin, function, serves))
-        yield from sorted(found, key=lambda one: -one.serves)
-
-    def _late(self) -> Iterator[Need]:
-        """Yield what is a need only now that its values are answered, likeliest first.
-
-        "How far apart are the capitals of Peru and Chile": as long as nobody knows these, little says
-        that a function for two cities is meant. Words that were served already ask for no more.
-        """
-        called = {step.move.function for step in self._scene.attempts}
-        found: list[Need] = []
-        for function in (one.function for one in self._scene.offers if self._scene.path):
-            api = function.api
-            words = self._clause(api)
-            if function.name in called or not words or self._matches[api.id].serves < LATE_WHOLE:
-                continue
-            need = Need(words, self._scene.task.find(words), function, 0.0)
-            matched = Matched(self._scene, words, self._prior)
-            takes = any(matched.is_answered(api, one) for one in api.required)
-            if takes and not self._waits(need) and self._served_share(need) < COVERED:
-                serves = matched.serves(api)
-                if serves >= LATE:
-                    found.append(replace(need, serves=serves))
-        yield from sorted(found, key=lambda one: -one.serves)
-
-    def _served_share(self, need: Need) -> float:
-        """Return the share of a need's words that calls were made for."""
-        taken: set[int] = set()
-        for step in self._scene.path:
-            begin = self._scene.task.find(about(step)) if step.ok else -1
-            taken |= set(range(begin, begin + len(about(step)))) if begin >= 0 else set()
-        return len(taken & set(range(need.begin, need.end))) / max(1, len(need.words))
-
-    def _clause(self, api: Api) -> str:
+    def clause(self, api: Api) -> str:
         """Return the likeliest words that ask for a function, "" where nothing is known."""
-        match = self._matches.get(api.id)
+        match = self.matches.get(api.id)
         return next(map(self._words, _clauses(match.clause)[:1]), "") if match else ""
 
     def _is_called(self, need: Need) -> bool:
@@ -183,10 +104,10 @@ class Planned:
         same = sum(one.words == need.words for one in self.needs)
         return len(calls) >= same or any(c.move.function == need.function.name for c in calls)
 
-    def _waits(self, need: Need) -> bool:
+    def waits(self, need: Need) -> bool:
         """Whether a value that it must have is neither stated by the task nor answered yet."""
         api = need.function.api
-        slots = self._matches[api.id].parameters
+        slots = self.matches[api.id].parameters
         open_ = [
             one
             for one in api.required
@@ -207,7 +128,7 @@ class Planned:
         chosen = {need.function.name for need in found}
         for offer in self._scene.offers:
             api = offer.function.api
-            match = self._matches.get(api.id)
+            match = self.matches.get(api.id)
             if match is None or match.serves < ALSO or offer.function.name in chosen:
                 continue
             stated = self._stated(api)
@@ -220,13 +141,13 @@ class Planned:
 
     def _stated(self, api: Api) -> list[Span]:
         """Return the likeliest words of the values that the task states for a function."""
-        slots = self._matches[api.id].parameters if api.id in self._matches else {}
+        slots = self.matches[api.id].parameters if api.id in self.matches else {}
         found = [_told(slots[one.name]) for one in api.required if one.name in slots]
         return [one for one in found if one is not None]
 
     def _clauses(self) -> Iterator[str]:
         """Yield the words that functions find to ask for them."""
-        for match in self._matches.values():
+        for match in self.matches.values():
             if match.serves >= PLANNED:
                 yield from filter(None, map(self._words, _clauses(match.clause)))
 
@@ -244,13 +165,14 @@ class Planned:
         begin = self._scene.task.find(words)
         found = []
         for api, function in ((one.function.api, one.function) for one in self._scene.offers):
-            if api.id in self._matches:
-                serves = self._matches[api.id].serves + matched.serves(api)
+            if api.id in self.matches:
+                serves = self.matches[api.id].serves + matched.serves(api)
                 found.append(Need(words, begin, function, serves))
         return max(found, key=lambda one: one.serves, default=None)
 
     @cached_property
-    def _matches(self) -> dict[str, Match]:
+    def matches(self) -> dict[str, Match]:
+        """API's id -> the matcher's view of it beside the whole task."""
         apis: Sequence[Api] = [offer.function.api for offer in self._scene.offers]
         found = self._prior.match(Asked(self._scene.task), apis)
         return {api.id: match for api, match in zip(apis, found, strict=False)}

@@ -1,0 +1,22 @@
+"""A need of a task: words of it, and the function that serves them. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from toolsrv_registry.functions import Function
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Words of the task, where they begin, the function that serves them, and its log-odds."""
+
+    words: str
+    begin: int
+    function: Function
+    serves: float
+
+    @property
+    def end(self) -> int:
+        """Where the words end."""
+        return self.begin + len(self.words)
