@@ -83,7 +83,10 @@ class Run:
             NotFoundError: the category is unknown.
         """
         reason = await self._search() if await self._asking.begin() else ""
+        self._before = self._state.usage()
         await close(self._state, self._format, self._asking.view, reason)
+        if self._state.ledger.closing is not None:
+            self._note_cost(self._state.ledger.closing)
         return conclude(self._state, reason, model=self._engine.name, form=self._format.name)
 
     def _strategy(self) -> Generator[Wish, Answer, int]:
@@ -115,6 +118,8 @@ class Run:
                 except StopIteration:
                     return ""
                 if reason := self._refusal(wish):
+                    if isinstance(wish, Act):
+                        self._note_cost(wish.node)  # the reply was written, its call is not made
                     return reason
                 answer = await self._grant(wish)
         except Interrupted:
@@ -158,6 +163,11 @@ class Run:
     async def _act(self, node: Node) -> Observed:
         seen = await self._calling.act(node)
         self._asking.gave_up |= seen.code == Code.GIVE_UP
+        self._note_cost(node)
+        return seen
+
+    def _note_cost(self, node: Node) -> None:
+        """Note what a node cost since the model was asked for it."""
         now, before = self._state.usage(), self._before
         cost = out.Cost(
             node=node.id,
@@ -165,4 +175,3 @@ class Run:
             seconds=round(now.seconds - before.seconds, 4),
         )
         self._state.ledger.costs.append(cost)
-        return seen

@@ -75,6 +75,8 @@ def test_at_the_end_of_a_budget_the_model_answers_once(
     assert outcome.usage.model_calls <= replies
     assert outcome.tree[-1].kind == "answer"
     assert all(one.used for one in outcome.evidence)
+    told = {one.node for one in outcome.costs}
+    assert {one.id for one in outcome.tree if one.kind in {"call", "answer"}} <= told
 
 
 def test_the_last_word_can_only_be_an_answer(solve: Solve) -> None:
