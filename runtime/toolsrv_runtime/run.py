@@ -161,9 +161,11 @@ class Run:
                 return None
 
     async def _act(self, node: Node) -> Observed:
-        seen = await self._calling.act(node)
+        try:
+            seen = await self._calling.act(node)
+        finally:
+            self._note_cost(node)
         self._asking.gave_up |= seen.code == Code.GIVE_UP
-        self._note_cost(node)
         return seen
 
     def _note_cost(self, node: Node) -> None:
