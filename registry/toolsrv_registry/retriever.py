@@ -10,6 +10,7 @@ Knows nothing about models, calls or conversation formats.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -44,6 +45,9 @@ _LEAST_READ = 10
 # A hit is related when its cosine and so much of the share of its clause's words reach this. Of 50
 # requests that the offline catalog cannot serve 37 stay below, of 288 that it can serve eight.
 _WORDS, _RELATED = 0.3, 0.38
+# The best of many is nearer than the best of few, whatever is asked: the cosine that a related hit
+# needs grows with the logarithm of the catalogs' size, from one at 170 APIs to one at 16,463.
+_FEW, _MANY = (170, 0.28), (16_463, 0.39)
 # Words alone are a weak witness: only a nearly complete miss counts.
 _COVERED_ALONE = 0.15
 # So many of the best are judged, however many are asked for.
@@ -177,7 +181,7 @@ class Retriever:
         ordered = alive if named else self._covered(alive, parts, place, recalled, unwanted)
         kept, more = self._kept(ordered, reading.text, limit, offset)
         page = kept[offset : offset + limit]
-        nothing_fits = not named and self._nothing_fits(kept[:_JUDGED], measured=recalled.measured)
+        nothing_fits = not named and self._nothing_fits(kept[:_JUDGED], recalled)
         wider = _wider(place) if nothing_fits else place
         nearby = ordered if wider == place else self._ranked(parts, wider)[0]
         return SearchResult(
@@ -378,15 +382,25 @@ class Retriever:
             for rank, one in enumerate(page, start=offset + 1)
         )
 
-    def _nothing_fits(self, best: Sequence[Kept], *, measured: bool) -> bool:
+    def _nothing_fits(self, best: Sequence[Kept], recalled: Recalled) -> bool:
         """Judge whether even the best hits are unrelated to their parts of the text."""
+        nearest = _least_cosine(len(recalled.lexicon.ids))
         for one in best:
             coverage = self._affinity.overlap(one.candidate.part, one.api).coverage
-            if measured and one.candidate.similarity + _WORDS * coverage >= _RELATED:
+            if not recalled.measured and coverage >= _COVERED_ALONE:
                 return False
-            if not measured and coverage >= _COVERED_ALONE:
+            cosine = one.candidate.similarity
+            related = cosine >= nearest and cosine + _WORDS * coverage >= _RELATED
+            if recalled.measured and related:
                 return False
         return True
+
+
+def _least_cosine(apis: int) -> float:
+    """Return the cosine below which the best of so many APIs is likely unrelated."""
+    (few, low), (many, high) = _FEW, _MANY
+    share = math.log(max(apis, 1) / few) / math.log(many / few)
+    return low + (high - low) * min(max(share, 0.0), 1.0)
 
 
 def _query(text: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from toolsrv_registry import retriever
 from toolsrv_registry.api import Api, Catalog
 from toolsrv_registry.documents import content_hash
 from toolsrv_registry.encoder import HashingEncoder, OnnxEncoder
@@ -33,6 +34,12 @@ MakeCatalog = Callable[..., Catalog]
 )
 def test_the_api_that_does_it_comes_first(real: Registry, task: str, expected: str) -> None:
     assert real.retriever.search(task).hits[0].api.id == expected
+
+
+def test_the_best_of_many_has_to_be_nearer_than_the_best_of_few() -> None:
+    few, more, many = (retriever._least_cosine(apis) for apis in (170, 2_000, 16_463))
+    assert few < more < many
+    assert (retriever._least_cosine(0), retriever._least_cosine(10**9)) == (few, many)
 
 
 def test_each_need_of_a_task_brings_its_api_to_the_front(real: Registry) -> None:
