@@ -21,7 +21,7 @@ from toolsrv_catalogs.offline.values.day import (
 from toolsrv_catalogs.offline.values.language import parse_language
 from toolsrv_catalogs.offline.values.money import parse_currency
 from toolsrv_catalogs.offline.values.number import parse_number, parse_numbers, tidy
-from toolsrv_catalogs.offline.values.words import fold
+from toolsrv_catalogs.offline.values.words import fold, items
 from toolsrv_catalogs.offline.values.zone import parse_zone, zone_name
 from toolsrv_registry.errors import NotFoundError, UsageError
 
@@ -254,3 +254,20 @@ def test_distances_are_symmetric_and_bounded(
     assert 0 <= km <= 20_016
     assert km == pytest.approx(distance_km(b, a), abs=1e-6)
     assert 0 <= bearing(a, b) <= 360
+
+
+@pytest.mark.parametrize(
+    ("text", "listed"),
+    [
+        ("tea", ["tea"]),
+        ("salt and pepper", ["salt and pepper"]),
+        ("tea, coffee", ["tea", "coffee"]),
+        ("tea, coffee and milk", ["tea", "coffee", "milk"]),
+        ("tea; coffee; or milk", ["tea", "coffee", "milk"]),
+        ("tea, coffee, and mac and cheese", ["tea", "coffee", "mac and cheese"]),
+        (" , tea,, Anderson and  Or ,", ["tea", "Anderson", "Or"]),
+        ("", []),
+    ],
+)
+def test_a_list_ends_with_and(text: str, listed: list[str]) -> None:
+    assert items(text) == listed

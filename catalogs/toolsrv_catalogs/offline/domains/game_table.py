@@ -9,7 +9,7 @@ from typing import Annotated
 from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, Field, ParameterError, quoted
 from toolsrv_catalogs.offline.values.day import Date
 from toolsrv_catalogs.offline.values.number import Seed, whole
-from toolsrv_catalogs.offline.values.words import text_up_to
+from toolsrv_catalogs.offline.values.words import items, text_up_to
 from toolsrv_registry.errors import UsageError
 
 tool = Endpoints()
@@ -78,7 +78,8 @@ def random_number(minimum: Bound, maximum: Bound, seed: Seed | None = None) -> A
 
 @tool.get("/pick")
 def pick_one(options: Annotated[str, text_up_to(500)], seed: Seed | None = None) -> Answer:
-    listed = [item.strip() for item in re.split(r",|;|\bor\b", options) if item.strip()]
+    listed = [part.strip() for item in items(options) for part in re.split(r"\bor\b", item)]
+    listed = [item for item in listed if item]
     if not listed:
         raise ParameterError("options", "give some options with commas between them")
     return {"options": len(listed), "picked": _source(seed).choice(listed)}

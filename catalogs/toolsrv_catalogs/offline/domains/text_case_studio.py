@@ -6,7 +6,7 @@ import re
 from typing import Annotated
 
 from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, ParameterError, choice
-from toolsrv_catalogs.offline.values.words import Text, fold, text_up_to
+from toolsrv_catalogs.offline.values.words import Text, fold, items, text_up_to
 
 tool = Endpoints()
 Short = Annotated[str, text_up_to(500)]
@@ -59,10 +59,9 @@ def reverse_text(
 def sort_words(
     text: Short, order: Annotated[str, choice("ascending", "descending")] = "ascending"
 ) -> Answer:
-    separator = "," if "," in text else None
-    items = [item.strip() for item in text.split(separator) if item.strip()]
-    items.sort(key=lambda item: (fold(item), item), reverse=order == "descending")
-    return {"text": text, "order": order, "sorted": (", " if separator else " ").join(items)}
+    listed = items(text) if "," in text else text.split()
+    listed.sort(key=lambda item: (fold(item), item), reverse=order == "descending")
+    return {"text": text, "order": order, "sorted": (", " if "," in text else " ").join(listed)}
 
 
 @tool.get("/extract")

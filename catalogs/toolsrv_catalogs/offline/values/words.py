@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import Annotated
 
@@ -23,6 +24,9 @@ _ODD = str.maketrans(
 )
 
 
+_JOINT = re.compile(r"(?:^|\s+)(?:and|or)\s+", re.IGNORECASE)
+
+
 def fold(text: str) -> str:
     """Return ``text`` without accents, case, hyphens, apostrophes or stray spaces.
 
@@ -36,6 +40,21 @@ def fold(text: str) -> str:
 def _without_accents(text: str) -> str:
     decomposed = unicodedata.normalize("NFKD", text.translate(_ODD))
     return "".join(c for c in decomposed if not unicodedata.combining(c))
+
+
+def items(text: str) -> list[str]:
+    """Return the items of a list with commas: "tea, coffee and milk" has three.
+
+    The "and" or "or" of the last two counts once there is a comma; after one in the end ("tea, coffee,
+    and mac and cheese") it belongs to an item.
+    """
+    found = [item.strip() for item in re.split(r"[,;]", text) if item.strip()]
+    if len(found) < 2:
+        return found
+    last = found.pop()
+    after_comma = _JOINT.match(last)
+    rest = [last[after_comma.end() :]] if after_comma else _JOINT.split(last, maxsplit=1)
+    return [*found, *(item.strip() for item in rest if item.strip())]
 
 
 def text_up_to(limit: int) -> Field:
