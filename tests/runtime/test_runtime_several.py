@@ -99,6 +99,12 @@ def all_calls(scene: Scene) -> list[dict[str, Any]]:
             [{"city": "Oslo", "date": "2027-06-05"}],
         ),
         (
+            "what are the symbols of gold, silver and tin?",
+            "element_information",
+            {"element": "gold"},
+            [{"element": "silver"}, {"element": "tin"}],
+        ),
+        (
             'Hash "secret" with md5 and sha256',
             "hash_text",
             {"text": "secret", "algorithm": "md5"},
@@ -130,6 +136,8 @@ def test_what_is_called_for_one_of_a_list_is_called_for_each(
          {"from_city": "Oslo", "to_city": "Bergen"}),
         ("Convert 5 km to miles and tell me about 20 kg of flour", "convert_units",
          {"amount": "5", "from_unit": "km", "to_unit": "miles"}),
+        ("What's the population of Paris, France?", "city_information", {"city": "Paris"}),
+        ("What's the population of Portland, Oregon?", "city_information", {"city": "Portland"}),
         ("Tell Anna and Bob what the capital of Peru is", "capital_city", {"country": "Peru"}),
         ("What are the capitals of Peru and Chile?", "capital_city", {"country": "Lima"}),
     ],

@@ -23,8 +23,11 @@ from toolsrv_runtime.formats.parallel import Side, sides
 from toolsrv_runtime.formats.scene import Scene, news
 from toolsrv_runtime.formats.turn import Turn
 
-BEHIND = 3.0
-"""Nats behind the likeliest words within which others are a value of their own."""
+BEHIND, BARE = 5.5, 3.0
+"""Nats behind the likeliest words within which others are a value of their own.
+
+The second where nothing but commas joins them: Oregon tells which Portland is meant.
+"""
 
 NAMED = 8.0
 """The same of allowed values, which the task has to name."""
@@ -34,6 +37,9 @@ _JOINED = re.compile(
     r"(?:\b(?:also|both|then|in|of|for|at|on|to|into|from|the)\s+){0,3}[\"'“‘(]*",
     re.IGNORECASE,
 )
+
+
+_WORD = re.compile(r"&|\b(?:and|or|plus|as well as)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +144,10 @@ class Several:
         behind = NAMED if parameter.enum else BEHIND
         told = mentions(parameter, function.api, slot, self._scene.task, behind=behind)
         for group in self._groups([one for one in told if one.read not in others], others):
+            between = self._scene.task[group[0].end : group[-1].begin]
+            best = max(one.score for one in group)
+            if not _WORD.search(between) and any(one.score < best - BARE for one in group):
+                continue
             if any(one.read == arguments[key] for one in group):
                 return [one for one in group if one.read != arguments[key]]
         return []
