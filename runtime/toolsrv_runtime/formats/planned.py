@@ -27,7 +27,7 @@ PLANNED = 1.0
 SERVED = 0.0
 """The log-odds for the whole task and for the clause, together, from which on it is a need."""
 
-LEFT = -4.0
+LEFT = -6.0
 """Those below which words that no function found are no need either."""
 
 ALSO = 2.5
