@@ -1,9 +1,10 @@
 """From a ranking to a list that a reader wants: needs covered, twins folded, tools together.
 
-``named_first`` puts in front what the text calls by its full name. ``covering`` moves a few candidates so that every need of a text has an API near the top;
-``fold`` puts near-duplicates of different providers under the best of them; ``grouped`` brings
-the hits of one tool together. Each decides from the front of its list to the back, so that a
-longer list begins as a shorter one does and pages fit together.
+``named_first`` puts in front what the text calls by its full name; ``covering`` moves a few
+candidates so that every need of a text has an API near the top; ``fold`` puts near-duplicates of
+different providers under the best of them; ``grouped`` brings the hits of one tool together. Each
+decides from the front of its list to the back, so that a longer list begins as a shorter one does
+and pages fit together.
 
 Pure; knows nothing about storage, nor how the candidates were ranked.
 """

@@ -35,7 +35,9 @@ def all_calls(scene: Scene) -> list[dict[str, Any]]:
         assert another.words in scene.task
         found.append(another.arguments)
         assert len(found) < 20
-        move = Move("", another.function.name, json.dumps(another.arguments), about=another.words)
+        move = Move(
+            "", another.offer.function.name, json.dumps(another.arguments), about=another.words
+        )
         path = (*scene.path, Step(move, "", ok=True))
         scene = replace(scene, path=path, attempts=path)
     return found
@@ -195,10 +197,13 @@ def test_one_that_failed_is_told_and_not_tried_again() -> None:
     calls = ({"country": "Peru"}, {"country": "Wakanda"})
     several = Several(after(task, "capital_city", *calls, ok=False), Shipped())
     assert several.next() is None
-    assert several.failed() == ["Wakanda"]
+    assert several.failed() == several.unanswered() == ["Wakanda"]
     answered = Several(after(task, "capital_city", *calls), Shipped())
     assert answered.next() is None
-    assert answered.failed() == []
+    assert answered.failed() == answered.unanswered() == []
+    begun = Several(after(task, "capital_city", calls[0]), Shipped())
+    assert begun.failed() == []
+    assert begun.unanswered() == ["Wakanda"]
 
 
 def test_without_a_matcher_or_an_answer_there_is_nothing_more() -> None:

@@ -382,6 +382,38 @@ def test_what_could_not_be_served_makes_the_answer_partial(
     assert "who won the world cup" in outcome.reason
 
 
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ("What are the capitals of Peru, Chile and Bolivia?", ["Lima", "Santiago", "Sucre"]),
+        ("What's 15% of 80 and 20% of 45?", ["result is 12", "result is 9"]),
+        (
+            "How many kilometres lie between the capitals of Portugal and Poland?",
+            ["Lisbon", "2759.5"],
+        ),
+    ],
+)
+def test_one_wish_for_several_values_is_answered_for_each(
+    retriever: Finder, loaded: tuple[Engine, Profile], task: str, said: list[str]
+) -> None:
+    engine, profile = loaded
+    outcome = run(task, retriever, engine, profile=profile)
+    assert outcome.status == "answered"
+    for one in said:
+        assert one in outcome.answer
+
+
+def test_what_a_budget_left_of_several_values_is_missing(
+    retriever: Finder, loaded: tuple[Engine, Profile]
+) -> None:
+    engine, profile = loaded
+    task = "What are the capitals of Peru, Chile and Bolivia?"
+    options = SolveOptions(limits=Limits(calls=1))
+    outcome = run(task, retriever, engine, profile=profile, options=options)
+    assert outcome.status == "partial"
+    assert outcome.missing == ("Chile", "Bolivia")
+
+
 def test_a_task_that_does_not_fit_the_model_is_told_as_that(retriever: Finder) -> None:
     class Narrow(ScriptedEngine):
         def generate(self, *_: Any, **__: Any) -> Any:

@@ -6,8 +6,9 @@ import json
 import re
 
 from toolsrv_registry.functions import Function
-from toolsrv_runtime.formats import formulas, layout
+from toolsrv_runtime.formats import formulas
 from toolsrv_runtime.formats.base import Move, Step
+from toolsrv_runtime.formats.forced import forced
 from toolsrv_runtime.formats.scene import Scene, about, news
 from toolsrv_runtime.formats.turn import Turn
 
@@ -56,10 +57,5 @@ def calculated(turn: Turn, part: str, scene: Scene, expression: str) -> Move | N
         function = offer.function
         key = formulas.takes_expression(function.api, expression)
         if key and not is_down(function, scene) and not scene.spent(part, function.name):
-            text = json.dumps({key: expression})
-            turn.force(layout.shown(part), data=True)
-            turn.force(f"{layout.USE}{offer.number}{layout.ACTION}{function.name}")
-            thought = turn.text().partition(layout.ACTION)[0]
-            turn.force(f"{layout.INPUT}{text}")
-            return Move(thought, function.name, text, turn.pieces(), part)
+            return forced(turn, part, offer, json.dumps({key: expression}))
     return None

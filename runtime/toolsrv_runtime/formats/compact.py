@@ -23,12 +23,13 @@ from toolsrv_runtime.formats.calculating import calculated, is_down, worked_out
 from toolsrv_runtime.formats.choosing import choose
 from toolsrv_runtime.formats.filling import Filling
 from toolsrv_runtime.formats.fit import Shape, fit
+from toolsrv_runtime.formats.forced import forced
 from toolsrv_runtime.formats.matched import Matched
 from toolsrv_runtime.formats.need import Need
 from toolsrv_runtime.formats.needs import Needs
 from toolsrv_runtime.formats.planned import Planned
 from toolsrv_runtime.formats.scene import Offer, Scene, about, news
-from toolsrv_runtime.formats.several import Another, Several, call
+from toolsrv_runtime.formats.several import Several
 from toolsrv_runtime.formats.turn import Turn
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
@@ -95,7 +96,8 @@ class CompactFormat:
             several = Several(scene, self._prior)
             missing += [words for words in several.failed() if words not in missing]
             if another := several.next():
-                return call(turn, another, scene, tuple(missing))
+                text = json.dumps(another.arguments, ensure_ascii=False)
+                return forced(turn, another.words, another.offer, text, tuple(missing))
         passed: list[Need] = []
         for _ in range(PARTS):
             need = plan.next(passed) if plan else None
@@ -142,6 +144,8 @@ class CompactFormat:
         )
         missing = list(dict.fromkeys(text for step in view.path for text in step.move.missing))
         if self._prior is not None:
+            several = Several(scene, self._prior)
+            missing += [words for words in several.unanswered() if words not in missing]
             taken = [about(step) for step in view.path if step.ok]
             missing += Needs(scene, self._prior).open([*taken, *missing])
         return self._finish(turn, view, missing)
@@ -246,8 +250,8 @@ class CompactFormat:
             straight = Several(scene, self._prior).straightened(offer.function, arguments)
             if straight != arguments:
                 turn.rewind(mark)
-                another = Another(part, offer.function, straight)
-                return call(turn, another, scene, missing)
+                text = json.dumps(straight, ensure_ascii=False)
+                return forced(turn, part, offer, text, missing)
         thought = turn.text().partition(layout.ACTION)[0]
         text = json.dumps(arguments, ensure_ascii=False)
         return Move(thought, offer.function.name, text, turn.pieces(), part, missing)

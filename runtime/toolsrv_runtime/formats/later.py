@@ -65,8 +65,8 @@ def _hidden(plan: Plan, scene: Scene, prior: Prior) -> Iterator[Need]:
 def _late(plan: Plan, scene: Scene, prior: Prior) -> Iterator[Need]:
     """Yield functions that take what was answered, for words of their own.
 
-    "How far apart are the capitals of Peru and Chile": as long as nobody knows these, little says
-    that a function for two cities is meant. Words that were served already ask for no more.
+    "How many kilometres lie between the capitals of Peru and Chile": as long as nobody knows these,
+    little says that a function for two cities is meant. Words that were served already ask for no more.
     """
     for function in _uncalled(plan, scene, LATE_WHOLE) if scene.path else ():
         words = plan.clause(function.api)

@@ -31,17 +31,24 @@ _JOINT = re.compile(r"\W*(?:\w+\W+){0,2}?(?:[,;/&+]|\b(?:and|plus|then|also)\b)"
 
 def sides(function: Function, match: Match, task: str) -> list[Side]:
     """Return the values of each call, in their order; empty where the task tells no such calls."""
+    widest = {
+        key: mentions(parameter, function.api, slot, task, behind=BEHIND[-1])
+        for key, parameter in function.parameters.items()
+        if (slot := match.parameters.get(parameter.name))
+    }
     best: list[Side] = []
     for behind in BEHIND:
-        found = {
-            key: mentions(parameter, function.api, slot, task, behind=behind)
-            for key, parameter in function.parameters.items()
-            if (slot := match.parameters.get(parameter.name))
-        }
+        found = {key: _within(some, behind) for key, some in widest.items()}
         paired = _paired(_own(found), task)
         if paired and (not best or len(paired[0]) > len(best[0])):
             best = paired
     return best
+
+
+def _within(some: Sequence[Mention], behind: float) -> list[Mention]:
+    """Return the values that are at most so far behind the likeliest."""
+    least = max((one.score for one in some), default=0.0) - behind
+    return [one for one in some if one.score >= least]
 
 
 def _own(found: dict[str, list[Mention]]) -> dict[str, list[Mention]]:

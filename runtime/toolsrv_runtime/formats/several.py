@@ -12,16 +12,15 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from toolsrv_registry.functions import Function
 from toolsrv_registry.matcher import Asked, Match
-from toolsrv_runtime.formats import layout
-from toolsrv_runtime.formats.base import Move, Prior
+from toolsrv_runtime.formats.base import Prior, Step
 from toolsrv_runtime.formats.mentions import Mention, mentions
 from toolsrv_runtime.formats.parallel import Side, sides
-from toolsrv_runtime.formats.scene import Scene, news
-from toolsrv_runtime.formats.turn import Turn
+from toolsrv_runtime.formats.scene import Offer, Scene, news
 
 BEHIND, BARE = 5.5, 3.0
 """Nats behind the likeliest words within which others are a value of their own.
@@ -37,9 +36,7 @@ _JOINED = re.compile(
     r"(?:\b(?:also|both|then|in|of|for|at|on|to|into|from|the)\s+){0,3}[\"'“‘(]*",
     re.IGNORECASE,
 )
-
-
-_WORD = re.compile(r"&|\b(?:and|or|plus|as well as)\b", re.IGNORECASE)
+_JOINING_WORD = re.compile(r"&|\b(?:and|or|plus|as well as)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +44,7 @@ class Another:
     """A call like one before it with other values: the task's words for these, and arguments."""
 
     words: str
-    function: Function
+    offer: Offer
     arguments: dict[str, str]
 
 
@@ -56,21 +53,25 @@ class Several:
 
     def __init__(self, scene: Scene, prior: Prior) -> None:
         self._scene = scene
-        self._functions = {offer.function.name: offer.function for offer in scene.offers}
-        apis = [one.api for one in self._functions.values()]
+        self._offers = {offer.function.name: offer for offer in scene.offers}
+        apis = [offer.function.api for offer in scene.offers]
         found = prior.match(Asked(scene.task), apis)
         self._matches: dict[str, Match] = {
             api.id: match for api, match in zip(apis, found, strict=False)
         }
+        self._told: dict[str, list[Side]] = {}
 
     def next(self) -> Another | None:
         """Return the first that was not tried."""
-        return next((one for one in self._all() if not self._tried(one)), None)
+        return next((one for one in self._wished if not self._tried(one)), None)
 
     def failed(self) -> list[str]:
         """Return the words of those that were tried and gave no answer."""
-        tried = (one for one in self._all() if self._tried(one))
-        return [one.words for one in tried if not self._tried(one, ok=True)]
+        return [one.words for one in self._wished if self._tried(one) and not self._answered(one)]
+
+    def unanswered(self) -> list[str]:
+        """Return the words of all that have no answer, tried or not."""
+        return [one.words for one in self._wished if not self._answered(one)]
 
     def straightened(self, function: Function, arguments: dict[str, str]) -> dict[str, str]:
         """Return a call's arguments, those of one side where they are some of each.
@@ -79,12 +80,12 @@ class Several:
         two capitals alike, "from A to B" was told in order.
         """
         arguments = self._in_order(arguments)
-        match = self._matches.get(function.api.id)
-        told = sides(function, match, self._scene.task) if match else []
+        told = self._sides(function)
         if not told or any(_takes(arguments, side) for side in told):
             return arguments
         mixed = all(any(side[key].read == arguments.get(key) for side in told) for key in told[0])
-        calls = [Another("", function, {**arguments, **_read(side)}) for side in told]
+        offer = self._offers[function.name]
+        calls = [Another("", offer, {**arguments, **_read(side)}) for side in told]
         left = [one.arguments for one in calls if not self._tried(one)]
         return left[0] if mixed and left else arguments
 
@@ -101,31 +102,41 @@ class Several:
                 return {**arguments, **dict(zip(keys, told, strict=True))}
         return arguments
 
-    def _tried(self, one: Another, *, ok: bool = False) -> bool:
-        return any(
-            step.move.function == one.function.name
-            and _texts(step.move.arguments) == one.arguments
-            and (step.ok or not ok)
-            for step in self._scene.attempts
-        )
+    def _tried(self, one: Another) -> bool:
+        return any(_is_call(step, one) for step in self._scene.attempts)
 
-    def _all(self) -> Iterator[Another]:
-        """Yield the calls, in the order of the path and of the task."""
-        for step in self._scene.path:
-            function = self._functions.get(step.move.function) if step.ok else None
-            match = self._matches.get(function.api.id) if function else None
-            if function is None or match is None:
-                continue
-            arguments = _texts(step.move.arguments)
-            told = sides(function, match, self._scene.task)
-            if any(_takes(arguments, side) for side in told):
-                for side in told:
-                    if not _takes(arguments, side):
-                        yield Another(self._words(side), function, {**arguments, **_read(side)})
-                continue
+    def _answered(self, one: Another) -> bool:
+        return any(step.ok and _is_call(step, one) for step in self._scene.attempts)
+
+    @cached_property
+    def _wished(self) -> list[Another]:
+        """The calls, in the order of the path and of the task."""
+        return [
+            one
+            for step in self._scene.path
+            if step.ok and (offer := self._offers.get(step.move.function))
+            for one in self._like(offer, _texts(step.move.arguments))
+        ]
+
+    def _like(self, offer: Offer, arguments: dict[str, str]) -> Iterator[Another]:
+        """Yield what is called as one call was, with other values."""
+        match = self._matches.get(offer.function.api.id)
+        told = self._sides(offer.function)
+        if any(_takes(arguments, side) for side in told):
+            for side in told:
+                if not _takes(arguments, side):
+                    yield Another(self._words(side), offer, {**arguments, **_read(side)})
+        elif match is not None:
             for key in arguments:
-                for value in self._listed(function, match, key, arguments):
-                    yield Another(value.words, function, {**arguments, key: value.read})
+                for value in self._listed(offer.function, match, key, arguments):
+                    yield Another(value.words, offer, {**arguments, key: value.read})
+
+    def _sides(self, function: Function) -> list[Side]:
+        """Return the calls of a function that the task tells side by side."""
+        match = self._matches.get(function.api.id)
+        if function.name not in self._told:
+            self._told[function.name] = sides(function, match, self._scene.task) if match else []
+        return self._told[function.name]
 
     def _words(self, side: Side) -> str:
         """Return the task's words from a side's first value to its last."""
@@ -146,7 +157,7 @@ class Several:
         for group in self._groups([one for one in told if one.read not in others], others):
             between = self._scene.task[group[0].end : group[-1].begin]
             best = max(one.score for one in group)
-            if not _WORD.search(between) and any(one.score < best - BARE for one in group):
+            if not _JOINING_WORD.search(between) and any(one.score < best - BARE for one in group):
                 continue
             if any(one.read == arguments[key] for one in group):
                 return [one for one in group if one.read != arguments[key]]
@@ -172,15 +183,9 @@ class Several:
         return bool(_JOINED.fullmatch(between))
 
 
-def call(turn: Turn, another: Another, scene: Scene, missing: tuple[str, ...]) -> Move:
-    """Return the call as the turn's move."""
-    number = next(one.number for one in scene.offers if one.function == another.function)
-    text = json.dumps(another.arguments, ensure_ascii=False)
-    turn.force(layout.shown(another.words), data=True)
-    turn.force(f"{layout.USE}{number}{layout.ACTION}{another.function.name}")
-    thought = turn.text().partition(layout.ACTION)[0]
-    turn.force(f"{layout.INPUT}{text}")
-    return Move(thought, another.function.name, text, turn.pieces(), another.words, missing)
+def _is_call(step: Step, one: Another) -> bool:
+    same = step.move.function == one.offer.function.name
+    return same and _texts(step.move.arguments) == one.arguments
 
 
 def _takes(arguments: Mapping[str, str], side: Side) -> bool:

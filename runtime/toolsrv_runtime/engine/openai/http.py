@@ -64,7 +64,8 @@ class Http:
     ) -> _T | None:
         """POST ``body`` (GET without one) and return what ``receive`` makes of the response.
 
-        ``within_s`` is how long a GET may take at most. None when ``stop`` was set first. Blocks; the connection is closed in any case.
+        ``within_s`` is how long a GET may take at most. None when ``stop`` was set first. Blocks;
+        the connection is closed in any case.
 
         Raises:
             ServerError: no answer, an error status, or what ``receive`` raises.

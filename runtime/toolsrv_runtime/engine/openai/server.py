@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 
 from toolsrv_catalogs.text import clean
+from toolsrv_runtime.calls.sizes import counted
 from toolsrv_runtime.engine.chat import Answer, Mode, Request
 from toolsrv_runtime.engine.openai import body as bodies
 from toolsrv_runtime.engine.openai.http import LIST_SILENCE_S, MOST_BYTES, Http, lines, read
@@ -28,7 +29,7 @@ class Server:
     def __init__(self, place: Place, *, model: str, key: str, silence_s: float) -> None:
         self.place = place
         self.model = model
-        self._rooms: dict[str, int] = {}
+        self._contexts: dict[str, int] = {}
         self.mode: Mode | None = None
         self._http = Http(place, key=key, silence_s=silence_s)
         self._detecting = threading.Lock()
@@ -67,7 +68,7 @@ class Server:
         try:
             return self._ask(bodies.write(request, mode, self.model), mode, stop)
         except RefusedLengthError as error:
-            room = error.context or self._rooms.get(self.model, 0)
+            room = error.context or self._contexts.get(self.model, 0)
             raise RefusedLengthError(error.message, hint=error.hint, context=room) from None
 
     def _probe(self, stop: Stop) -> Mode | None:
@@ -134,9 +135,7 @@ class Server:
         if gathered.pieces > limit:
             raise self._http.error(f"went on after {limit} pieces of a reply")
         if not done and not gathered.finish:
-            raise self._http.error(
-                f"cut the reply after {gathered.pieces} piece{'s' * (gathered.pieces != 1)}"
-            )
+            raise self._http.error(f"cut the reply after {counted(gathered.pieces, 'piece')}")
         if not gathered.pieces and not gathered.finish:
             raise self._http.error("answered without a reply", hint=_ADDRESS)
 
@@ -149,7 +148,7 @@ class Server:
             raise self._http.error(
                 "answered with no list of models", hint=_ADDRESS, again=False
             ) from None
-        self._rooms = {key: room for key, room in found.items() if isinstance(room, int)}
+        self._contexts = {key: room for key, room in found.items() if isinstance(room, int)}
         return tuple(found)
 
 
