@@ -1,8 +1,8 @@
 """Writing a catalog in ToolBench's layout: a folder or an archive, whole or not at all.
 
-``tools/<Category>/<tool>.json`` and, where schemas are known, ``response_examples/``. What
-ToolBench has no place for (where a parameter goes, security schemes, allowed values) stands under
-keys that its readers pass over, so that ``importer`` reads the same catalog back.
+``tools/<Category>/<tool>.json`` and, where schemas are known, ``response_examples/``, as
+``layout`` gives them, so that ``importer`` reads the same catalog back. Texts stand there as they
+were read, hidden characters too: those as JSON escapes, which show nothing and do nothing.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from toolsrv_catalogs.fields import unused
-from toolsrv_catalogs.schemas import LOOSE, SCHEMA
-from toolsrv_catalogs.toolbench import OURS, api_place
+from toolsrv_catalogs.layout import schema_document, tool_document
+from toolsrv_catalogs.text import escaped
 from toolsrv_registry import names
-from toolsrv_registry.api import Api, Catalog, Parameter, Tool
+from toolsrv_registry.api import Catalog, Tool
 from toolsrv_registry.errors import DataError, UsageError
 
 ROOT = "toolenv"
@@ -57,75 +57,6 @@ def export_catalog(catalog: Catalog, path: Path, *, overwrite: bool = False) -> 
     return len(files)
 
 
-def tool_document(tool: Tool) -> dict[str, Any]:
-    """Return a tool as ToolBench writes it."""
-    keys = dict(tool.extra.get("keys", {}))
-    description: str | None = tool.description
-    if "tool_description" in keys:
-        description = description or keys.pop("tool_description")
-    taken: set[str] = set()
-    extras = tool.api_extras or ({},) * len(tool.apis)
-    return {
-        "tool_name": tool.name,
-        "tool_description": description,
-        **keys,
-        "home_url": tool.home_url,
-        "host": tool.extra.get("host", tool.host),
-        "api_list": [_api(api, extra, taken) for api, extra in zip(tool.apis, extras, strict=True)],
-    }
-
-
-def schema_document(tool: Tool) -> dict[str, Any] | None:
-    """Return the response schemas of a tool as ToolBench writes them; None where none is known."""
-    known = [
-        {"name": api.name, "schema": extra[SCHEMA]}
-        for api, extra in zip(tool.apis, tool.api_extras, strict=bool(tool.api_extras))
-        if SCHEMA in extra
-    ]
-    known += tool.extra.get(LOOSE, [])
-    return {"api_list": known} if known else None
-
-
-def _api(api: Api, extra: dict[str, Any], taken: set[str]) -> dict[str, Any]:
-    more = extra.get("parameters", {})
-    document = {
-        "name": api.name,
-        "url": extra.get("url", api.url),
-        "description": api.description,
-        "method": api.method,
-        "required_parameters": [_parameter(one, more) for one in api.required],
-        "optional_parameters": [_parameter(one, more) for one in api.optional],
-        **extra.get("keys", {}),
-    }
-    ours: dict[str, Any] = {}
-    # The reader counts APIs of one name; say so where its count would give another id.
-    if unused(api_place(api.category, api.tool, api.name), set(taken)) != api.id:
-        ours["id"] = api.id
-    taken.add(api.id)
-    if api.body_type:
-        ours["body_type"] = api.body_type
-    if api.security:
-        ours["security"] = [[one.model_dump() for one in group] for group in api.security]
-    return document | ({OURS: ours} if ours else {})
-
-
-def _parameter(parameter: Parameter, more: dict[str, Any]) -> dict[str, Any]:
-    document: dict[str, Any] = {
-        "name": parameter.name,
-        "type": parameter.type,
-        "description": parameter.description,
-        "default": parameter.default,
-    }
-    if parameter.enum:
-        document["enum"] = list(parameter.enum)
-    if parameter.place:
-        document["in"] = parameter.place
-    if parameter.style:
-        document[OURS] = {"style": parameter.style}
-    document.update(more.get(parameter.name, {}))
-    return document
-
-
 def _files(catalog: Catalog) -> Iterator[tuple[str, bytes]]:
     """Yield (path inside the layout, content)."""
     taken: set[str] = set()
@@ -148,7 +79,7 @@ def _component(name: str) -> str:
 
 
 def _json(document: dict[str, Any]) -> bytes:
-    return json.dumps(document, ensure_ascii=False, indent=1).encode() + b"\n"
+    return escaped(json.dumps(document, ensure_ascii=False, indent=1)).encode() + b"\n"
 
 
 def _folder(files: list[tuple[str, bytes]], path: Path) -> None:

@@ -19,14 +19,14 @@ from pydantic import ValidationError
 from toolsrv_catalogs import fields
 from toolsrv_catalogs.fields import METHODS, URL_LIMIT, unused
 from toolsrv_catalogs.findings import FileFindings
+from toolsrv_catalogs.layout import api_place
 from toolsrv_catalogs.openapi_body import read_body
 from toolsrv_catalogs.openapi_refs import Load, Node, ReferenceFault, References
 from toolsrv_catalogs.openapi_response import read_response
 from toolsrv_catalogs.openapi_schema import parameter, shape
 from toolsrv_catalogs.openapi_servers import server_fault, server_of
-from toolsrv_catalogs.openapi_style import StyleFault, style
+from toolsrv_catalogs.openapi_style import StyleFault, content_style, style
 from toolsrv_catalogs.text import DESCRIPTION_LIMIT, NAME_LIMIT
-from toolsrv_catalogs.toolbench import api_place
 from toolsrv_registry.api import Api, Parameter, Place, SecurityScheme, Tool
 from toolsrv_registry.errors import DataError
 
@@ -41,6 +41,7 @@ _PLACES: dict[str, Place] = {
 # Said by other means: media types and security schemes (OpenAPI 3.1, 4.8.12.2.1).
 _IGNORED_HEADERS = frozenset({"accept", "content-type", "authorization"})
 _OPERATIONS = frozenset({method.lower() for method in METHODS} | {"trace"})
+_EXAMPLES = frozenset({"example", "examples"})
 _PLACEHOLDER = re.compile(r"\{([^{}/]+)\}")
 
 
@@ -254,10 +255,12 @@ class _Reader:
         return required, optional
 
     def _parameter(self, node: Node, about: dict[str, Any], name: str, place: Place) -> Parameter:
-        schema: Any = about.get("schema")
+        schema, written = about.get("schema"), ""
         if schema is None:
-            media = next(iter(_object(about.get("content")).values()), None)
+            written, media = next(iter(_object(about.get("content")).items()), ("", None))
             schema = _object(media).get("schema")
+            examples = {key: one for key, one in _object(media).items() if key in _EXAMPLES}
+            about = about | examples
         within = Node(schema, node.resolver)
         flat = shape(self._refs, within)
         return parameter(
@@ -268,8 +271,9 @@ class _Reader:
             place=place,
             about=about,
             flat=flat,
-            # With ``content`` the media type says how it is written.
-            style="" if "content" in about else style(about, place, flat.type),
+            style=content_style(str(written), flat.type)
+            if written
+            else style(about, place, flat.type),
         )
 
     def _url(

@@ -8,7 +8,7 @@ from typing import Any
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.openapi_refs import Node, References
 from toolsrv_catalogs.openapi_schema import parameter, shape
-from toolsrv_catalogs.openapi_style import StyleFault, style
+from toolsrv_catalogs.openapi_style import StyleFault, is_json, style
 from toolsrv_catalogs.text import NAME_LIMIT
 from toolsrv_registry.api import Parameter, Style
 
@@ -67,11 +67,6 @@ def read_body(
     return body_type, required, optional
 
 
-def is_json(kind: str) -> bool:
-    """Whether a media type is JSON, or anything."""
-    return _rank(kind) == 0
-
-
 def _style(media: Mapping[str, Any], name: str, kind: str) -> Style:
     """Return how a property of a URL-encoded form is written. Raises StyleFault."""
     encodings = media.get("encoding")
@@ -87,7 +82,7 @@ def _about(name: str, examples: Mapping[str, Any], words: Mapping[str, Any]) -> 
 
 def _rank(kind: str) -> int:
     """Return 0 for JSON, then forms in our order, then anything else."""
-    plain = str(kind).split(";")[0].strip().lower()
-    if plain in {"application/json", "*/*", "application/*"} or plain.endswith("+json"):
+    if is_json(str(kind)):
         return 0
+    plain = str(kind).split(";")[0].strip().lower()
     return 1 + _FORMS.index(plain) if plain in _FORMS else 9

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from toolsrv_catalogs import fields
 from toolsrv_catalogs.findings import FileFindings
-from toolsrv_catalogs.openapi_body import is_json
+from toolsrv_catalogs.layout import SCHEMA
 from toolsrv_catalogs.openapi_refs import Node, ReferenceFault, References
 from toolsrv_catalogs.openapi_schema import Shape, shape
-from toolsrv_catalogs.schemas import SCHEMA
+from toolsrv_catalogs.openapi_style import is_json
 from toolsrv_catalogs.text import NAME_LIMIT, clean
 
 DEPTH = 6

@@ -1,4 +1,4 @@
-"""OpenAPI's ``style`` and ``explode``: how a list or an object is written into a request.
+"""OpenAPI's ``style``, ``explode`` and ``content``: how a value is written into a request.
 
 Knows which of them can be sent. What cannot is a fault to tell, never a request that means
 something else (OpenAPI 3.1, 4.8.12.2.1 and 4.8.12.3).
@@ -57,3 +57,24 @@ def style(about: Mapping[str, Any], place: Place, kind: str) -> Style:
             raise StyleFault("style 'deepObject' is for objects, and its schema is a list")
         return "" if kind in _SCALARS else "brackets"
     raise StyleFault(f"style {name[:40]!r} cannot be sent in a {place}")
+
+
+def content_style(media: str, kind: str) -> Style:
+    """Return how a parameter is written whose ``content`` has a media type, in place of a style.
+
+    JSON is written as JSON, texts and numbers too; of any other media type those alone can be.
+
+    Raises:
+        StyleFault: it cannot be sent so; says why.
+    """
+    if is_json(media):
+        return "json"
+    if kind in {"array", "object"}:
+        raise StyleFault(f"its content {media[:40]!r} cannot be sent; JSON can")
+    return ""
+
+
+def is_json(media: str) -> bool:
+    """Whether a media type is JSON, or anything."""
+    plain = media.split(";", maxsplit=1)[0].strip().lower()
+    return plain in {"application/json", "*/*", "application/*"} or plain.endswith("+json")

@@ -6,20 +6,27 @@ an export and for calls; no search looks at it.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from toolsrv_catalogs import fields
 from toolsrv_catalogs.findings import FileFindings
+from toolsrv_catalogs.layout import LOOSE, ORDER, SCHEMA, SCHEMA_ORIGINAL
+from toolsrv_catalogs.originals import original
 from toolsrv_catalogs.text import NAME_LIMIT
-from toolsrv_registry.api import RESPONSE_SCHEMA, Tool
-
-SCHEMA = RESPONSE_SCHEMA
-LOOSE = "response_schemas"
-"""The key in ``Tool.extra`` of schemas whose API the tool does not have."""
+from toolsrv_registry.api import ORIGINAL, Tool
 
 
-def read_schemas(document: Any, found: FileFindings) -> list[tuple[str, Any]]:
-    """Return (API name, schema) in the file's order; what is none is refused."""
+class Schema(NamedTuple):
+    """A response schema, the name of its API, and what its file said otherwise (``originals``)."""
+
+    name: str
+    schema: Any
+    original: str = ""
+
+
+def read_schemas(document: Any, found: FileFindings) -> list[Schema]:
+    """Return the schemas in the file's order; what is none is refused."""
     entries = document.get("api_list") if isinstance(document, dict) else None
     if not isinstance(entries, list | None):
         found.refuse("schema", "api_list is no list")
@@ -32,25 +39,34 @@ def read_schemas(document: Any, found: FileFindings) -> list[tuple[str, Any]]:
         name = found.text(entry["name"], NAME_LIMIT)
         kept = fields.kept({SCHEMA: entry.get("schema", "")}, found, what=repr(name))
         if kept:
-            result.append((name, kept[SCHEMA]))
+            written = {"name": name, "schema": kept[SCHEMA]}
+            other = original(written | entry, written, found, what=repr(name))
+            result.append(Schema(name, kept[SCHEMA], other))
     return result
 
 
-def attach(tool: Tool, schemas: list[tuple[str, Any]], found: FileFindings) -> Tool:
+def attach(tool: Tool, schemas: Sequence[Schema], found: FileFindings) -> Tool:
     """Return the tool with each schema at its API: the first of that name that has none yet."""
     extras = [dict(one) for one in tool.api_extras or ({},) * len(tool.apis)]
     free: dict[str, list[int]] = {}
     for at, api in enumerate(tool.apis):
         free.setdefault(api.name, []).append(at)
-    loose = []
-    for name, schema in schemas:
-        if free.get(name):
-            extras[free[name].pop(0)][SCHEMA] = schema
+    more: dict[str, Any] = {}
+    for one in schemas:
+        if free.get(one.name):
+            extra = extras[free[one.name].pop(0)]
+            extra[SCHEMA] = one.schema
+            if one.original:
+                extra[SCHEMA_ORIGINAL] = one.original
         else:
-            loose.append({"name": name, "schema": schema})
-    if loose:
-        found.note(f"{len(loose)} schemas of APIs that the tool does not have")
-    more = {LOOSE: loose} if loose else {}
+            beside = {ORIGINAL: one.original} if one.original else {}
+            more.setdefault(LOOSE, []).append({"name": one.name, "schema": one.schema} | beside)
+    if LOOSE in more:
+        found.note(f"{len(more[LOOSE])} schemas of APIs that the tool does not have")
+    order = [api.name for api, extra in zip(tool.apis, extras, strict=True) if SCHEMA in extra]
+    order += [one["name"] for one in more.get(LOOSE, [])]
+    if order != (told := [one.name for one in schemas]):
+        more[ORDER] = told
     return tool.model_copy(
         update={
             "api_extras": tuple(extras) if any(extras) else (),

@@ -5,6 +5,7 @@ Knows characters and lengths; does not know which text it is given or what becom
 
 from __future__ import annotations
 
+import json
 import re
 from typing import NamedTuple
 
@@ -45,3 +46,8 @@ def cleaned(text: str, limit: int) -> Cleaned:
 def clean(text: str, limit: int) -> str:
     """Return ``text`` as ``cleaned`` leaves it."""
     return cleaned(text, limit).text
+
+
+def escaped(text: str) -> str:
+    """Return JSON text with its hidden characters as JSON escapes: the same value."""
+    return _HIDDEN.sub(lambda one: json.dumps(one[0])[1:-1], text)

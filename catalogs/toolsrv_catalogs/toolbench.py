@@ -3,7 +3,8 @@
 Lenient where public copies of the data are known to be loose (null or missing keys, ``name``
 instead of ``tool_name``), strict only where nothing can be read. Knows the format and the
 cleaning of its text; does not know what becomes of a tool, and runs nothing it reads. What no
-search and no call needs (code, response samples, prices) is kept aside, for an export.
+search and no call needs (code, response samples, prices, texts as they were before the cleaning) is
+kept aside, for an export.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from toolsrv_catalogs import fields
 from toolsrv_catalogs.fields import METHODS, URL_LIMIT, unused
 from toolsrv_catalogs.findings import FileFindings, What
 from toolsrv_catalogs.hosts import address_fault, host_fault
+from toolsrv_catalogs.layout import OURS, api_document, api_place, tool_head
+from toolsrv_catalogs.originals import completed, original
 from toolsrv_catalogs.text import (
     DESCRIPTION_LIMIT,
     NAME_LIMIT,
@@ -27,15 +30,21 @@ from toolsrv_catalogs.text import (
     clean,
 )
 from toolsrv_registry import names
-from toolsrv_registry.api import Api, Catalog, Parameter, Place, SecurityScheme, Style, Tool
+from toolsrv_registry.api import (
+    ORIGINAL,
+    Api,
+    Catalog,
+    Parameter,
+    Place,
+    SecurityScheme,
+    Style,
+    Tool,
+)
 from toolsrv_registry.errors import DataError, NotFoundError
 
 TOOL_KEYS = frozenset({"tool_name", "tool_description", "home_url", "host", "api_list"})
-API_KEYS = frozenset(
-    {"name", "description", "method", "url", "required_parameters", "optional_parameters"}
-)
-OURS = "x-toolsrv"
-"""The key of an API or parameter under which an export keeps what ToolBench has no place for."""
+LISTS = ("required_parameters", "optional_parameters")
+API_KEYS = frozenset({"name", "description", "method", "url", *LISTS})
 PARAMETER_KEYS = frozenset({"name", "type", "description", "default", "enum", "in", OURS})
 _PLACES: dict[Any, Place] = {place: place for place in get_args(Place)}
 _STYLES: dict[Any, Style] = {style: style for style in get_args(Style)}
@@ -85,7 +94,7 @@ def read_tool(
         found.refuse("address", f"the tool's host: {fault}", name=name)
         extra["host"] = host
     found.apis += len(members)
-    return Tool(
+    tool = Tool(
         category=directory,
         name=name,
         description=description,
@@ -95,6 +104,8 @@ def read_tool(
         extra=extra,
         api_extras=extras if any(extras) else (),
     )
+    other = _tool_original(document, tool, found)
+    return tool.model_copy(update={"extra": extra | {ORIGINAL: other}}) if other else tool
 
 
 def read_tool_file(path: Path, category: str) -> Tool:
@@ -188,13 +199,22 @@ def _tool_extra(
     return extra
 
 
+def _tool_original(document: Mapping[str, Any], tool: Tool, found: FileFindings) -> str:
+    """Return what the file says otherwise of the tool; its APIs say that themselves."""
+    read = {key: one for key, one in document.items() if key != "api_list" or one is None}
+    if "tool_name" not in read and "name" in read:
+        read["tool_name"] = read.pop("name")
+    written = tool_head(tool)
+    return original(completed(read, written, TOOL_KEYS), written, found, what="the tool")
+
+
 def _api(
     entry: Mapping[str, Any], tool: tuple[str, str, str], taken: set[str], found: FileFindings
 ) -> tuple[Api, dict[str, Any]] | None:
     """Return an API and what an export needs beside it; None where it is refused."""
     category, tool_name, tool_description = tool
     name = found.text(entry.get("name"), NAME_LIMIT)
-    for key in ("required_parameters", "optional_parameters"):
+    for key in LISTS:
         if not isinstance(entry.get(key), list | None):
             found.refuse("API", f"{key} is no list", name=name)
             return None
@@ -213,6 +233,7 @@ def _api(
             found.note(f"{name!r}: unknown method {method!r}, read as GET")
         method = "GET"
     body_type, security = _ours(entry.get(OURS), name, found)
+    told = {key: _named(entry.get(key), found) for key in LISTS}
     api = Api(
         id=api_id,
         category=category,
@@ -222,18 +243,36 @@ def _api(
         tool_description=tool_description,
         method=method,
         url=url,
-        required=_parameters(entry.get("required_parameters"), found),
-        optional=_parameters(entry.get("optional_parameters"), found),
+        required=tuple(_parameter(name, one, found) for name, one in told["required_parameters"]),
+        optional=tuple(_parameter(name, one, found) for name, one in told["optional_parameters"]),
         body_type=body_type,
         security=security,
     )
+    if other := _api_original(entry, api_document(api, extra), told, found):
+        extra[ORIGINAL] = other
     return api, extra
 
 
-def api_place(category: str, tool: str, name: str) -> str:
-    """Return the id of an API that is the first of its name in its tool."""
-    stem = names.api_name(name) or "unnamed"
-    return f"{category}/{names.standardize(tool) or 'unnamed'}/{stem}"
+def _api_original(
+    entry: Mapping[str, Any],
+    written: dict[str, Any],
+    told: Mapping[str, list[_Named]],
+    found: FileFindings,
+) -> str:
+    """Return what the file says otherwise of an API.
+
+    What was refused of it does not come back, and what is ours is always written anew. ``told``
+    holds the parameters that were taken.
+    """
+    if entry == written:  # as most are
+        return ""
+    read = {key: one for key, one in entry.items() if key != OURS}
+    for key, named in told.items():
+        if isinstance(read.get(key), list):
+            pairs = zip(named, written[key], strict=True)
+            read[key] = [completed(one, shown, PARAMETER_KEYS) for (_, one), shown in pairs]
+    read = completed(read, written, API_KEYS)
+    return original(read, written, found, what=repr(written["name"]))
 
 
 def _own_id(ours: Any, wanted: str, taken: set[str]) -> str:
@@ -250,7 +289,7 @@ def _api_extra(entry: Mapping[str, Any], name: str, found: FileFindings) -> dict
     if keys := fields.kept(keys, found, what=repr(name)):
         extra["keys"] = keys
     parameters = {}
-    for key in ("required_parameters", "optional_parameters"):
+    for key in LISTS:
         for parameter in _list(entry.get(key)):
             if isinstance(parameter, dict) and parameter.keys() - PARAMETER_KEYS:
                 more = {k: v for k, v in parameter.items() if k not in PARAMETER_KEYS}
@@ -287,27 +326,34 @@ def _ours(
     return found.text(value.get("body_type"), NAME_LIMIT), cleaned
 
 
-def _parameters(value: Any, found: FileFindings) -> tuple[Parameter, ...]:
-    parameters = []
+_Named = tuple[str, Mapping[str, Any]]
+"""A parameter's name, cleaned, and its entry as it was read."""
+
+
+def _named(value: Any, found: FileFindings) -> list[_Named]:
+    """Return the parameters of a list that can be taken; the others are refused."""
+    result = []
     for entry in _objects(value, "parameter", found):
         name = found.text(entry.get("name"), NAME_LIMIT)
-        if not name.strip():
+        if name.strip():
+            result.append((name, entry))
+        else:
             found.refuse("parameter", "has no name")
-            continue
-        place, ours = entry.get("in"), entry.get(OURS)
-        style = ours.get("style") if isinstance(ours, dict) else None
-        parameters.append(
-            Parameter(
-                name=name,
-                type=found.text(entry.get("type"), NAME_LIMIT) or "STRING",
-                description=found.text(entry.get("description"), PARAMETER_DESCRIPTION_LIMIT),
-                default=fields.default(entry.get("default"), found),
-                enum=fields.enum(_list(entry.get("enum")), found),
-                place=_PLACES.get(place, "") if isinstance(place, str) else "",
-                style=_STYLES.get(style, "") if isinstance(style, str) else "",
-            )
-        )
-    return tuple(parameters)
+    return result
+
+
+def _parameter(name: str, entry: Mapping[str, Any], found: FileFindings) -> Parameter:
+    place, ours = entry.get("in"), entry.get(OURS)
+    style = ours.get("style") if isinstance(ours, dict) else None
+    return Parameter(
+        name=name,
+        type=found.text(entry.get("type"), NAME_LIMIT) or "STRING",
+        description=found.text(entry.get("description"), PARAMETER_DESCRIPTION_LIMIT),
+        default=fields.default(entry.get("default"), found),
+        enum=fields.enum(_list(entry.get("enum")), found),
+        place=_PLACES.get(place, "") if isinstance(place, str) else "",
+        style=_STYLES.get(style, "") if isinstance(style, str) else "",
+    )
 
 
 def _objects(value: Any, what: What, found: FileFindings) -> list[Mapping[str, Any]]:

@@ -18,8 +18,15 @@ from toolsrv_registry import names
 RESPONSE_SCHEMA = "response_schema"
 """The key, in what else a source says of an API, of what its responses look like."""
 
+ORIGINAL = "original"
+"""The key, in what else a source says, of what it says otherwise than the entry: ASCII JSON text.
+
+It stands there as it was read, before hidden characters went and long texts were cut. Only an
+export reads it.
+"""
+
 Place = Literal["", "path", "query", "header", "cookie", "body", "payload"]
-Style = Literal["", "commas", "spaces", "pipes", "pairs", "brackets"]
+Style = Literal["", "commas", "spaces", "pipes", "pairs", "brackets", "json"]
 
 
 def _empty(value: object) -> bool:
@@ -37,7 +44,8 @@ class Parameter(BaseModel):
     body; ``""`` leaves it to the URL's placeholders and the method.
     ``style`` says how a list or an object is written there: as one value with its parts between
     ``commas``, ``spaces`` or ``pipes``, an object as ``pairs`` (``a=1,b=2``) or in ``brackets``
-    (``v[a]=1&v[b]=2``); ``""`` is the place's own way, in a query each part for itself.
+    (``v[a]=1&v[b]=2``), any value as ``json`` text; ``""`` is the place's own way, in a query
+    each part for itself.
     """
 
     model_config = ConfigDict(frozen=True)

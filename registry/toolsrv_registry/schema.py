@@ -2,7 +2,8 @@
 
 ``apis`` has one row per API and catalog; ``words`` is its FTS5 index (same rowid) over
 preprocessed words, stemmed by SQLite's porter tokenizer; ``visible`` is what a search may find:
-APIs of enabled catalogs, and of several with one id only that of the first catalog. ``owner`` names this file, so
+APIs of enabled catalogs, and of several with one id only that of the first catalog. ``originals``
+is for exports alone. ``owner`` names this file, so
 that collections on a shared Chroma server can be told apart; ``indexes`` points to the finished vector collection per place and encoder.
 
 Add a migration, never change one that has shipped.
@@ -103,6 +104,19 @@ _IMPORTED = (
     "UPDATE apis SET accepted_hash = content_hash",
 )
 
+# What an API's file says otherwise than the text of this hash: it goes where that text goes.
+_ORIGINALS = (
+    """
+    CREATE TABLE originals (
+        catalog INTEGER NOT NULL REFERENCES catalogs ON DELETE CASCADE,
+        id TEXT NOT NULL,
+        content_hash TEXT NOT NULL,
+        original TEXT NOT NULL,
+        PRIMARY KEY (catalog, id, content_hash)
+    ) STRICT, WITHOUT ROWID
+    """,
+)
+
 
 def _create(connection: sqlite3.Connection) -> None:
     for statement in _FIRST:
@@ -114,4 +128,9 @@ def _import(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (_create, create_health, _import)
+def _keep_originals(connection: sqlite3.Connection) -> None:
+    for statement in _ORIGINALS:
+        connection.execute(statement)
+
+
+MIGRATIONS: tuple[Migration, ...] = (_create, create_health, _import, _keep_originals)

@@ -134,9 +134,7 @@ class Store:
         tools = self._database.read(
             "SELECT * FROM tools WHERE catalog = ? ORDER BY position", [number]
         )
-        apis = self._database.read(
-            "SELECT tool, document, extra FROM apis WHERE catalog = ? ORDER BY position", [number]
-        )
+        apis = self._database.read(queries.WHOLE, [number])
         return Catalog(name=name, tools=read_tools(tools, apis))
 
     def remove_catalog(self, name: str) -> int:

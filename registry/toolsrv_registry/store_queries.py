@@ -17,6 +17,11 @@ APIS = """
     AND (:category IS NULL OR category = :category) AND (:tool IS NULL OR tool_key = :tool)
     ORDER BY catalog, position LIMIT :limit OFFSET :offset
 """
+WHOLE = """
+    SELECT tool, document, extra, original FROM apis
+    LEFT JOIN originals USING (catalog, id, content_hash)
+    WHERE catalog = ? ORDER BY position
+"""
 TOOLS = """
     SELECT catalogs.name AS catalog, tools.category, key, tools.name, description, home_url, host,
     (SELECT count(*) FROM apis WHERE apis.catalog = tools.catalog

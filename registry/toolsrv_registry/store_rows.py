@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from toolsrv_registry import documents, names
-from toolsrv_registry.api import Api, Catalog, Tool
+from toolsrv_registry.api import ORIGINAL, Api, Catalog, Tool
 from toolsrv_registry.entries import Changes
 
 
@@ -78,6 +78,7 @@ def put_apis(db: sqlite3.Connection, number: int, catalog: Catalog, *, hold: boo
             changed.append(api.id)
             _wait(db, number, api.id, api.model_dump_json(), content)
     _place_apis(db, number, catalog.tools)
+    _put_originals(db, number, catalog.tools, hashes)
     return Changes(
         added=tuple(added),
         changed=tuple(changed),
@@ -110,6 +111,10 @@ def accept_apis(db: sqlite3.Connection, number: int, ids: Iterable[str] | None) 
     for row in chosen:
         api = Api.model_validate_json(row["pending"])
         put_api(db, number, row["position"], api, row["pending_hash"])
+        db.execute(
+            "DELETE FROM originals WHERE catalog = ? AND id = ? AND content_hash != ?",
+            [number, row["id"], row["pending_hash"]],
+        )
     if chosen:
         db.execute("UPDATE catalogs SET revision = revision + 1 WHERE number = ?", [number])
     return len(chosen)
@@ -164,7 +169,10 @@ def read_tools(tools: Iterable[sqlite3.Row], apis: Iterable[sqlite3.Row]) -> tup
 
 
 def _tool(row: sqlite3.Row, apis: Sequence[sqlite3.Row]) -> Tool:
-    extras = tuple(json.loads(api["extra"]) for api in apis)
+    extras = tuple(
+        json.loads(api["extra"]) | ({ORIGINAL: api["original"]} if api["original"] else {})
+        for api in apis
+    )
     return Tool(
         category=row["category"],
         name=row["name"],
@@ -192,9 +200,31 @@ def _place_apis(db: sqlite3.Connection, number: int, tools: Sequence[Tool]) -> N
     for at, tool in enumerate(tools):
         extras = tool.api_extras or ({},) * len(tool.apis)
         for api, extra in zip(tool.apis, extras, strict=True):
-            rows.append((len(rows), at, _json(extra), number, api.id))
+            beside = {key: one for key, one in extra.items() if key != ORIGINAL}
+            rows.append((len(rows), at, _json(beside), number, api.id))
     db.executemany(
         "UPDATE apis SET position = ?, tool = ?, extra = ? WHERE catalog = ? AND id = ?", rows
+    )
+
+
+def _put_originals(
+    db: sqlite3.Connection, number: int, tools: Sequence[Tool], hashes: Mapping[str, str]
+) -> None:
+    """Keep the originals of the texts just read, and of older ones that go on being served."""
+    db.execute(
+        "DELETE FROM originals WHERE catalog = ?1 AND NOT EXISTS ("
+        " SELECT 1 FROM apis WHERE apis.catalog = ?1 AND apis.id = originals.id"
+        " AND apis.content_hash = originals.content_hash AND pending IS NOT NULL)",
+        [number],
+    )
+    db.executemany(
+        "INSERT INTO originals (catalog, id, content_hash, original) VALUES (?, ?, ?, ?)",
+        [
+            (number, api.id, hashes[api.id], extra[ORIGINAL])
+            for tool in tools
+            for api, extra in zip(tool.apis, tool.api_extras, strict=bool(tool.api_extras))
+            if ORIGINAL in extra
+        ],
     )
 
 

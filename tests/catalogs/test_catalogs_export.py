@@ -17,6 +17,8 @@ from toolsrv_catalogs.difference import difference
 from toolsrv_catalogs.export import export_catalog
 from toolsrv_catalogs.importer import read_catalog
 from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_catalogs.originals import ORIGINAL_LIMIT
+from toolsrv_catalogs.text import escaped
 from toolsrv_registry.api import Api, Catalog, Parameter, SecurityScheme, Tool
 from toolsrv_registry.errors import DataError, UsageError
 from toolsrv_registry.store import Store
@@ -82,6 +84,85 @@ def test_a_tool_file_comes_out_as_it_went_in(tmp_path: Path) -> None:
     export_catalog(read_catalog(source).catalog, tmp_path / "out")
     for name, content in files.items():
         assert json.loads((tmp_path / "out" / name).read_text("utf-8")) == content
+
+
+_CLEANED: dict[str, Any] = {
+    "name": "\u200b/tides/{id}",
+    "url": " https://t.example/tides ",
+    "description": "one\r\ntwo \u202e\x1b[31m \ud800 \U000e0041" + "long " * 2_000,
+    "method": "get",
+    "required_parameters": [
+        {"name": "id", "type": None, "description": "w\u00adhere" + "x" * 3_000, "default": None},
+        {"name": "n", "default": "1" * 9_000, "enum": [1, 1, None], "in": "odd", "mo\u200bre": 1},
+    ],
+    "optional_parameters": None,
+    "co\u200bde": "import\x00 requests",
+    "schema": {"titl\u200be": "a\rb"},
+}
+
+
+def _through_the_store(source: Path, out: Path) -> Catalog:
+    """Import into a store and export from it; return what was read."""
+    catalog = read_catalog(source, name="x").catalog
+    with Store.open(out.with_name("registry.sqlite3")) as store:
+        store.put_catalog(catalog)
+        assert store.catalog("x") == catalog
+        export_catalog(store.catalog("x"), out)
+    return catalog
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_the_import_cleans_and_cuts_comes_out_as_it_was_read(
+    tmp_path: Path, form: str
+) -> None:
+    about = {"tool_name": "T\u200b", "tool_description": "\u2066hi\u2069", "home_url": "x" * 3_000}
+    files = {"tools/Data/t.json": _tool() | about | {"tit\u200ble": 1, "api_list": [_CLEANED]}}
+    names = ["z\u200b", "\u200b/tides/{id}", "z\u200b"]
+    schemas = [{"name": one, "schema": {"a": f"{at}\u200b"}} for at, one in enumerate(names)]
+    files["response_examples/Data/t.json"] = {"api_list": [*schemas, {"name": "q", "more": 1}]}
+    first = _through_the_store(_lay(tmp_path / "in", files), tmp_path / form)
+    (api,) = first.apis
+    assert "\u200b" not in first.model_dump_json()
+    assert len(api.description) == 8192
+    assert read_catalog(tmp_path / form, name="x").catalog == first
+    export_catalog(first, tmp_path / "plain")
+    expected = files["tools/Data/t.json"]["api_list"][0]
+    expected["required_parameters"][1] |= {"type": "STRING", "description": ""}
+    files["response_examples/Data/t.json"]["api_list"][-1]["schema"] = ""
+    for name, content in files.items():
+        text = (tmp_path / "plain" / name).read_text("utf-8")
+        assert json.loads(text) == content
+        # What is hidden stands there as an escape: a terminal shows it, and obeys nothing.
+        assert text == escaped(text)
+
+
+def test_what_was_refused_does_not_come_back_with_what_was_cleaned(tmp_path: Path) -> None:
+    lists = {
+        "required_parameters": [{"name": "\u200b"}, 7, {"name": "p", "description": "a\u200b"}],
+        "optional_parameters": [{"description": "of no name"}],
+        "code": "x" * 70_000,
+    }
+    apis = [{"name": "a\u200b"} | lists, {"name": "b\u200b", "required_parameters": "none"}, 7]
+    files = {"tools/Data/t.json": {"tool_name": "T\u200b", "api_list": apis}}
+    reading = read_catalog(_lay(tmp_path / "in", files), name="x")
+    assert len(reading.files[0].refused) == 5
+    export_catalog(reading.catalog, tmp_path / "out")
+    written = json.loads((tmp_path / "out" / "tools/Data/t.json").read_text("utf-8"))
+    (api,) = written["api_list"]
+    assert (written["tool_name"], api["name"]) == ("T\u200b", "a\u200b")
+    assert [one["description"] for one in api["required_parameters"]] == ["a\u200b"]
+    assert api["optional_parameters"] == []
+    assert "code" not in api
+
+
+def test_of_what_is_too_long_to_keep_the_cleaned_text_is_exported(tmp_path: Path) -> None:
+    api = {"name": "a", "description": "x" * (ORIGINAL_LIMIT + 1)}
+    files = {"tools/Data/t.json": {"tool_name": "T", "api_list": [api]}}
+    reading = read_catalog(_lay(tmp_path / "in", files), name="x")
+    assert [note for note in reading.files[0].notes if "not kept as it was read" in note]
+    export_catalog(reading.catalog, tmp_path / "out")
+    written = json.loads((tmp_path / "out" / "tools/Data/t.json").read_text("utf-8"))
+    assert len(written["api_list"][0]["description"]) == 8192
 
 
 def test_what_only_openapi_knows_survives_toolbenchs_layout(tmp_path: Path) -> None:
@@ -254,6 +335,42 @@ def test_nothing_is_lost_from_import_to_import(
     assert read_catalog(root / form, name="x").catalog == first
 
 
+@given(_APIS, st.fixed_dictionaries({}, optional={"tool_description": _TEXT | st.none()}))
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_an_export_says_what_was_read(
+    tmp_path_factory: pytest.TempPathFactory, apis: list[dict[str, Any]], about: dict[str, Any]
+) -> None:
+    root = tmp_path_factory.mktemp("said")
+    read = [{key: one for key, one in api.items() if key != "x-toolsrv"} for api in apis]
+    tool = {"tool_name": "T\u200b", "api_list": read} | about
+    reading = read_catalog(
+        _lay(root / "in", {"tools/Data/t.json": tool, "tools/Data/u.json": _tool()}), name="x"
+    )
+    if any(one.what == "parameter" for file in reading.files for one in file.refused):
+        return
+    export_catalog(reading.catalog, root / "out")
+    written = json.loads((root / "out" / "tools/Data/t.json").read_text("utf-8"))
+    assert written | about | {"api_list": []} == written | {"api_list": []}
+    for api, back in zip(read, written["api_list"], strict=True):
+        for key, one in api.items():
+            if key.endswith("_parameters"):
+                assert [now | was for was, now in zip(one, back[key], strict=True)] == back[key]
+            else:
+                assert back[key] == one
+
+
+def _documents(path: Path) -> dict[str, Any]:
+    """Return every file of an archive, parsed."""
+    with tarfile.open(path) as packed:
+        return {
+            one.name: json.loads(file.read().decode("utf-8-sig"))
+            for one in packed
+            if (file := packed.extractfile(one)) is not None
+        }
+
+
 @pytest.mark.skipif(not DATA.is_dir(), reason="ToolBench's data is not at ../shared/data")
 @pytest.mark.parametrize("form", ["toolenv.tar.gz", "toolenv"])
 def test_all_of_toolbench_survives(tmp_path: Path, form: str) -> None:
@@ -264,6 +381,8 @@ def test_all_of_toolbench_survives(tmp_path: Path, form: str) -> None:
         again = read_catalog(tmp_path / form).catalog
         assert again == first
         assert store.put_catalog(again, hold=True).unchanged == 16_463
+    if form.endswith(".gz"):
+        assert _documents(tmp_path / form) == _documents(DATA / "toolenv.tar.gz")
 
 
 def test_a_difference_shows_what_a_model_would_read_and_a_call_would_do() -> None:

@@ -294,6 +294,29 @@ def test_a_parameter_may_have_content_and_named_examples() -> None:
     assert (parameter.type, parameter.default) == ("OBJECT", {"a": 1})
 
 
+@pytest.mark.parametrize(
+    ("schema", "type_"),
+    [
+        ({"type": "integer", "minimum": 1}, "NUMBER"),
+        ({"type": "boolean"}, "BOOLEAN"),
+        ({"type": "array", "items": {"type": "object", "properties": {"a": {}}}}, "ARRAY"),
+        ({"$ref": "#/components/schemas/Box"}, "OBJECT"),
+        ({"enum": ["a", "b"]}, "ENUM"),
+        ({"type": "string", "format": "date"}, "DATE (YYYY-MM-DD)"),
+        ({}, "STRING"),
+    ],
+)
+def test_content_is_shown_with_its_schemas_type(schema: Any, type_: str) -> None:
+    media = {"schema": schema, "example": "as the media type says"}
+    entry = {"name": "p", "in": "query", "content": {"application/json": media}}
+    box = {"type": "object", "properties": {"w": {"type": "number"}}}
+    document = _document({"parameters": [entry]}, components={"schemas": {"Box": box}})
+    (parameter,) = _one(document).optional
+    assert (parameter.type, parameter.style) == (type_, "json")
+    assert parameter.default == "as the media type says"
+    assert ("Fields: w (number)." in parameter.description) == (type_ == "OBJECT")
+
+
 def test_a_placeholder_without_description_is_a_parameter_all_the_same() -> None:
     document = _document({}, path="/x/{id}")
     assert [(p.name, p.place) for p in _one(document).required] == [("id", "path")]
@@ -331,7 +354,17 @@ OBJECT = {"type": "object", "properties": {"min": {"type": "integer"}}}
         ("header", {"schema": OBJECT, "explode": True}, "pairs"),
         ("cookie", {"schema": LIST}, ""),
         ("cookie", {"schema": OBJECT, "explode": False}, "commas"),
-        ("query", {"content": {"application/json": {"schema": LIST}}, "explode": False}, ""),
+        ("query", {"content": {"application/json": {"schema": LIST}}, "explode": False}, "json"),
+        ("cookie", {"content": {"application/json": {"schema": OBJECT}}}, "json"),
+        (
+            "header",
+            {"content": {"application/a+json; v=1": {"schema": {"type": "string"}}}},
+            "json",
+        ),
+        ("query", {"content": {"application/json": {}}}, "json"),
+        ("query", {"content": {"text/plain": {"schema": {"type": "string"}}}}, ""),
+        ("query", {"content": {}, "schema": LIST, "explode": False}, "commas"),
+        ("query", {"content": 7}, ""),
     ],
 )
 def test_style_and_explode_say_how_a_value_is_written(
@@ -350,6 +383,8 @@ def test_style_and_explode_say_how_a_value_is_written(
         ("query", {"schema": LIST, "style": "deepObject"}),
         ("query", {"schema": LIST, "style": "simple"}),
         ("cookie", {"schema": OBJECT}),
+        ("query", {"content": {"application/xml": {"schema": OBJECT}}}),
+        ("header", {"content": {"text/csv": {"schema": LIST}}}),
     ],
 )
 def test_a_style_that_cannot_be_sent_is_refused(place: str, about: dict[str, Any]) -> None:

@@ -200,6 +200,19 @@ def test_a_line_that_is_no_sample_is_named(line: str, tmp_path: Path) -> None:
         read_samples(tmp_path / "missing.jsonl")
 
 
+def test_apis_that_no_enabled_catalog_has_are_counted_and_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    told = Sample(text="t", clause=(0, 1), api="A/b/c", others=("A/b/d", "A/b/e"))
+    none = told.model_copy(update={"api": ""})
+    path.write_text(f"{told.model_dump_json()}\n{none.model_dump_json()}\n")
+    assert read_samples(path) == read_samples(path, {"A/b/c", "A/b/d", "A/b/e"}) == [told, none]
+    with pytest.raises(DataError) as caught:
+        read_samples(path, {"A/b/d"})
+    assert "of the 3 APIs that its samples name 2 are" in caught.value.message
+    assert "'A/b/c'" in caught.value.message
+    assert "catalog" in caught.value.hint
+
+
 def test_the_matcher_that_ships_knows_tasks_that_it_has_not_learnt(folder: Path) -> None:
     figures = evaluate(Matcher(), read_samples(folder / UNSEEN_TASKS)[:60], KNOWN)
     assert figures.choice.rate > 0.8

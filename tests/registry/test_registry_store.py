@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolsrv_registry.api import Api, Catalog, Tool
+from toolsrv_registry.api import ORIGINAL, Api, Catalog, Tool
 from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_registry.schema import MIGRATIONS
 from toolsrv_registry.store import Store, fts_query
@@ -104,6 +104,70 @@ def test_a_whole_catalog_comes_back_with_what_an_export_needs(
     assert store.catalogs()[0].source == "somewhere"
     with pytest.raises(NotFoundError):
         store.catalog("none")
+
+
+def test_what_was_read_goes_where_its_text_goes(store: Store, make_api: MakeApi) -> None:
+    old = make_api("Tools", "T", "one", "harmless")
+    new = old.model_copy(update={"description": "other words"})
+
+    def put(api: Api, original: str) -> None:
+        extras = ({ORIGINAL: original},) if original else ()
+        tool = Tool(category="Tools", name="T", apis=(api,), api_extras=extras)
+        store.put_catalog(Catalog(name="small", tools=(tool,)), hold=True)
+
+    def kept() -> tuple[str, str]:
+        (tool,) = store.catalog("small").tools
+        return tool.apis[0].description, tool.api_extras[0][ORIGINAL] if tool.api_extras else ""
+
+    put(old, "as the first was read")
+    put(new, "as the second was read")
+    assert kept() == ("harmless", "as the first was read")
+    put(new, "as the second was read again")
+    assert kept() == ("harmless", "as the first was read")
+    assert store.accept("small") == 1
+    assert kept() == ("other words", "as the second was read again")
+    put(new, "as the same text was read")
+    assert kept() == ("other words", "as the same text was read")
+    put(old, "as a third was read")
+    put(new, "")
+    assert store.changed("small") == []
+    assert kept() == ("other words", "")
+    put(old, "")
+    assert store.accept("small") == 1
+    assert kept() == ("harmless", "")
+    put(old, "as the last was read")
+    store.remove_catalog("small")
+    assert store._database.read("SELECT * FROM originals") == []
+
+
+def test_only_a_whole_catalog_has_what_was_read(store: Store, make_api: MakeApi) -> None:
+    api = make_api("Tools", "T", "one", "harmless")
+    beside = {ORIGINAL: "tainted", "keys": {"code": "x"}}
+    tool = Tool(category="Tools", name="T", apis=(api,), api_extras=(beside,))
+    store.put_catalog(Catalog(name="small", tools=(tool,)))
+    told = (store.get(api.id), store.apis(), store.home(api.id), store.tools(), store.word_rows())
+    assert "tainted" not in repr((*told, store.documents(), store.pending("small")))
+    assert store.match(["tainted"], 5) == []
+    assert store.catalog("small").tools == (tool,)
+
+
+def test_a_file_of_the_version_before_keeps_its_catalogs(tmp_path: Path, make_api: MakeApi) -> None:
+    path = tmp_path / "registry.sqlite3"
+    api = make_api("Tools", "T", "one")
+    plain = Catalog(name="small", tools=(Tool(category="Tools", name="T", apis=(api,)),))
+    with Store.open(path) as store:
+        store.put_catalog(plain)
+    connection = sqlite3.connect(path)
+    connection.execute("DROP TABLE originals")
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) - 1}")
+    connection.commit()
+    connection.close()
+    extras = ({ORIGINAL: "as it was read"},)
+    more = plain.tools[0].model_copy(update={"api_extras": extras})
+    with Store.open(path) as store:
+        assert store.catalog("small") == plain
+        assert store.put_catalog(Catalog(name="small", tools=(more,)), hold=True).unchanged == 1
+        assert store.catalog("small").tools == (more,)
 
 
 def test_an_id_in_two_catalogs_means_the_first_enabled_one(

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import json
 import logging
 import ssl
 import tracemalloc
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import parse_qs, unquote
 
 import pytest
 import trustme
 
+from toolsrv_catalogs.openapi import read_openapi
 from toolsrv_registry.api import Api, Parameter, SecurityScheme
 from toolsrv_runtime.calls.addresses import Addresses
 from toolsrv_runtime.calls.caller import Caller, CallResult, Home, Network
@@ -324,6 +327,62 @@ def test_a_key_goes_to_its_own_host_only() -> None:
             return heads
 
     assert all(b"canary" not in head for head in asyncio.run(run()))
+
+
+JSON_VALUES: list[tuple[str, Any]] = [
+    ("object", {"a": [1, {"b": "/ü ;,=&?\n\r\x7f"}], "none": None}),
+    ("array", ["x", "y,z", 2.5, True]),
+    ("string", 'two words, "quoted"\nÜber'),
+    ("integer", 7),
+    ("boolean", False),
+]
+
+
+@pytest.mark.parametrize(("kind", "value"), JSON_VALUES)
+def test_a_parameter_of_json_content_arrives_as_json(kind: str, value: Any) -> None:
+    places = ("path", "query", "header", "cookie")
+    content = {"application/json": {"schema": {"type": kind}}}
+    document = {
+        "openapi": "3.0.3",
+        "info": {"title": "t"},
+        "paths": {
+            "/echo/{path}": {
+                "get": {
+                    "parameters": [
+                        {"name": place, "in": place, "required": True, "content": content}
+                        for place in places
+                    ]
+                }
+            }
+        },
+    }
+
+    async def run() -> tuple[CallResult, str]:
+        async with HostileHost() as host, caller(host) as one:
+            server = {"servers": [{"url": host.url("")}]}
+            tool = read_openapi(document | server, PurePosixPath("a"), "Other", load=_nowhere)
+            return await one.call(tool.apis[0], dict.fromkeys(places, value)), host.heads[
+                -1
+            ].decode()
+
+    got, head = asyncio.run(run())
+    assert got.kind != "bad_arguments"
+    line, *lines = head.split("\r\n")
+    fields = dict(one.split(": ", 1) for one in lines if ": " in one)
+    path, _, query = line.split(" ")[1].partition("?")
+    arrived = {
+        "path": unquote(path.removeprefix("/echo/")),
+        "query": parse_qs(query)["query"][0],
+        "header": fields["header"],
+        "cookie": unquote(fields["Cookie"].removeprefix("cookie=")),
+    }
+    assert {place: json.loads(text) for place, text in arrived.items()} == dict.fromkeys(
+        places, value
+    )
+
+
+def _nowhere(path: PurePosixPath) -> Any:
+    raise KeyError(path)
 
 
 # --- the catalog and the person -------------------------------------------------------------------

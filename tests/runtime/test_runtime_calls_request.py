@@ -160,6 +160,9 @@ LIST, OBJECT = ["a", "b,c d"], {"min": 1, "to": ["x", "y"]}
         ("commas", {"min": 1, "max": 2}, "v=min,1,max,2"),
         ("brackets", OBJECT, "v%5Bmin%5D=1&v%5Bto%5D=x&v%5Bto%5D=y"),
         ("commas", [], ""),
+        ("json", ["ü", 1], "v=%5B%22%5Cu00fc%22%2C1%5D"),
+        ("json", {"a": None}, "v=%7B%22a%22%3Anull%7D"),
+        ("json", [], "v=%5B%5D"),
     ],
 )
 def test_lists_and_objects_are_written_in_their_style(
@@ -178,7 +181,11 @@ def test_lists_and_objects_are_written_in_their_style(
 
 @pytest.mark.parametrize(
     ("style", "header", "path"),
-    [("commas", "a,1,b,2", "a%2C1%2Cb%2C2"), ("pairs", "a=1,b=2", "a%3D1%2Cb%3D2")],
+    [
+        ("commas", "a,1,b,2", "a%2C1%2Cb%2C2"),
+        ("pairs", "a=1,b=2", "a%3D1%2Cb%3D2"),
+        ("json", '{"a":1,"b":2}', "%7B%22a%22%3A1%2C%22b%22%3A2%7D"),
+    ],
 )
 def test_objects_in_a_path_or_header_are_written_in_their_style(
     style: Style, header: str, path: str

@@ -107,6 +107,42 @@ def test_a_dry_run_changes_nothing(run: Run, data_dir: Path, source: Source) -> 
     assert data_dir.is_dir()
 
 
+@pytest.mark.usefixtures("ready_dir")
+def test_what_an_import_cleans_is_in_an_export_and_nowhere_else(
+    run: Run, tmp_path: Path, source: Source
+) -> None:
+    dirty = "Tides \u202e\x1b[2Jof a harbour " + "word " * 2_000 + "behindthecut"
+    _import(run, source(dirty), "--name", "seaside")
+    assert _hits(run, "behindthecut") != [FORECAST]
+    shown = [
+        run("search", "tides of a harbour", "--json"),
+        run("search", "tides of a harbour"),
+        run("describe", FORECAST),
+        run("describe", FORECAST, "--json"),
+        run("catalog", "show", FORECAST),
+        run("catalog", "inspect", "seaside"),
+        run("catalog", "list"),
+    ]
+    _import(run, source("new words"))
+    shown += [run("catalog", "diff", "seaside"), run("catalog", "diff", "seaside", "--json")]
+    for one in shown:
+        said = one.stdout + one.stderr
+        assert not [
+            hidden for hidden in ("\u202e", "\\u202e", "[2J\\", "behindthecut") if hidden in said
+        ]
+    out = tmp_path / "out"
+    assert run("catalog", "export", "seaside", str(out)).exit_code == 0
+    text = (out / "tools" / "Weather" / "sky_desk.json").read_text("utf-8")
+    assert "\u202e" not in text
+    assert (
+        json.loads(text)["api_list"][0]["description"] == dirty
+    )  # served until the new is accepted
+    assert run("catalog", "accept", "seaside").exit_code == 0
+    assert run("catalog", "export", "seaside", str(out), "--force").exit_code == 0
+    text = (out / "tools" / "Weather" / "sky_desk.json").read_text("utf-8")
+    assert json.loads(text)["api_list"][0]["description"] == "new words"
+
+
 def test_without_index_the_import_says_how_to_build_it(run: Run, source: Source) -> None:
     result = run("catalog", "import", str(source()), "--no-index")
     assert result.exit_code == 0

@@ -45,3 +45,22 @@ def test_a_folder_without_samples_is_told(run: Run, command: str, tmp_path: Path
     assert "Traceback" not in done.stderr
     assert "cannot read the samples" in done.stderr or "not installed" in done.stderr
     assert "hint: " in done.stderr
+
+
+@pytest.mark.usefixtures("ready_dir")
+@pytest.mark.parametrize("command", ["train", "export", "eval"])
+def test_samples_of_a_catalog_that_is_not_there_are_told_before_anything_begins(
+    run: Run, command: str, tmp_path: Path
+) -> None:
+    theirs = {"text": "t", "clause": [0, 1], "api": "Sports/theirs/scores", "others": ["A/b/c"]}
+    for name in ("training", "unseen-tools", "unseen-tasks"):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(theirs) + "\n")
+    (tmp_path / "base").mkdir()
+    out = ("--out", str(tmp_path / "made"), "--base", str(tmp_path / "base"))
+    words = {"train": out, "export": (str(tmp_path), *out), "eval": ()}[command]
+    done = run("lab", command, "matcher", "--samples", str(tmp_path), *words)
+    assert done.exit_code == 1
+    assert "of the 2 APIs that its samples name 2 are in no enabled catalog" in done.stderr
+    assert "Sports/theirs/scores" in done.stderr
+    assert "hint: import the catalog that they were made from" in done.stderr
+    assert not (tmp_path / "made").exists()

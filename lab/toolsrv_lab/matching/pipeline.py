@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -105,8 +105,12 @@ def is_kept(task: str) -> bool:
     return int(digest[:8], 16) / 2**32 < HELD_OUT_TASKS
 
 
-def read_samples(path: Path) -> list[Sample]:
-    """Return the samples of a file. Raises DataError with the line that is none."""
+def read_samples(path: Path, known: Container[str] | None = None) -> list[Sample]:
+    """Return the samples of a file.
+
+    Raises DataError with the line that is none, or where they name APIs that are not ``known``:
+    those of the enabled catalogs, unless they do not matter.
+    """
     try:
         lines = path.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -122,7 +126,21 @@ def read_samples(path: Path) -> list[Sample]:
                 f"{str(path)!r}, line {number} is no sample: {error}",
                 hint="write the folder again: toolsrv lab samples --out DIR",
             ) from error
+    if known is not None:
+        _check_known(path, found, known)
     return found
+
+
+def _check_known(path: Path, samples: Iterable[Sample], known: Container[str]) -> None:
+    named = dict.fromkeys(api for one in samples for api in (one.api, *one.others) if api)
+    missing = [api for api in named if api not in known]
+    if missing:
+        raise DataError(
+            f"{str(path)!r}: of the {len(named)} APIs that its samples name {len(missing)} are in "
+            f"no enabled catalog, {missing[0][:200]!r} for one",
+            hint="import the catalog that they were made from, or enable it: "
+            "toolsrv catalog enable NAME",
+        )
 
 
 def _lot(sample: Sample, seed: int) -> str:

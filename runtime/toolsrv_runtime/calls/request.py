@@ -184,7 +184,9 @@ def _in_header(api: Api, name: str, text: str) -> str:
 
 
 def _joined(value: Any, style: Style) -> str:
-    """Return OpenAPI's style "simple": a list's items with commas between them."""
+    """Return OpenAPI's style "simple": a list's items with commas between them; or JSON."""
+    if style == "json":
+        return _ascii_json(value)
     if isinstance(value, dict) and style == "pairs":
         return ",".join(f"{key}={spell(one)}" for key, one in value.items())
     if isinstance(value, dict) and style == "commas":
@@ -198,6 +200,8 @@ def _pairs(name: str, value: Any, style: Style, *, styled: bool) -> Iterable[tup
     Written in its ``style``, else in OpenAPI's "form", exploded; without a declared place a value
     stays one.
     """
+    if style == "json":
+        return [(name, quote(_ascii_json(value), safe=""))]
     if not styled or not isinstance(value, list | dict):
         return [(name, _escaped(value))]
     if style in _BETWEEN:
@@ -212,6 +216,11 @@ def _pairs(name: str, value: Any, style: Style, *, styled: bool) -> Iterable[tup
             for one in _many(inner)
         ]
     return [(key, _escaped(one)) for key, one in value.items()]
+
+
+def _ascii_json(value: Any) -> str:
+    """Return JSON that may stand in a header too: line ends and accents are escapes in it."""
+    return json.dumps(value, separators=(",", ":")).replace("\x7f", "\\u007f")
 
 
 def _flat(value: list[Any] | dict[str, Any]) -> list[Any]:

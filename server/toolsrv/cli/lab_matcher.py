@@ -16,6 +16,7 @@ from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
+    from toolsrv_lab.matching.samples import Sample
     from toolsrv_registry.api import Api
 
 _IN = click.Path(exists=True, path_type=Path)
@@ -91,12 +92,14 @@ def train_matcher(
     from toolsrv_lab.matching.training import TrainingOptions, train
 
     options = TrainingOptions(**{key: one for key, one in given.items() if one is not None})
+    apis = _apis(session)
+    samples = read_samples(folder / TRAINING, apis)
     with TrainingBar() as bar, interruptible():
         path = train(
             base or find_source(),
             out,
-            read_samples(folder / TRAINING),
-            _apis(session),
+            samples,
+            apis,
             options,
             start=start,
             progress=bar.show,
@@ -131,7 +134,8 @@ def export_matcher(
     from toolsrv_lab.matching.export import export_matcher as export
 
     apis = _apis(session)
-    card = export(runs, base or find_source(), out, lambda made: _figures(made, folder, apis))
+    told = _held_out(folder, apis)
+    card = export(runs, base or find_source(), out, lambda made: _figures(made, told, apis))
     if as_json:
         emit_json(card)
     else:
@@ -150,7 +154,8 @@ def eval_matcher(session: Session, folder: Path, model: Path | None, as_json: bo
     """
     from toolsrv_registry.matcher import SHIPPED_MATCHER
 
-    found = _figures(model or SHIPPED_MATCHER, folder, _apis(session))
+    apis = _apis(session)
+    found = _figures(model or SHIPPED_MATCHER, _held_out(folder, apis), apis)
     if as_json:
         emit_json(found)
         return
@@ -172,18 +177,23 @@ def _apis(session: Session) -> dict[str, Api]:
     return {api.id: api for api in session.workbench().registry().store.apis()}
 
 
-def _figures(model: Path, folder: Path, apis: dict[str, Api]) -> dict[str, Any]:
-    from toolsrv_lab.matching.evaluation import evaluate
+def _held_out(folder: Path, apis: dict[str, Api]) -> dict[str, list[Sample]]:
+    """Return the samples that a matcher is judged by, by the name of their file."""
     from toolsrv_lab.matching.pipeline import UNSEEN_TASKS, UNSEEN_TOOLS, read_samples
+
+    return {name: read_samples(folder / name, apis) for name in (UNSEEN_TASKS, UNSEEN_TOOLS)}
+
+
+def _figures(model: Path, told: dict[str, list[Sample]], apis: dict[str, Api]) -> dict[str, Any]:
+    from toolsrv_lab.matching.evaluation import evaluate
     from toolsrv_registry.matcher import Matcher
 
     found = {}
     matcher = Matcher(model)
-    for name in (UNSEEN_TASKS, UNSEEN_TOOLS):
+    for name, samples in told.items():
         with Bar(name, "samples") as bar, interruptible():
-            told = read_samples(folder / name)
             for whole, key in ((False, ""), (True, "-whole")):
-                some = [one for one in told if one.whole == whole]
+                some = [one for one in samples if one.whole == whole]
                 figures = evaluate(matcher, some, apis, progress=bar.show)
                 found[name.removesuffix(".jsonl") + key] = figures.model_dump()
     matcher.close()

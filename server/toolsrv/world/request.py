@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from toolsrv_catalogs.toolbench import api_place
+from toolsrv_catalogs.layout import api_place
 from toolsrv_registry import names
 from toolsrv_registry.errors import UsageError
 

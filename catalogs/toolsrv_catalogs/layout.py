@@ -1,0 +1,127 @@
+"""Tools, APIs and response schemas as ToolBench writes them: JSON objects, nothing on disk.
+
+What a file says stands in them as it was read (``originals``), and what it leaves out is there,
+empty, as ToolBench's readers want it. What ToolBench has no place for (where a parameter goes, security schemes, allowed values) stands under keys that its
+readers pass over.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolsrv_catalogs.fields import unused
+from toolsrv_catalogs.originals import restored
+from toolsrv_registry import names
+from toolsrv_registry.api import ORIGINAL, RESPONSE_SCHEMA, Api, Parameter, Tool
+
+OURS = "x-toolsrv"
+"""The key of an API or parameter under which an export keeps what ToolBench has no place for."""
+SCHEMA = RESPONSE_SCHEMA
+SCHEMA_ORIGINAL = "response_schema_original"
+"""The key, beside an API's response schema, of what its file said otherwise."""
+LOOSE = "response_schemas"
+"""The key in ``Tool.extra`` of schemas whose API the tool does not have."""
+ORDER = "response_schema_names"
+"""The key in ``Tool.extra`` of the order of a file of schemas, where it is not that of the APIs."""
+
+
+def api_place(category: str, tool: str, name: str) -> str:
+    """Return the id of an API that is the first of its name in its tool."""
+    stem = names.api_name(name) or "unnamed"
+    return f"{category}/{names.standardize(tool) or 'unnamed'}/{stem}"
+
+
+def tool_document(tool: Tool) -> dict[str, Any]:
+    """Return a tool as ToolBench writes it."""
+    taken: set[str] = set()
+    extras = tool.api_extras or ({},) * len(tool.apis)
+    apis = []
+    for api, extra in zip(tool.apis, extras, strict=True):
+        document = restored(api_document(api, extra), extra.get(ORIGINAL, ""))
+        if ours := _ours(api, taken):
+            document[OURS] = ours
+        apis.append(document)
+    return restored(tool_head(tool) | {"api_list": apis}, tool.extra.get(ORIGINAL, ""))
+
+
+def tool_head(tool: Tool) -> dict[str, Any]:
+    """Return what a tool says of itself, without its APIs, before it is put back as it was read."""
+    keys = dict(tool.extra.get("keys", {}))
+    description: str | None = tool.description
+    if "tool_description" in keys:
+        description = description or keys.pop("tool_description")
+    return {
+        "tool_name": tool.name,
+        "tool_description": description,
+        **keys,
+        "home_url": tool.home_url,
+        "host": tool.extra.get("host", tool.host),
+    }
+
+
+def api_document(api: Api, extra: dict[str, Any]) -> dict[str, Any]:
+    """Return an API, without what is ours, before it is put back as it was read."""
+    more = extra.get("parameters", {})
+    return {
+        "name": api.name,
+        "url": extra.get("url", api.url),
+        "description": api.description,
+        "method": api.method,
+        "required_parameters": [parameter_document(one, more) for one in api.required],
+        "optional_parameters": [parameter_document(one, more) for one in api.optional],
+        **extra.get("keys", {}),
+    }
+
+
+def parameter_document(parameter: Parameter, more: dict[str, Any]) -> dict[str, Any]:
+    """Return a parameter; ``more`` holds by name what else its source says of some."""
+    document: dict[str, Any] = {
+        "name": parameter.name,
+        "type": parameter.type,
+        "description": parameter.description,
+        "default": parameter.default,
+    }
+    if parameter.enum:
+        document["enum"] = list(parameter.enum)
+    if parameter.place:
+        document["in"] = parameter.place
+    if parameter.style:
+        document[OURS] = {"style": parameter.style}
+    document.update(more.get(parameter.name, {}))
+    return document
+
+
+def schema_document(tool: Tool) -> dict[str, Any] | None:
+    """Return the response schemas of a tool as ToolBench writes them; None where none is known."""
+    known = [
+        (api.name, _schema(api.name, extra[SCHEMA], extra.get(SCHEMA_ORIGINAL, "")))
+        for api, extra in zip(tool.apis, tool.api_extras, strict=bool(tool.api_extras))
+        if SCHEMA in extra
+    ]
+    known += [
+        (one["name"], _schema(one["name"], one["schema"], one.get(ORIGINAL, "")))
+        for one in tool.extra.get(LOOSE, [])
+    ]
+    waiting: dict[str, list[dict[str, Any]]] = {}
+    for name, entry in known:
+        waiting.setdefault(name, []).append(entry)
+    order = [*tool.extra.get(ORDER, []), *(name for name, _ in known)]
+    entries = [waiting[name].pop(0) for name in order if waiting.get(name)]
+    return {"api_list": entries} if entries else None
+
+
+def _schema(name: str, schema: Any, original: str) -> dict[str, Any]:
+    return restored({"name": name, "schema": schema}, original)
+
+
+def _ours(api: Api, taken: set[str]) -> dict[str, Any]:
+    ours: dict[str, Any] = {}
+    # The reader counts APIs of one name; say so where its count would give another id.
+    if unused(api_place(api.category, api.tool, api.name), set(taken)) != api.id:
+        ours["id"] = api.id
+    taken.add(api.id)
+    if api.body_type:
+        ours["body_type"] = api.body_type
+    if api.security:
+        ours["security"] = [[one.model_dump() for one in group] for group in api.security]
+    return ours
