@@ -228,6 +228,7 @@ def judge(task: Task, responses: Sequence[Any], outcome: Outcome) -> Verdict:
         for call, response in zip(task.calls, responses, strict=True)
         for key in call.answer
     ]
+    said = facts.plain(outcome.answer)  # a drawing is told line by line
     finished = "gave_up" if task.kind == "none" else "answered"
     return Verdict(
         id=task.id,
@@ -236,7 +237,7 @@ def judge(task: Task, responses: Sequence[Any], outcome: Outcome) -> Verdict:
         offered={call.api for call in task.calls} <= set(outcome.candidates),
         right_calls=right_calls,
         right_answer=outcome.status == finished
-        and all(value is not None and value in outcome.answer for value in wanted),
+        and all(value is not None and value in said for value in wanted),
         answer=outcome.answer,
         calls=tuple(f"{c.api_id} {json.dumps(c.arguments)} {c.status}" for c in outcome.evidence),
         usage=outcome.usage,

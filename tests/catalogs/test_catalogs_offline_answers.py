@@ -99,6 +99,14 @@ _KNOWN: list[tuple[str, dict[str, str], dict[str, Any]]] = [
     ),
     ("/airport_guide/code/osl", {}, {"airport": "Oslo Gardermoen Airport", "country": "Norway"}),
     ("/airport_guide/code/KJFK", {}, {"code": "JFK"}),
+    ("/ip_toolkit/address", {"address": "224.0.0.5"}, {"kind": "multicast", "public": False}),
+    # races and units
+    (
+        "/running_coach/finish_time",
+        {"distance": "half marathon", "pace": "5:00"},
+        {"distance_km": 21.098, "finish_time": "1:45:29"},
+    ),
+    ("/unit_converter/describe", {"unit": "pascal"}, {"measures": "mass / length / time ** 2"}),
     # sky and weather
     ("/sun_and_moon/moon_phase", {"date": "2026-01-03"}, {"moon_phase": "full moon"}),
     ("/sun_and_moon/moon_phase", {"date": "2024-04-08"}, {"moon_phase": "new moon"}),

@@ -118,6 +118,24 @@ def all_calls(scene: Scene) -> list[dict[str, Any]]:
             {"root": "C", "kind": "major"},
             [{"root": "A", "kind": "minor"}],
         ),
+        (
+            "UTC offsets of Asia/Kathmandu and Australia/Adelaide?",
+            "time_zone_details",
+            {"zone": "Asia/Kathmandu"},
+            [{"zone": "Australia/Adelaide"}],
+        ),
+        (
+            "molar masses of Ca(OH)2 and H2SO4 please",
+            "molar_mass",
+            {"formula": "Ca(OH)2"},
+            [{"formula": "H2SO4"}],
+        ),
+        (
+            "What's the square root of 1764, and the cube of 5?",
+            "calculate",
+            {"expression": "sqrt(1764)"},
+            [{"expression": "5^3"}],
+        ),
     ],
 )
 def test_what_is_called_for_one_of_a_list_is_called_for_each(
@@ -142,6 +160,10 @@ def test_what_is_called_for_one_of_a_list_is_called_for_each(
         ("What's the population of Portland, Oregon?", "city_information", {"city": "Portland"}),
         ("Tell Anna and Bob what the capital of Peru is", "capital_city", {"country": "Peru"}),
         ("What are the capitals of Peru and Chile?", "capital_city", {"country": "Lima"}),
+        ("Which notes are in a G minor seventh chord?", "chord_notes",
+         {"root": "G", "kind": "minor_seventh"}),
+        ("How far is Reykjavik from Helsinki?", "time_difference",
+         {"from_city": "Helsinki", "to_city": "Reykjavík"}),
     ],
 )  # fmt: skip
 def test_what_is_no_list_is_called_once(task: str, name: str, first: dict[str, str]) -> None:

@@ -117,6 +117,18 @@ def test_the_shipped_model_solves_a_task_of_two_calls_with_evidence(
             "I ran 13 km in 1:08:00 this morning, what was my pace per km?",
             {"distance": "13 km", "time": "1:08:00"},
         ),
+        (
+            "I got through 12 km in 1:03:30 yesterday. What was my pace?",
+            {"distance": "12 km", "time": "1:03:30"},
+        ),
+        (
+            "My piano teacher wants a G minor seventh chord. Which notes do I press?",
+            {"root": "G", "kind": "minor_seventh"},
+        ),
+        (
+            "A colleague claims dusty and study are the same letters just shuffled, true?",
+            {"first": "dusty", "second": "study"},
+        ),
     ],
 )
 def test_the_shipped_model_takes_values_whole(
@@ -390,6 +402,22 @@ def test_what_could_not_be_served_makes_the_answer_partial(
         (
             "How many kilometres lie between the capitals of Portugal and Poland?",
             ["Lisbon", "2759.5"],
+        ),
+        ("What's 12 times 7 in Roman numerals?", ["84", "LXXXIV"]),
+        ("What is 12 times 7, and is 7 a prime number?", ["84", "number is 7, is prime is true"]),
+        ("What's the square root of 1764?", ["result is 42"]),
+        ("12 ounces in grams, 350 F in C and 6 feet in metres", ["340.19", "176.67", "1.8288"]),
+        (
+            "Above the door it says MDCCXLVIII, which year is that? I was married there in 2014, how would they have carved that one?",
+            ["1748", "MMXIV"],
+        ),
+        (
+            "What is the largest city in Tanzania, and when will the sun set there on 1 May 2027?",
+            ["city is Dar es Salaam", "18:15"],
+        ),
+        (
+            "Our club is named Green Turtle Rescue Fund. I'd like its acronym and a slug for the web.",
+            ["GTRF", "green-turtle-rescue-fund"],
         ),
     ],
 )

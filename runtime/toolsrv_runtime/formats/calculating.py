@@ -1,4 +1,7 @@
-"""A calculator in place of a function that is down and only does arithmetic (``formulas``)."""
+"""A calculator for what words ask to work out, and in place of a function that is down.
+
+Such a function has to do no more than arithmetic (``formulas``).
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,57 @@ import json
 import re
 
 from toolsrv_registry.functions import Function
-from toolsrv_runtime.formats import formulas
+from toolsrv_runtime.formats import arithmetic, formulas
 from toolsrv_runtime.formats.base import Move, Step
 from toolsrv_runtime.formats.forced import forced
-from toolsrv_runtime.formats.scene import Scene, about, news
+from toolsrv_runtime.formats.scene import Offer, Scene, about, news
 from toolsrv_runtime.formats.turn import Turn
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
+SUM = 0.5
+"""Share of some words from which on they are arithmetic, whatever else they resemble."""
+
+_FILLER = re.compile(
+    r"(?:[\W_]|\b(?:and|the|of|is|are|equals?|please|thanks?|what'?s?|how much|tell me|for me|"
+    r"work out|calculate|compute)\b)*",
+    re.IGNORECASE,
+)
+
+
+def calculator(words: str, scene: Scene) -> Offer | None:
+    """Return the calculator on offer for words that are arithmetic; None for other words.
+
+    Also for what is left of it: "and 25 please" of "add 17 and 25 please".
+    """
+    offers = scene.offers
+    sums = next((o for o in offers if formulas.takes_expression(o.function.api, "")), None)
+    if sums is None or arithmetic.share(words) >= SUM:
+        return sums
+    begin = scene.task.find(words)
+    end = begin + len(words)
+    for one in arithmetic.find(scene.task):
+        if one.is_plain and one.begin < end and begin < one.end:
+            rest = scene.task[begin : max(begin, one.begin)] + scene.task[min(end, one.end) : end]
+            if _FILLER.fullmatch(rest):
+                return sums
+    return None
+
+
+def operands(scene: Scene) -> set[str]:
+    """Return the numbers that the task tells only to have them worked out, once that is done.
+
+    "Twelve times 7 in Roman numerals" is about neither of the two.
+    """
+    made = {_expression(step, scene) for step in scene.path if step.ok}
+    done = [one for one in arithmetic.find(scene.task) if one.expression in made]
+    rest, found = scene.task, set()
+    for one in reversed(done):
+        words = scene.task[one.begin : one.end]
+        rest = f"{rest[: one.begin]} {rest[one.end :]}"
+        found |= {*_NUMBER.findall(one.expression), *_NUMBER.findall(words)}
+    return found - set(_NUMBER.findall(rest))
 
 
 def is_down(function: Function, scene: Scene) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from toolsrv_registry.matcher import Asked
 from toolsrv_runtime.formats import grounding, layout
 from toolsrv_runtime.formats.base import Prior
-from toolsrv_runtime.formats.calculating import is_down
+from toolsrv_runtime.formats.calculating import calculator, is_down
 from toolsrv_runtime.formats.filling import has_left
+from toolsrv_runtime.formats.inverse import is_shaped_for
 from toolsrv_runtime.formats.matched import Matched
 from toolsrv_runtime.formats.scene import Offer, Scene, about
 from toolsrv_runtime.formats.turn import Turn
@@ -81,7 +82,11 @@ def choose(
         and offer.function.name not in served
         and not is_down(offer.function, scene)
         and has_left(offer.function, part, scene)
+        and not any(is_shaped_for(offer.function, one.function, matched) for one in offers)
     ]
+    sums = calculator(part, scene)
+    if sums is not None and any(offer == sums for offer, _ in open_):
+        return sums
     apis = [offer.function.api for offer in offers]
     found = prior.match(Asked(scene.task), apis) if prior else ()
     whole = {api.id: match.serves for api, match in zip(apis, found, strict=False)}

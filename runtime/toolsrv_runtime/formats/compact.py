@@ -11,6 +11,7 @@ function enter the choice of the function (``choosing``), the matcher's that of 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -45,6 +46,11 @@ REPLY = 2
 
 PARTS = 8
 """Needs of one task that nothing serves, after which a reply ends."""
+
+_TAG = re.compile(
+    r",\s*(?:true|right|correct|yes|no|ok(?:ay)?|isn['’]?t (?:it|that so))\s*\?\s*$", re.IGNORECASE
+)
+"""What only asks for a nod at the end of a task; none of it is a value."""
 
 
 class CompactFormat:
@@ -200,7 +206,8 @@ class CompactFormat:
         )
         seen = [fact for step in reversed(view.path) if step.ok for fact in news(step)][:SEEN]
         attempts = (*view.path, *view.tried, *view.failed)
-        return Scene(clean(view.task, 20_000), tuple(offers), view.path, attempts, tuple(seen))
+        task = _TAG.sub("?", clean(view.task, 20_000))
+        return Scene(task, tuple(offers), view.path, attempts, tuple(seen))
 
     def _facts(self, response: Any) -> list[facts.Fact]:
         return facts.facts(response, limit=self._profile.observation_limit)
@@ -282,7 +289,7 @@ class CompactFormat:
         said = turn.write(answering.grammar(groups, told)).removeprefix(layout.ANSWER)
         sentences = []
         for step, chosen in zip(steps, answering.chosen(said, groups), strict=True):
-            full = facts.whole(step.response)
+            full = facts.told(step.response)
             sentences.append(facts.sentence((name, full[name]) for name in chosen))
         answer = {"return_type": "give_answer", "final_answer": "; ".join(sentences)}
         arguments = json.dumps(answer, ensure_ascii=False)

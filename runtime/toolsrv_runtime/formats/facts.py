@@ -58,9 +58,25 @@ def whole(response: Any) -> dict[str, str]:
     return {name: value[:FULL_LIMIT] for name, value in _distinct(response, items=FULL_LIMIT)}
 
 
+def told(response: Any) -> dict[str, str]:
+    """Return the same with texts of several lines as they are, for an answer: a drawing, a poem."""
+    found = whole(response)
+    for name, value in _leaves("", response, 0, FULL_LIMIT):
+        lines = [line.rstrip() for line in clean(value, FULL_LIMIT).splitlines()]
+        if len([line for line in lines if line]) > 1 and plain(value)[:FULL_LIMIT] == found.get(
+            name
+        ):
+            found[name] = "\n".join(lines).strip("\n")
+    return found
+
+
 def sentence(group: Iterable[Fact]) -> str:
-    """Return facts as words: ``capital is Lima, population is 10``."""
-    return ", ".join(f"{words(name)} is {value}" for name, value in group)
+    """Return facts as words: ``capital is Lima, population is 10``; several lines for themselves."""
+    said = (
+        f"{words(name)} is\n{value}\n" if "\n" in value else f"{words(name)} is {value}"
+        for name, value in group
+    )
+    return ", ".join(said).replace("\n, ", "\n").rstrip("\n")
 
 
 def _distinct(response: Any, *, items: int) -> list[Fact]:
@@ -100,7 +116,7 @@ def _spell(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return f"{value:.6g}" if abs(value) < 1e6 else f"{value:.2f}"
+        return f"{value:.10g}" if abs(value) < 1e8 else f"{value:.2f}"
     return str(value)
 
 

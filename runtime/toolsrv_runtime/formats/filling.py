@@ -7,6 +7,7 @@ sources, or a run of their words.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 
 from toolsrv_registry.api import Api, Parameter
@@ -23,7 +24,10 @@ from toolsrv_runtime.formats import (
     spans,
     spelling,
 )
+from toolsrv_runtime.formats.calculating import operands
+from toolsrv_runtime.formats.inverse import put_back
 from toolsrv_runtime.formats.matched import Matched, holds
+from toolsrv_runtime.formats.mentions import spelled
 from toolsrv_runtime.formats.scene import Scene, used
 from toolsrv_runtime.formats.shared import shared
 from toolsrv_runtime.formats.turn import Turn
@@ -52,6 +56,9 @@ UNSEEN = -12.0
 NEARBY = 4.0
 """Nats that a value gains when the text ties it to the parameter."""
 
+ANSWERED = 1.0
+"""Nats that words of an answer are behind as likely ones of the task."""
+
 _EDGES = " ,;:."
 
 
@@ -72,6 +79,7 @@ class Filling:
         """Return the arguments, or None where a required one finds nothing, or nothing new."""
         api = function.api
         spent = self._scene.spent(self._part, function.name)
+        undone = put_back(function, self._scene) | operands(self._scene)
         written: dict[str, str] = {}
         self._turn.force("{")
         required = {parameter.name for parameter in api.required}
@@ -82,7 +90,7 @@ class Filling:
                 continue
             past = used(spent, key)
             self._turn.force((", " if written else "") + f'"{key}": "')
-            value = self._value(parameter, api, written.values(), past)
+            value = self._value(parameter, api, {*written.values(), *undone}, past)
             if value is None:
                 return None
             if past and value not in past:
@@ -128,6 +136,7 @@ class Filling:
         enum = parameter.enum and not past
         named = self._matched.listed(api, parameter, taken) if enum else ""
         if named:
+            named = self._in_full(named, parameter)
             return readings.read(kind, self._chosen([named]))
         if parameter.enum or parameter.type.upper() == "BOOLEAN" or past:
             options = [one for one in near if self._read(kind, one) not in past] or near
@@ -156,12 +165,13 @@ class Filling:
             for one in pool
             if spelling.looks(kind, one, self._scene.task) and _is_named(parameter, kind, one)
         ]
-        free = [one for one in typed or pool if self._read(kind, one) not in taken]
+        used_up = {spelling.bare(one) for one in taken}
+        free = [one for one in typed or pool if spelling.bare(self._read(kind, one)) not in used_up]
         scores = {}
         if self._matched.given(api, parameter) is not None:
             for one in pool:
                 fits = self._matched.within if one in whole else self._matched.score
-                scores[one] = fits(api, parameter, one)
+                scores[one] = fits(api, parameter, one) - self._away(one)
         return self._best(kind, free or typed or list(pool), near, scores)
 
     def _stated(self, parameter: Parameter, api: Api) -> str:
@@ -171,6 +181,26 @@ class Filling:
         if told and (not parameter.enum or told in parameter.enum):
             return told
         return directions.told(parameter, api, self._part) or self._relative(kind)
+
+    def _away(self, said: str) -> float:
+        """Return what an answer's words lose where nothing in the part points back to an answer.
+
+        "Its acronym, a slug, and the name in capitals": the slug is not the acronym's.
+        """
+        told = said.lower() in self._scene.task.lower() or grounding.refers(self._part)
+        return 0.0 if told else ANSWERED
+
+    def _in_full(self, option: str, parameter: Parameter) -> str:
+        """Return the allowed value that the part names and ``option`` is only some words of."""
+        of = spelled(option)
+        longer = [
+            one
+            for one in parameter.enum
+            if len(one) > len(option)
+            and of.search(" ".join(re.split(r"[\s_-]+", one)))
+            and spelled(one).search(self._part)
+        ]
+        return max(longer, key=len, default=option)
 
     def _relative(self, kind: str) -> str:
         """Return the one day that is named by its distance from today, "" for none.

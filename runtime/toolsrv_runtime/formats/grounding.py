@@ -160,7 +160,7 @@ def has_own(parameter: Parameter, api: Api, sources: Sources, taken: Collection[
     if kind == "date" and any(patterns.kind(p, api) == "date" for p in api.required):
         return len(set(need)) > 1  # one date alone belongs to the required parameter
     if kind not in _NEEDS_CUE:
-        same = _same(parameter, kind, sources) if _refers(sources.part) else []
+        same = _same(parameter, kind, sources) if refers(sources.part) else []
         return bool(need or context or same) or (kind in {"date", "year"} and len(set(task)) == 1)
     return any(cues.strength(parameter, v, sources.task) > 0 for v in (*need, *context)) or any(
         cues.strength(parameter, v, sources.task) >= cues.BESIDE for v in task
@@ -171,7 +171,7 @@ def _ordered(parameter: Parameter, api: Api, sources: Sources, kind: str) -> lis
     """Return groups of values, the nearest first."""
     same = _same(parameter, kind, sources)
     need, context, task = _tiers(parameter, api, sources)
-    if _refers(sources.part):
+    if refers(sources.part):
         tied = [v for v in need if cues.strength(parameter, v, sources.task) > 0]
         groups = [tied, same, context, need, task]
     else:
@@ -277,6 +277,6 @@ def _singular(word: str) -> str:
     return f"{word[:-3]}y" if word.endswith("ies") and len(word) > 4 else word
 
 
-def _refers(text: str) -> bool:
+def refers(text: str) -> bool:
     """Whether the text points back to a result."""
     return bool(_REFERS.search(text.lower()))

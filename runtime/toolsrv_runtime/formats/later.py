@@ -14,6 +14,7 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.functions import Function
 from toolsrv_registry.matcher import Match
 from toolsrv_runtime.formats.base import Prior
+from toolsrv_runtime.formats.calculating import calculator
 from toolsrv_runtime.formats.matched import Matched
 from toolsrv_runtime.formats.need import Need
 from toolsrv_runtime.formats.scene import Scene, about
@@ -55,6 +56,8 @@ def later(plan: Plan, scene: Scene, prior: Prior) -> Iterator[Need]:
 def _hidden(plan: Plan, scene: Scene, prior: Prior) -> Iterator[Need]:
     """Yield functions that take what was answered, for the words that had their answer."""
     for words in dict.fromkeys(about(step) for step in scene.path if step.ok):
+        if calculator(words, scene):
+            continue
         matched = Matched(scene, words, prior)
         for function in _uncalled(plan, scene, HIDDEN_WHOLE):
             serves = matched.serves(function.api)
@@ -66,12 +69,15 @@ def _late(plan: Plan, scene: Scene, prior: Prior) -> Iterator[Need]:
     """Yield functions that take what was answered, for words of their own.
 
     "How many kilometres lie between the capitals of Peru and Chile": as long as nobody knows these,
-    little says that a function for two cities is meant. Words that were served already ask for no more.
+    little says that a function for two cities is meant. Words that were served already ask for no more,
+    nor do sums.
     """
     for function in _uncalled(plan, scene, LATE_WHOLE) if scene.path else ():
         words = plan.clause(function.api)
         need = Need(words, scene.task.find(words), function, 0.0)
         if not words or _served_share(need, scene) >= COVERED or plan.waits(need):
+            continue
+        if calculator(words, scene):
             continue
         matched = Matched(scene, words, prior)
         serves = matched.serves(function.api)

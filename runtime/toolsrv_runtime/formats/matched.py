@@ -34,7 +34,11 @@ WIDTH, CHOICES = 24, 5
 _OPTIONS, _TOGETHER = 6, 3
 """Likeliest values of a list, and parameters that share it, that are weighed against each other."""
 
+AS_LIKELY = 2.0
+"""Nats behind words of an answer within which the whole name that they are part of is the value."""
+
 _EDGES = " ,;:.!?\"'“”()"
+_ENDS = re.compile(r"\s*(?:[(,;|]|$)")
 
 
 class Matched:
@@ -71,7 +75,8 @@ class Matched:
             return []
         found = self._ranked(api, parameter)
         least = max(found[0].score if found else 0.0, slot.none) - FAR_BEHIND
-        said = [self._words(span) for span in found if span.score >= least]
+        likely = [span for span in found if span.score >= least]
+        said = [self._words(one) for one in likely if not self._is_cut(one, likely)]
         return list(dict.fromkeys(one for one in said if one))
 
     def score(self, api: Api, parameter: Parameter, value: str) -> float:
@@ -143,6 +148,22 @@ class Matched:
             best = max(choices, key=_joint, default=())
             found |= {name: enum[at] for (name, _), (at, _) in zip(some, best, strict=False)}
         return found
+
+    def _is_cut(self, span: Span, others: Collection[Span]) -> bool:
+        """Whether words of an answer are some of a name there that is about as likely.
+
+        Of "Dar es Salaam (5,383,728), Mwanza (1,104,521)" neither "Dar" nor both cities.
+        """
+        text = self._texts[span.source]
+        return bool(span.source) and any(
+            one.source == span.source
+            and one.begin <= span.begin
+            and span.end < one.end
+            and one.score >= span.score - AS_LIKELY
+            and _ENDS.match(text, one.end)
+            and not _ENDS.match(text, span.end)
+            for one in others
+        )
 
     @cached_property
     def _matches(self) -> dict[str, Match]:

@@ -21,6 +21,7 @@ ALIKE = 5.0
 
 _RUNS = 60
 _EDGES = " ,;:.!?\"'“”‘’()"
+_APART = re.compile(r"[\s,;]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,12 @@ def mentions(
     return sorted(found[:MOST], key=lambda one: one.begin)
 
 
+def spelled(option: str) -> re.Pattern[str]:
+    """Return what finds an allowed value as people write it: ``minor_seventh`` as two words."""
+    said = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", option)))
+    return re.compile(rf"(?<!\w){said}(?!\w)", re.IGNORECASE)
+
+
 def _pointed(parameter: Parameter, api: Api, slot: Slot, task: str) -> list[Mention]:
     """Return the likeliest runs of whole words without those that hold two values."""
     kind = patterns.kind(parameter, api)
@@ -65,16 +72,21 @@ def _pointed(parameter: Parameter, api: Api, slot: Slot, task: str) -> list[Ment
         words = "" if one.source else task[one.begin : one.end].strip(_EDGES)
         begin = task.find(words, one.begin)
         whole = (
-            re.compile(rf"(?<!\w){re.escape(words)}(?!\w)").match(task, begin) if words else None
+            re.compile(rf"(?<![\w)]){re.escape(words)}(?![\w(])").match(task, begin)
+            if words
+            else None
         )
         if whole and one.score > slot.none and spelling.looks(kind, words, task):
             read = spelling.read(kind, words, task)
             found.append(Mention(begin, begin + len(words), words, read, one.score))
-    return [one for one in found if not _holds_two(one, found)]
+    return [one for one in found if not _holds_two(one, found, task)]
 
 
-def _holds_two(one: Mention, others: Sequence[Mention]) -> bool:
-    """Whether words hold two values apart that are about as likely: "Peru and Chile"."""
+def _holds_two(one: Mention, others: Sequence[Mention], task: str) -> bool:
+    """Whether words hold two values apart that are about as likely: "Peru and Chile".
+
+    Not with a mere sign between them: "Asia/Kathmandu".
+    """
     inside = [
         other
         for other in others
@@ -83,14 +95,23 @@ def _holds_two(one: Mention, others: Sequence[Mention]) -> bool:
         and other.end <= one.end
         and other.score >= one.score - ALIKE
     ]
-    return any(not a.touches(b) for a in inside for b in inside if a is not b)
+    return any(
+        a.end <= b.begin and _APART.search(task[a.end : b.begin]) for a in inside for b in inside
+    )
 
 
 def _listed(parameter: Parameter, slot: Slot, task: str) -> list[Mention]:
-    """Return the allowed values that the task names, likeliest first."""
-    return [one for at, score in slot.listed() for one in _named(parameter.enum[at], score, task)]
+    """Return the allowed values that the task names, likeliest first, each with all its words."""
+    found = [one for at, score in slot.listed() for one in _named(parameter.enum[at], score, task)]
+    return [one for one in found if not any(_is_part(one, other) for other in found)]
+
+
+def _is_part(one: Mention, other: Mention) -> bool:
+    """Whether one value is only some words of another: "minor" of "minor seventh"."""
+    inside = other.begin <= one.begin and one.end <= other.end
+    return inside and other.end - other.begin > one.end - one.begin
 
 
 def _named(option: str, score: float, task: str) -> Iterator[Mention]:
-    for match in re.finditer(rf"(?<!\w){re.escape(option)}(?!\w)", task, re.IGNORECASE):
+    for match in spelled(option).finditer(task):
         yield Mention(match.start(), match.end(), match[0], option, score)

@@ -39,6 +39,7 @@ _NEXT = 12
 _LIST = 4
 """Words of a need below which what follows it is more of a list than another need."""
 
+_NUMBER = re.compile(r"\d+")
 _SIGN = re.compile(r"\d|[^\w\s.,;:!?'’\"-]")
 _IF = re.compile(r"(?:if|since|because|given|as)\b", re.IGNORECASE)
 
@@ -84,17 +85,35 @@ class Needs:
         return self.left(taken, before=begin) or words
 
     def open(self, taken: Collection[str]) -> list[str]:
-        """Return what asks for something that no taken words cover, nothing polite."""
+        """Return what asks for something that no taken words cover, nothing polite.
+
+        In a list of wishes also an item with a number that no call was made with.
+        """
         return [
             one.part.text
             for one in self._placed
-            if one.part.asks
+            if self._is_left(one, taken) or self._is_passed_over(one, taken)
+        ]
+
+    def _is_left(self, one: _Placed, taken: Collection[str]) -> bool:
+        return (
+            one.part.asks
             and not one.part.is_polite
             and not _IF.match(one.part.text)
             and not self._covered(one.begin, one.end, taken)
             and not self.is_answered(one.part.text)
             and not (taken and self.adds_nothing(one.part.text, taken))
-        ]
+        )
+
+    def _is_passed_over(self, one: _Placed, taken: Collection[str]) -> bool:
+        """Whether an item of a list has numbers of its own and no call took any: "350 F in C".
+
+        Words around it that were served do not make up for that.
+        """
+        told = set(_NUMBER.findall(one.part.text)) if one.part.goes_on else set()
+        made = " ".join(step.move.arguments for step in self._scene.path if step.ok)
+        new = bool(told) and bool(made) and not told & set(_NUMBER.findall(made))
+        return new and one.part.text not in taken
 
     def is_open(self, words: str, taken: Collection[str]) -> bool:
         """Whether words that no function serves ask for something that no call has answered."""
@@ -155,10 +174,12 @@ class Needs:
 
         ``before`` is where in the task it has to end.
         """
-        for one in self._wanted:
+        for one in self._placed:
             if before is not None and one.end > before:
                 continue
-            covered = self._covered(one.begin, one.end, taken)
+            if self._is_passed_over(one, taken):
+                return one.part.text
+            covered = one not in self._wanted or self._covered(one.begin, one.end, taken)
             if not covered and not self.is_answered(one.part.text):
                 return one.part.text
         return ""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.formats import days
+from toolsrv_runtime.formats import arithmetic, days
 from toolsrv_runtime.formats.facts import words
 
 LOOSE = frozenset(
@@ -52,7 +52,12 @@ _LANGUAGE = (
     "arabic|bengali|bulgarian|catalan|chinese|croatian|czech|danish|dutch|english|estonian|finnish|"
     "french|german|greek|hebrew|hindi|hungarian|icelandic|indonesian|irish|italian|japanese|"
     "korean|latvian|lithuanian|malay|norwegian|persian|polish|portuguese|romanian|russian|serbian|"
-    "slovak|slovenian|spanish|swahili|swedish|tamil|thai|turkish|ukrainian|urdu|vietnamese|welsh"
+    "slovak|slovenian|spanish|swahili|swedish|tamil|thai|turkish|ukrainian|urdu|vietnamese|welsh|"
+    "afrikaans|albanian|amharic|armenian|azerbaijani|basque|belarusian|bosnian|burmese|cantonese|"
+    "esperanto|filipino|galician|georgian|gujarati|hausa|igbo|javanese|kannada|kazakh|khmer|"
+    "kinyarwanda|kurdish|kyrgyz|lao|latin|luxembourgish|macedonian|malagasy|malayalam|maltese|"
+    "mandarin|maori|marathi|mongolian|nepali|pashto|punjabi|samoan|sinhala|somali|tajik|telugu|"
+    "tibetan|turkmen|uzbek|xhosa|yiddish|yoruba|zulu"
 )
 
 
@@ -75,6 +80,7 @@ def _pattern(source: str, *, flags: int = re.IGNORECASE) -> Finder:
     return lambda text: [match[0] for match in compiled.finditer(text)]
 
 
+_SIGNS = _pattern(r"[\d(][\d\s.+*/^()%x×÷-]*[\d)]")
 _FINDERS: dict[str, Finder] = {
     "email": _pattern(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
     "url": _pattern(
@@ -107,18 +113,25 @@ _FINDERS: dict[str, Finder] = {
     "formula": _pattern(r"(?:[A-Z][a-z]?\d*|\([A-Za-z0-9]+\)\d*){2,}|[A-Z][a-z]?\d+", flags=0),
     "length": _pattern(
         r"\d\s?(?:ft|feet|foot|m)\s?\d{1,2}(?:\s?(?:in|inch(?:es)?|cm))?"
-        rf"|(?:{_NUMBER})\s?(?:{_LENGTH})(?: (?:{_NUMBER})\s?(?:in|inch(?:es)?))?|(?:half )?marathon"
+        rf"|(?:{_NUMBER})\s?(?:{_LENGTH})(?: (?:{_NUMBER})\s?(?:in|inch(?:es)?))?|(?:(?:half|full)[ -])?marathon"
     ),
     "weight": _pattern(
         r"\d{1,2}\s?(?:stone|st)\s?\d{1,2}(?:\s?(?:lbs?|pounds?))?"
         rf"|(?:{_NUMBER})\s?(?:{_MASS})"
     ),
     "pace": _pattern(r"\d{1,2}:\d{2}(?::\d{2})?"),
+    "duration": _pattern(
+        r"\d{1,2}:\d{2}(?::\d{2})?"
+        r"|\d+\s?h(?:ours?|rs?)?(?:\s?(?:and )?\d{1,2}\s?m(?:in(?:ute)?s?)?)?"
+        r"|\d+\s?min(?:ute)?s?(?:\s?(?:and )?\d{1,2}\s?s(?:ec(?:ond)?s?)?)?"
+    ),
     "note": _pattern(r"[A-G](?:#|b|♯|♭| flat| sharp)?\d?", flags=0),
     "network": _pattern(r"(?:\d{1,3}\.){3}\d{1,3}/\d{1,2}|[0-9a-f:]{2,39}/\d{1,3}"),
     "roman": _pattern(r"[MDCLXVI]{2,}|[MDCLXVI](?=\W)", flags=0),
     "morse": _pattern(r"[.\-–·]{1,7}(?:\s+[.\-–·/]{1,7})+"),
-    "expression": _pattern(r"[\d(][\d\s.+*/^()%x×÷-]*[\d)]"),
+    "expression": lambda text: (
+        [text[one.begin : one.end] for one in arithmetic.find(text)] or _SIGNS(text)
+    ),
 }
 
 _KINDS: tuple[tuple[str, str], ...] = (
@@ -157,6 +170,7 @@ _KINDS: tuple[tuple[str, str], ...] = (
 )
 _SAYS_TEXT = re.compile(r"\b(?:text|word|phrase|sentence|passage|letters)\b", re.IGNORECASE)
 _BY_NAME = tuple((re.compile(rf"(?:{name})", re.IGNORECASE), kind) for name, kind in _KINDS)
+_LASTS = re.compile(r"\b(?:time taken|duration|elapsed|how long)\b", re.IGNORECASE)
 _FREE_TEXT = re.compile(
     r"text|sentence|phrase|message|string|content|password|passage|paragraph|input|words?|"
     r"title|plaintext|payload|encoded",
@@ -175,6 +189,8 @@ def kind(parameter: Parameter, api: Api) -> str:
     name = words(parameter.name)
     for pattern, found in _BY_NAME:
         if pattern.fullmatch(name):
+            if found == "time" and _LASTS.search(parameter.description):
+                return "duration"
             return found if declared != "NUMBER" or found in {"year", "coordinate"} else "number"
     if declared == "NUMBER":
         return "number"

@@ -15,7 +15,9 @@ from functools import cached_property
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.matcher import Asked, Match, Slot, Span
+from toolsrv_runtime.formats import arithmetic
 from toolsrv_runtime.formats.base import Prior, Step
+from toolsrv_runtime.formats.calculating import calculator
 from toolsrv_runtime.formats.later import later
 from toolsrv_runtime.formats.matched import Matched
 from toolsrv_runtime.formats.need import Need
@@ -55,15 +57,20 @@ class Planned:
         """The needs in the order in which the task tells them.
 
         Each clause that some function asks for goes to the one that serves it best; a function
-        that gets one twice, once with a few words more, is needed once.
+        that gets one twice, once with a few words more, is needed once. What is to be worked out
+        comes first: other words may be about the result.
         """
-        best = [self._best(words) for words in dict.fromkeys(self._clauses())]
+        best = [self._best(words) for words in dict.fromkeys([*self._clauses(), *self._sums()])]
         found: list[Need] = []
         for need in sorted((one for one in best if one), key=lambda one: -one.serves):
             twice = (one for one in found if one.function == need.function)
             if need.serves >= SERVED and not any(_share(need, one) >= SAME for one in twice):
                 found.append(need)
-        return sorted([*found, *self._also(found)], key=lambda one: (one.begin, one.end))
+        sums = self._sums()
+        return sorted(
+            [*found, *self._also(found)],
+            key=lambda one: (one.words not in sums, one.begin, one.end),
+        )
 
     def next(self, passed: Collection[Need] = ()) -> Need | None:
         """Return the first need without a call that has all it takes, else the first one.
@@ -151,6 +158,11 @@ class Planned:
             if match.serves >= PLANNED:
                 yield from filter(None, map(self._words, _clauses(match.clause)))
 
+    def _sums(self) -> list[str]:
+        """Return the words of what is to be worked out: no function has to find those."""
+        task = self._scene.task
+        return [task[one.begin : one.end] for one in arithmetic.find(task) if one.is_plain]
+
     def _words(self, span: Span) -> str:
         """Return the words of a clause, without the number in "2)" where the next one begins."""
         task = self._scene.task
@@ -168,6 +180,8 @@ class Planned:
             if api.id in self.matches:
                 serves = self.matches[api.id].serves + matched.serves(api)
                 found.append(Need(words, begin, function, serves))
+        if sums := calculator(words, self._scene):
+            return Need(words, begin, sums.function, max([SERVED, *(n.serves for n in found)]))
         return max(found, key=lambda one: one.serves, default=None)
 
     @cached_property

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dateutil import parser
 from text_to_num import alpha2digit
 
-from toolsrv_runtime.formats import days, peoples
+from toolsrv_runtime.formats import arithmetic, days, peoples
 
-_LENGTH_LIMIT = 64
-"""Characters of a spelling that is looked at; no number or date is longer."""
+_LENGTH_LIMIT = arithmetic.LENGTH_LIMIT
+"""Characters of a spelling that is looked at; nothing that is read is longer."""
 
 _DIGITS = r"\d{1,3}(?:[,\u00a0\u202f' ]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+"
 _NUMBER = re.compile(
@@ -139,6 +139,7 @@ _READERS: dict[str, Callable[[str], str]] = {
     "country": peoples.country,
     "language": peoples.language,
     "coordinate": _coordinate,
+    "expression": lambda said: arithmetic.read(said) or said,
     "length": _measure,
     "weight": _measure,
     "note": _note,

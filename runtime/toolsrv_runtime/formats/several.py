@@ -21,6 +21,7 @@ from toolsrv_runtime.formats.base import Prior, Step
 from toolsrv_runtime.formats.mentions import Mention, mentions
 from toolsrv_runtime.formats.parallel import Side, sides
 from toolsrv_runtime.formats.scene import Offer, Scene, news
+from toolsrv_runtime.formats.spelling import bare
 
 BEHIND, BARE = 5.5, 3.0
 """Nats behind the likeliest words within which others are a value of their own.
@@ -154,7 +155,8 @@ class Several:
         others = [value for name, value in arguments.items() if name != key]
         behind = NAMED if parameter.enum else BEHIND
         told = mentions(parameter, function.api, slot, self._scene.task, behind=behind)
-        for group in self._groups([one for one in told if one.read not in others], others):
+        taken = {bare(one) for one in others}
+        for group in self._groups([one for one in told if bare(one.read) not in taken], others):
             between = self._scene.task[group[0].end : group[-1].begin]
             best = max(one.score for one in group)
             if not _JOINING_WORD.search(between) and any(one.score < best - BARE for one in group):

@@ -27,7 +27,10 @@ calculate compute convert create generate make translate far old big long many m
 who whose when why mean means up down over under
 """
 _ASKING = frozenset(_ASKING_WORDS.split())
-_JOINS = frozenset("de da do di del la le les el al van von der den of y e the".split())  # noqa: SIM905
+_JOINING_WORDS = """
+de da do dos das du di del la le les el al van von der den of y e the es am upon sur
+"""
+_JOINS = frozenset(_JOINING_WORDS.split())
 _QUOTED = re.compile(
     r"[\"“”«»]([^\"“”«»]{1,20000})[\"“”«»]|(?<!\w)['‘’]([^'‘’]{1,20000})['‘’](?!\w)"
 )

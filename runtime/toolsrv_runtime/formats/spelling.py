@@ -6,8 +6,9 @@ Pure.
 from __future__ import annotations
 
 import re
+import unicodedata
 
-from toolsrv_runtime.formats import patterns, ranges, readings
+from toolsrv_runtime.formats import arithmetic, patterns, ranges, readings
 
 # "64 degrees north, 21.95 west", "3 semitones down": what follows a value makes it less.
 _LESS = re.compile(
@@ -32,5 +33,14 @@ def looks(kind: str, said: str, task: str) -> bool:
     """Whether words read as a value of a typed kind; of the others all do."""
     if kind in patterns.LOOSE:
         return True
+    sums = [task[one.begin : one.end] for one in arithmetic.find(task)]
+    if kind == "expression" and sums:
+        return said in sums
     value = read(kind, said, task)
     return value in patterns.find(kind, value)
+
+
+def bare(value: str) -> str:
+    """Return a value in lower case without accents: "Reykjavík" is "Reykjavik"."""
+    apart = unicodedata.normalize("NFKD", value.casefold())
+    return "".join(letter for letter in apart if not unicodedata.combining(letter))

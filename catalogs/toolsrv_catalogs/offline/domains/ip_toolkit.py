@@ -61,7 +61,7 @@ def address_info(address: Address) -> Answer:
         "address": str(address),
         "version": address.version,
         "kind": next((kind for kind, applies in kinds.items() if applies), "public"),
-        "public": address.is_global,
+        "public": address.is_global and not address.is_multicast,
         "reverse_dns_name": address.reverse_pointer,
     }
 

@@ -137,7 +137,7 @@ def describe_unit(unit: Unit) -> Answer:
     return {
         "unit": _label(unit),
         "symbol": f"{unit:~P}",
-        "measures": str(unit.dimensionality).strip("[]") or "dimensionless",
+        "measures": str(unit.dimensionality).replace("[", "").replace("]", ""),
         "si_value": significant(float(base.magnitude)),
         "si_unit": _label(base.units),
     }

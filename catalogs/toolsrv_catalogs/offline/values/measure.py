@@ -28,6 +28,7 @@ _KILOMETRES = {
     "kilometres": 1.0, "k": 1.0, "m": 0.001, "meters": 0.001, "metres": 0.001,
     "mi": 1.609344, "mile": 1.609344, "miles": 1.609344,
 }  # fmt: skip
+_MARATHON = 42.195
 _SECONDS = {
     "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0, "m": 60.0, "min": 60.0,
     "mins": 60.0, "minute": 60.0, "minutes": 60.0, "h": 3600.0, "hr": 3600.0, "hrs": 3600.0,
@@ -83,11 +84,18 @@ def _height(text: str) -> float:
     return height
 
 
+def _distance(text: str) -> float:
+    race = re.fullmatch(r"(?:an?\s+)?(half|full)?[\s-]*marathon", text.strip().lower())
+    plain = f"{_MARATHON / (2 if race[1] == 'half' else 1)} km" if race else text
+    distance: float = measured(_KILOMETRES, 1e-3, 1e6, "10 km or 6.2 miles").parse(plain)
+    return distance
+
+
 Weight = Annotated[float, measured(_KILOGRAMS, 1, 700, "70 kg or 154 lb")]
 """Kilograms; a bare number is kilograms."""
 Height = Annotated[float, Field(_height)]
 """Centimetres; a bare number is centimetres, or metres where it is below 3 with a point."""
-Distance = Annotated[float, measured(_KILOMETRES, 1e-3, 1e6, "10 km or 6.2 miles")]
-"""Kilometres; a bare number is kilometres."""
+Distance = Annotated[float, Field(_distance)]
+"""Kilometres; a bare number is kilometres, a marathon 42.195."""
 Duration = Annotated[float, Field(_clock)]
 """Seconds; a bare number is minutes, ``45:30`` is minutes and seconds."""

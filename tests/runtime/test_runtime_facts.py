@@ -1,0 +1,36 @@
+"""What an answer tells of a response: numbers as they are, drawings line by line."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolsrv_runtime.formats import facts
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (14908.57, "14908.57"),
+        (181437.73, "181437.73"),
+        (0.1 + 0.2, "0.3"),
+        (12.0, "12"),
+        (1234567.5, "1234567.5"),
+        (1234567890.125, "1234567890.12"),
+        (7, "7"),
+        (True, "true"),
+    ],
+)
+def test_no_cent_of_a_number_is_lost(value: object, said: str) -> None:
+    assert facts.whole({"total": value}) == {"total": said}
+
+
+def test_a_text_of_several_lines_is_told_line_by_line() -> None:
+    art = " _\\_ \n|   |\n|___|\n"
+    response = {"text": "box", "art": art, "note": "one line"}
+    told = facts.told(response)
+    assert told["art"] == " _\\_\n|   |\n|___|"
+    assert facts.sentence(told.items()) == (
+        "text is box, art is\n _\\_\n|   |\n|___|\nnote is one line"
+    )
+    assert "\n" not in facts.whole(response)["art"]
+    assert facts.told({"a": "one\n"}) == {"a": "one"}
