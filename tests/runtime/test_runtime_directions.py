@@ -1,4 +1,4 @@
-"""Which of two scales is from and which is to, by the words alone."""
+"""Which of two scales is from and which is to, and which way a list goes, by the words alone."""
 
 from __future__ import annotations
 
@@ -39,3 +39,20 @@ def test_parameters_without_a_direction_have_none() -> None:
         for parameter in api.parameters:
             if not parameter.name.startswith(("from", "to")):
                 assert told(parameter, api, "30 celsius to fahrenheit") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "order"),
+    [
+        ("put these in ABC order: zagreb, oslo", "ascending"),
+        ("sort pear, fig, lime alphabetically", "ascending"),
+        ("the words from Z to A please", "descending"),
+        ("sort them in reverse", "descending"),
+        ("sort pear, fig, lime", ""),
+        ("alphabetically, but backwards", ""),
+    ],
+)
+def test_up_and_down_are_read_from_how_people_put_them(text: str, order: str) -> None:
+    sort = APIS["sort_words"]
+    (parameter,) = (one for one in sort.parameters if one.enum)
+    assert told(parameter, sort, text) == order

@@ -68,6 +68,8 @@ CURRENCY = "Data/country_facts/national_currency"
         ("Slugify 'Cats, dogs and birds' for me", ["Slugify 'Cats, dogs and birds' for me"]),
         ("I ran 10 km. How fast was that, and is it good?", ["How fast was that", "is it good"]),
         ("The radio said SOS, which is a sign.", []),
+        ("I want to leave it overland. Which countries border it?", ["Which countries border it"]),
+        ("I'd like to encode hello", ["encode hello"]),
         ("1) is 1996 a leap year? 2) what is 2 + 2?", ["is 1996 a leap year", "what is 2 + 2"]),
         ("Please:\n1. find the ISBN\n(2) what day is it", ["find the ISBN", "what day is it"]),
         ("Add 3, 4, 5 and 6. Is 7 prime?", ["Add 3, 4, 5 and 6", "Is 7 prime"]),

@@ -419,6 +419,10 @@ def test_what_could_not_be_served_makes_the_answer_partial(
             "Our club is named Green Turtle Rescue Fund. I'd like its acronym and a slug for the web.",
             ["GTRF", "green-turtle-rescue-fund"],
         ),
+        (
+            "1) symbol for the Vietnamese dong? 2) how would a German write 1849.9 euros on a bill?",
+            ["VND", "1.849,90"],
+        ),
     ],
 )
 def test_one_wish_for_several_values_is_answered_for_each(

@@ -1,4 +1,4 @@
-"""Which of two parameters with one list is from and which is to: "350 fahrenheit to celsius". Pure."""
+"""Which way: from which of two scales to which, "350 fahrenheit to celsius", and up or down. Pure."""
 
 from __future__ import annotations
 
@@ -11,6 +11,16 @@ _FROM = re.compile(r"\b(?:from|source|base|input|have)\b")
 _TO = re.compile(r"\b(?:to|target|into|output|want)\b")
 # What stands before the scale that a value is told in.
 _TOLD_IN = re.compile(r"(?:\d\s?(?:°|degrees?)?\s?|\bfrom\s+(?:degrees?\s+)?)$", re.IGNORECASE)
+_UP = re.compile(
+    r"\b(?:abc|a[ -](?:to[ -])?z|alphabetic(?:al(?:ly)?)?|(?:smallest|lowest|least|shortest|earliest|oldest|"
+    r"youngest|cheapest|slowest) (?:ones? )?first|increasing|ascending|growing)\b",
+    re.IGNORECASE,
+)
+_DOWN = re.compile(
+    r"\b(?:z[ -](?:to[ -])?a|reversed?|backwards?|(?:largest|biggest|highest|most|longest|latest|newest|"
+    r"dearest|fastest) (?:ones? )?first|decreasing|descending|falling)\b",
+    re.IGNORECASE,
+)
 
 
 def told(parameter: Parameter, api: Api, text: str) -> str:
@@ -19,6 +29,8 @@ def told(parameter: Parameter, api: Api, text: str) -> str:
     The value behind a number, or behind "from", is what is converted; the other one what is wanted.
     Only where two parameters share the list, by name one of each, and two of its values are named.
     """
+    if order := _order(parameter, text):
+        return order
     others = [one for one in api.parameters if one != parameter and one.enum == parameter.enum]
     if not parameter.enum or len(others) != 1:
         return ""
@@ -34,3 +46,15 @@ def told(parameter: Parameter, api: Api, text: str) -> str:
     if len(named) != 2 or named[0][0] == named[1][0] or named[0][1] == named[1][1]:
         return ""
     return next(option for option, told_in in named if told_in == is_from)
+
+
+def _order(parameter: Parameter, text: str) -> str:
+    """Return up or down of two such values, "" where ``text`` says neither or both."""
+    ways = {"asc": _UP, "desc": _DOWN}
+    found = {
+        start: next((one for one in parameter.enum if one.lower().startswith(start)), "")
+        for start in ways
+    }
+    said = [start for start, pattern in ways.items() if pattern.search(text)]
+    both = len(parameter.enum) == 2 and all(found.values())
+    return found[said[0]] if both and len(said) == 1 else ""

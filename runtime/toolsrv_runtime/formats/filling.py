@@ -59,6 +59,10 @@ NEARBY = 4.0
 ANSWERED = 1.0
 """Nats that words of an answer are behind as likely ones of the task."""
 
+STATED = 12.0
+"""The same where the part names as many values of the kind as the call takes."""
+
+_NAMED = frozenset({"currency", "language", "date", "zone", "formula"})
 _EDGES = " ,;:."
 
 
@@ -171,7 +175,7 @@ class Filling:
         if self._matched.given(api, parameter) is not None:
             for one in pool:
                 fits = self._matched.within if one in whole else self._matched.score
-                scores[one] = fits(api, parameter, one) - self._away(one)
+                scores[one] = fits(api, parameter, one) - self._away(one, kind, api)
         return self._best(kind, free or typed or list(pool), near, scores)
 
     def _stated(self, parameter: Parameter, api: Api) -> str:
@@ -182,13 +186,17 @@ class Filling:
             return told
         return directions.told(parameter, api, self._part) or self._relative(kind)
 
-    def _away(self, said: str) -> float:
+    def _away(self, said: str, kind: str, api: Api) -> float:
         """Return what an answer's words lose where nothing in the part points back to an answer.
 
-        "Its acronym, a slug, and the name in capitals": the slug is not the acronym's.
+        "Its acronym, a slug, and the name in capitals": the slug is not the acronym's. More where
+        the part names a value of its own: "the symbol for the Vietnamese dong".
         """
-        told = said.lower() in self._scene.task.lower() or grounding.refers(self._part)
-        return 0.0 if told else ANSWERED
+        if holds(self._scene.task, said) or grounding.refers(self._part):
+            return 0.0
+        alike = [one for one in api.required if patterns.kind(one, api) == kind]
+        own = patterns.find(kind, self._part) if kind in _NAMED else []
+        return STATED if own and len(own) >= len(alike) else ANSWERED
 
     def _in_full(self, option: str, parameter: Parameter) -> str:
         """Return the allowed value that the part names and ``option`` is only some words of."""

@@ -41,6 +41,13 @@ _POLITE = re.compile(
     r"|(?:do|does) (?:you|anyone) know\s+",
     re.IGNORECASE,
 )
+_PLANS = re.compile(
+    r"(?:avoid|bake|be|bring|buy|cook|cross|drink|drive|eat|fly|go|impress|invite|join|learn|leave|"
+    r"live|marry|meet|move|paint|phone|plant|sell|sleep|start|stay|surprise|travel|visit|walk|wear)\b",
+    re.IGNORECASE,
+)
+"""What people want to do themselves: "I want to leave it overland" asks for nothing."""
+
 _ASKS = re.compile(
     r"(?:(?:on|in|at|from|to|by|for|of|with|under|since|until)\s+)?"
     r"(?:what|what's|whats|which|who|who's|whose|whom|when|when's|where|where's|how|how's|why)\b",
@@ -166,7 +173,7 @@ def _bare(text: str) -> tuple[str, bool]:
     wish = False
     while (match := _POLITE.match(text)) and match.end() < len(text):
         text = text[match.end() :]
-        wish = True
+        wish = not (match[0].lower().endswith(" to ") and _PLANS.match(text))
     return text, wish
 
 

@@ -46,7 +46,11 @@ _CURRENCY = (
     r"[A-Z]{3}|(?i:(?:(?:us|american|canadian|australian|hong kong|new zealand|singapore) )?dollars?"
     r"|euros?|(?:british )?pounds?(?: sterling)?|(?:japanese )?yen|(?:swiss )?francs?"
     r"|(?:indian )?rupees?|(?:chinese )?yuan|(?:mexican )?pesos?"
-    r"|(?:swedish |norwegian |danish )?(?:krona|kronor|krone|kroner)|zloty|(?:south korean )?won)"
+    r"|(?:swedish |norwegian |danish )?(?:krona|kronor|krone|kroner)|zlot(?:y|ys)|(?:south korean )?won"
+    r"|(?:[a-z]+(?:ese|ian|ish|an|i) )?(?:dongs?|bahts?|rands?|reais|she[kq]els?|liras?|dirhams?"
+    r"|ri(?:y)?als?|ringgits?|rupiahs?|forints?|korunas?|hryvnias?|nairas?|cedis?|shillings?|takas?"
+    r"|kyats?|tugriks?|tenges?|dinars?|dirams?|roubles?|rubles?|quetzals?|lempiras?|birrs?|kwachas?"
+    r"|bolivianos?|guaran[ií]s?|leva?|koruny))"
 )
 _LANGUAGE = (
     "arabic|bengali|bulgarian|catalan|chinese|croatian|czech|danish|dutch|english|estonian|finnish|"
