@@ -132,7 +132,7 @@ def test_a_question_that_has_its_answer_asks_for_no_more() -> None:
     ("task", "name", "arguments", "answer", "later"),
     [
         (
-            "How many kilometres lie between the capitals of Portugal and Poland?",
+            "How many kilometres lie between Warsaw and the capital of Portugal?",
             "capital_city",
             {"country": "Portugal"},
             {"country": "Portugal", "capital": "Lisbon"},

@@ -239,9 +239,10 @@ class CompactFormat:
         mark = turn.mark()
         turn.force(layout.shown(part), data=True)
         matched = Matched(scene, part, self._prior)
-        offer = choose(
-            turn, part, scene, matched, self._prior, planned=need.function.name if need else ""
-        )
+        offer = next((o for o in scene.offers if need and o.function == need.function), None)
+        if need is None or not need.late:
+            planned = need.function.name if need else ""
+            offer = choose(turn, part, scene, matched, self._prior, planned=planned)
         filling = Filling(turn, part, scene, matched, grounded=self._profile.grounded)
         arguments = None
         if offer is not None:

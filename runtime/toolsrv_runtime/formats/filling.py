@@ -26,6 +26,7 @@ from toolsrv_runtime.formats import (
 )
 from toolsrv_runtime.formats.calculating import operands
 from toolsrv_runtime.formats.inverse import put_back
+from toolsrv_runtime.formats.labels import labelled
 from toolsrv_runtime.formats.matched import Matched, holds
 from toolsrv_runtime.formats.mentions import spelled
 from toolsrv_runtime.formats.scene import Scene, used
@@ -62,6 +63,7 @@ ANSWERED = 1.0
 STATED = 12.0
 """The same where the part names as many values of the kind as the call takes."""
 
+_LABELLED = frozenset({"", "number", "name"})
 _NAMED = frozenset({"currency", "language", "date", "zone", "formula"})
 _EDGES = " ,;:."
 
@@ -184,6 +186,11 @@ class Filling:
         told = shared(parameter.name, self._scene.task) if kind in {"number", "year", ""} else ""
         if told and (not parameter.enum or told in parameter.enum):
             return told
+        if kind in _LABELLED and not parameter.enum:
+            label = labelled(parameter, self._part)
+            others = (one for one in api.parameters if one is not parameter)
+            if label and all(labelled(one, self._part) != label for one in others):
+                return label
         return directions.told(parameter, api, self._part) or self._relative(kind)
 
     def _away(self, said: str, kind: str, api: Api) -> float:

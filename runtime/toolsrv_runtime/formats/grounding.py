@@ -22,7 +22,7 @@ TEXT_LIMIT = 20_000
 
 _AFTER_COLON = re.compile(r":\s+(.{2,400})$")
 _NOTHING = frozenset({"unknown", "none", "null", "n/a", "true", "false"})
-_CODE = re.compile(r"\b(id|code|number|reference|key|ticket|zip|postcode)\b")
+_CODE = re.compile(r"\b(id|identifier|code|number|reference|key|ticket|zip|postcode)\b")
 _NEEDS_CUE = frozenset(
     {"", "number", "text", "numbers", "weight", "length", "name", "country", "measure"}
 )

@@ -15,6 +15,7 @@ from toolsrv_registry.functions import Function
 from toolsrv_registry.matcher import Match
 from toolsrv_runtime.formats.base import Prior
 from toolsrv_runtime.formats.calculating import calculator
+from toolsrv_runtime.formats.inverse import is_shaped_for
 from toolsrv_runtime.formats.matched import Matched
 from toolsrv_runtime.formats.need import Need
 from toolsrv_runtime.formats.scene import Scene, about
@@ -23,10 +24,10 @@ HIDDEN_WHOLE, HIDDEN = 0.0, 4.0
 """The log-odds for the whole task, and for a clause once its answer is known, from which on the
 clause asks for another function too."""
 
-LATE_WHOLE, LATE = -2.0, 0.0
+LATE_WHOLE, LATE = -5.5, -2.0
 """Those for the whole task, and for its clause once another call is answered, of a late need."""
 
-COVERED = 0.6
+COVERED = 0.8
 """Share of a clause that calls were made for from which on it has had its answer."""
 
 
@@ -81,8 +82,10 @@ def _late(plan: Plan, scene: Scene, prior: Prior) -> Iterator[Need]:
             continue
         matched = Matched(scene, words, prior)
         serves = matched.serves(function.api)
+        if any(is_shaped_for(function, one.function, matched) for one in scene.offers):
+            continue
         if serves >= LATE and _takes_answer(function.api, matched):
-            yield replace(need, serves=serves)
+            yield replace(need, serves=serves, late=True)
 
 
 def _uncalled(plan: Plan, scene: Scene, least: float) -> Iterator[Function]:

@@ -9,12 +9,16 @@ from toolsrv_registry.functions import Function
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Words of the task, where they begin, the function that serves them, and its log-odds."""
+    """Words of the task, where they begin, the function that serves them, and its log-odds.
+
+    ``late``: only answers made it known, and for sure; no other function comes into question.
+    """
 
     words: str
     begin: int
     function: Function
     serves: float
+    late: bool = False
 
     @property
     def end(self) -> int:

@@ -110,10 +110,16 @@ class Needs:
 
         Words around it that were served do not make up for that.
         """
-        told = set(_NUMBER.findall(one.part.text)) if one.part.goes_on else set()
-        made = " ".join(step.move.arguments for step in self._scene.path if step.ok)
-        new = bool(told) and bool(made) and not told & set(_NUMBER.findall(made))
-        return new and one.part.text not in taken
+        made = {
+            number
+            for step in self._scene.path
+            if step.ok
+            for number in _NUMBER.findall(step.move.arguments)
+        }
+        items = [other for other in self._placed if other.part.goes_on]
+        told = set(_NUMBER.findall(one.part.text)) if one in items else set()
+        listed = any(made & set(_NUMBER.findall(other.part.text)) for other in items)
+        return bool(told) and listed and not told & made and one.part.text not in taken
 
     def is_open(self, words: str, taken: Collection[str]) -> bool:
         """Whether words that no function serves ask for something that no call has answered."""

@@ -156,6 +156,11 @@ _KINDS: tuple[tuple[str, str], ...] = (
     (r"formula|compound|molecule", "formula"),
     (r"expression", "expression"),
     (r"numbers|values|data|list", "numbers"),
+    (
+        r"(.* )?page( (no|num|number|size|index))?|per page|(.* )?(limit|offset|count|radius)|skip",
+        "number",
+    ),
+    (r"(max|maximum|num|number of)? ?(results|rows|items)|width|height px|w|h", "number"),
     (r"hex|hex colou?r", "hex"),
     (r"(.* )?colou?r|foreground|background", "colour"),
     (r"(.* )?currency( code)?|currency .*", "currency"),

@@ -41,6 +41,9 @@ SAME = 0.5
 AGAIN = 6.0
 """Nats behind the likeliest clause of a function within which another one is a need as well."""
 
+PROVIDES = -2.0
+"""Those for the whole task from which on a function may answer what the needs wait for."""
+
 _EDGES = " ,;:.!?"
 _NUMBER = re.compile(r"[\s(]+\d{1,2}$")
 
@@ -78,9 +81,30 @@ class Planned:
         ``passed`` were tried already and gave no call.
         """
         left = [need for need in self.needs if need not in passed and not self._is_called(need)]
-        ready = next((need for need in left if not self.waits(need)), left[0] if left else None)
+        ready = next((need for need in left if not self.waits(need)), None)
+        if left and ready is None:  # for an answer that another function may give
+            ready = next((one for one in self._providers() if one not in passed), left[0])
         more = later(self, self._scene, self._prior)
         return ready or next((need for need in more if need not in passed), None)
+
+    def _providers(self) -> list[Need]:
+        """Return what might answer a value that needs wait for, the likeliest first.
+
+        "The sunrise in the biggest city of Chile": as long as nobody knows that city, less says that
+        its finder is meant too.
+        """
+        called = {step.move.function for step in self._scene.attempts}
+        needed = {need.function.name for need in self.needs}
+        found = []
+        for function in (one.function for one in self._scene.offers):
+            match = self.matches.get(function.api.id)
+            words = self.clause(function.api)
+            if match is None or not words or function.name in called | needed:
+                continue
+            need = Need(words, self._scene.task.find(words), function, match.serves)
+            if match.serves >= PROVIDES and not self.waits(need):
+                found.append(need)
+        return sorted(found, key=lambda one: -one.serves)
 
     def may_serve(self, words: str) -> bool:
         """Whether some function may serve words that none has found; True where nothing is known."""

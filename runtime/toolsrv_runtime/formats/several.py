@@ -17,13 +17,14 @@ from typing import Any
 
 from toolsrv_registry.functions import Function
 from toolsrv_registry.matcher import Asked, Match
+from toolsrv_runtime.formats import spans
 from toolsrv_runtime.formats.base import Prior, Step
 from toolsrv_runtime.formats.mentions import Mention, mentions
 from toolsrv_runtime.formats.parallel import Side, sides
 from toolsrv_runtime.formats.scene import Offer, Scene, news
 from toolsrv_runtime.formats.spelling import bare
 
-BEHIND, BARE = 5.5, 3.0
+BEHIND, BARE = 5.5, 2.5
 """Nats behind the likeliest words within which others are a value of their own.
 
 The second where nothing but commas joins them: Oregon tells which Portland is meant.
@@ -37,6 +38,10 @@ _JOINED = re.compile(
     r"(?:\b(?:also|both|then|in|of|for|at|on|to|into|from|the)\s+){0,3}[\"'“‘(]*",
     re.IGNORECASE,
 )
+_AGAIN = 80
+"""Characters before a value in which a wish is put."""
+
+_AGAIN_BEGINS = re.compile(r"[\"'”’)]*\s*(?:[.,;?!&]|and\b|then\b)", re.IGNORECASE)
 _JOINING_WORD = re.compile(r"&|\b(?:and|or|plus|as well as)\b", re.IGNORECASE)
 
 
@@ -91,15 +96,20 @@ class Several:
         return left[0] if mixed and left else arguments
 
     def _in_order(self, arguments: dict[str, str]) -> dict[str, str]:
-        """Return the arguments, those that like calls answered under one name in their order."""
-        answers: dict[tuple[str, str], list[str]] = {}
+        """Return the arguments, those that like calls answered under one name in their order.
+
+        Also where what such a call was made with stands for its answer: "between the capitals of
+        Peru and Chile" is from Lima to Santiago, not from Peru to Lima.
+        """
+        answers: dict[tuple[str, str], dict[str, set[str]]] = {}
         for step in self._scene.path:
             for name, value in news(step) if step.ok else ():
-                answers.setdefault((step.move.function, name), []).append(value)
-        for values in answers.values():
-            keys = [key for key, value in arguments.items() if values.count(value) == 1]
-            if 1 < len(keys) == len({arguments[key] for key in keys}):
-                told = sorted((arguments[key] for key in keys), key=values.index)
+                given = set(_texts(step.move.arguments).values())
+                answers.setdefault((step.move.function, name), {})[value] = given
+        for told in answers.values():
+            known = set(told).union(*told.values())
+            keys = [key for key, value in arguments.items() if value in known]
+            if 1 < len(keys) == len(told) and any(arguments[key] in told for key in keys):
                 return {**arguments, **dict(zip(keys, told, strict=True))}
         return arguments
 
@@ -182,7 +192,13 @@ class Several:
             told = re.compile(rf"\s*{re.escape(unit)}(?!\w)", re.IGNORECASE)
             if unit and (match := told.match(between)):
                 return bool(told.match(behind) and _JOINED.fullmatch(between[match.end() :]))
-        return bool(_JOINED.fullmatch(between))
+        return bool(_JOINED.fullmatch(between)) or self._says_again(one, between)
+
+    def _says_again(self, one: Mention, between: str) -> bool:
+        """Whether the wish is only put again: "the capital of Peru, what is the capital of Chile"."""
+        before = spans.content(self._scene.task[max(0, one.begin - _AGAIN) : one.begin])
+        again = spans.content(between)
+        return bool(_AGAIN_BEGINS.match(between)) and bool(again) and again <= before
 
 
 def _is_call(step: Step, one: Another) -> bool:
