@@ -27,7 +27,14 @@ def apis() -> Mapping[str, Api]:
 
 
 @pytest.mark.parametrize(
-    "name", ["tasks.jsonl", "tasks_dev.jsonl", "tasks_open.jsonl", "tasks_sealed.jsonl"]
+    "name",
+    [
+        "tasks.jsonl",
+        "tasks_dev.jsonl",
+        "tasks_open.jsonl",
+        "tasks_fresh.jsonl",
+        "tasks_sealed.jsonl",
+    ],
 )
 def test_every_task_can_be_served_by_its_calls(name: str, apis: Mapping[str, Api]) -> None:
     tasks = read_tasks(DATA / name)

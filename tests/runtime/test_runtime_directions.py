@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_runtime.formats.directions import told
+from toolsrv_runtime.formats.directions import told, turned
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 TEMPERATURE = APIS["convert_temperature"]
@@ -56,3 +56,21 @@ def test_up_and_down_are_read_from_how_people_put_them(text: str, order: str) ->
     sort = APIS["sort_words"]
     (parameter,) = (one for one in sort.parameters if one.enum)
     assert told(parameter, sort, text) == order
+
+
+@pytest.mark.parametrize(
+    ("part", "task", "value"),
+    [
+        ('Decode "Khoor"', 'Decode "Khoor" with a Caesar cipher, shift 3', "-3"),
+        ('"Khoor"', 'Letters pushed three places forward: "Khoor". Crack it!', "-3"),
+        ('Encrypt "Hello"', 'Encrypt "Hello" with shift 3', "3"),
+        ('Encrypt "Hello"', 'Encrypt "Hello" and decode "Khoor" with shift 3', "3"),
+        ('decode "Khoor"', 'Encrypt "Hello" and decode "Khoor" with shift 3', "-3"),
+    ],
+)
+def test_what_undoes_by_the_document_is_below_zero(part: str, task: str, value: str) -> None:
+    (shift,) = APIS["caesar_cipher"].optional
+    assert turned(shift, "3", part, task) == value
+    assert turned(shift, "-3", part, task) == "-3"
+    (text,) = APIS["caesar_cipher"].required
+    assert turned(text, "3", part, task) == "3"

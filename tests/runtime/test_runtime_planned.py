@@ -189,3 +189,12 @@ def test_a_function_may_be_a_need_only_once_its_values_are_answered(
 def test_words_far_from_all_on_offer_are_left(task: str, words: str, served: bool) -> None:
     offered = scene(task, "country_name_in_language", "date_in_language", "leap_year")
     assert Planned(offered, Shipped()).may_serve(words) == served
+
+
+def test_what_answers_a_waiting_need_comes_before_it() -> None:
+    task = "What's the earliest that I'd see the sun on 9 June 2027 in the biggest city of Chile?"
+    planned = Planned(scene(task, "sunrise_and_sunset", "largest_cities", "leap_year"), Shipped())
+    assert "largest_cities" not in names(planned)
+    assert short(planned.next()) == "largest_cities"
+    without = Planned(scene(task, "sunrise_and_sunset", "leap_year"), Shipped())
+    assert short(without.next()) == "sunrise_and_sunset"

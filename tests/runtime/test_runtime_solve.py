@@ -403,6 +403,13 @@ def test_what_could_not_be_served_makes_the_answer_partial(
             "How many kilometres lie between the capitals of Portugal and Poland?",
             ["Lisbon", "2759.5"],
         ),
+        ("How far apart are the capitals of Portugal and Poland?", ["Lisbon", "2759.5"]),
+        ("What's the distance between the capitals of Peru and Chile?", ["Lima", "2467.8"]),
+        ("Which symbol does the currency of Israel have?", ["ILS", "₪"]),
+        (
+            "What is the capital of Peru, what is the capital of Chile, and which money has Peru?",
+            ["Lima", "Santiago", "PEN"],
+        ),
         ("What's 12 times 7 in Roman numerals?", ["84", "LXXXIV"]),
         ("What is 12 times 7, and is 7 a prime number?", ["84", "number is 7, is prime is true"]),
         ("What's the square root of 1764?", ["result is 42"]),

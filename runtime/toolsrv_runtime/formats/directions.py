@@ -23,6 +23,25 @@ _DOWN = re.compile(
 )
 
 
+_BACK = re.compile(r"\bnegative\b[^.;]{0,20}\b(?:decrypt|decod|deciph|undo|revers)", re.IGNORECASE)
+_UNDOES = re.compile(
+    r"\b(?:decrypt|decod|deciph|undo|unscrambl|crack|break the|solve|what does)", re.IGNORECASE
+)
+
+_DOES = re.compile(r"\b(?:encrypt|encod|enciph)", re.IGNORECASE)
+
+
+def turned(parameter: Parameter, value: str, part: str, task: str) -> str:
+    """Return a number below zero where that undoes, by the document, what a part wants undone.
+
+    Or the task, if it wants nothing done as well: "... pushed three places forward. Crack it!"
+    """
+    plain = re.fullmatch(r"\d+(?:\.\d+)?", value)
+    text = part if _DOES.search(task) else task
+    undone = plain and _BACK.search(parameter.description) and _UNDOES.search(text)
+    return f"-{value}" if undone and float(value) else value
+
+
 def told(parameter: Parameter, api: Api, text: str) -> str:
     """Return the allowed value that ``text`` states for a parameter by its place, "" for none.
 

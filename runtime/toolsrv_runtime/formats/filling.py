@@ -57,7 +57,7 @@ UNSEEN = -12.0
 NEARBY = 4.0
 """Nats that a value gains when the text ties it to the parameter."""
 
-ANSWERED = 1.0
+ANSWERED = 2.5
 """Nats that words of an answer are behind as likely ones of the task."""
 
 STATED = 12.0
@@ -99,6 +99,7 @@ class Filling:
             value = self._value(parameter, api, {*written.values(), *undone}, past)
             if value is None:
                 return None
+            value = directions.turned(parameter, value, self._part, self._scene.task)
             if past and value not in past:
                 spent = []  # another try differs in the first argument that can
             written[key] = value
