@@ -66,7 +66,8 @@ def test_other_words_are_none(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["24/7", "5-6", "15% of 80", "15 percent of 80", "555-1234", "2026-11-20"]
+    "text",
+    ["24/7", "5-6", "15% of 80", "2 plus 1 child", "15 percent of 80", "555-1234", "2026-11-20"],
 )
 def test_what_is_often_something_else_is_nothing_to_work_out(text: str) -> None:
     assert arithmetic.share(text) == 0.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_runtime.formats.directions import told, turned
+from toolsrv_runtime.formats.directions import straight, told, turned
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 TEMPERATURE = APIS["convert_temperature"]
@@ -74,3 +74,22 @@ def test_what_undoes_by_the_document_is_below_zero(part: str, task: str, value: 
     assert turned(shift, "-3", part, task) == "-3"
     (text,) = APIS["caesar_cipher"].required
     assert turned(text, "3", part, task) == "3"
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "second"),
+    [
+        ("how many millilitres go into 12 fluid ounces?", "fluid ounces", "millilitres"),
+        ("12 fluid ounces in millilitres", "fluid ounces", "millilitres"),
+        ("12 millilitres, 12 fluid ounces", "millilitres", "fluid ounces"),
+        ("a dozen millilitres in fluid ounces", "millilitres", "fluid ounces"),
+        ("112 fluid ounces", "millilitres", "fluid ounces"),
+    ],
+)
+def test_the_unit_behind_the_number_is_the_one_to_convert(
+    text: str, first: str, second: str
+) -> None:
+    made = {"amount": "12", "from_unit": "millilitres", "to_unit": "fluid ounces"}
+    assert straight(made, text) == {"amount": "12", "from_unit": first, "to_unit": second}
+    cities = {"from_city": "Oslo", "to_city": "Bergen"}
+    assert straight(cities, "Bergen, Oslo 12") == cities

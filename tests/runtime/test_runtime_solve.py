@@ -122,6 +122,14 @@ def test_the_shipped_model_solves_a_task_of_two_calls_with_evidence(
             {"distance": "12 km", "time": "1:03:30"},
         ),
         (
+            "Is #708090 lettering on ivory readable? I'd like the contrast ratio.",
+            {"foreground": "#708090", "background": "ivory"},
+        ),
+        (
+            "For the punch: how many millilitres go into 12 fluid ounces?",
+            {"amount": 12, "from_unit": "fluid ounces", "to_unit": "millilitres"},
+        ),
+        (
             "My piano teacher wants a G minor seventh chord. Which notes do I press?",
             {"root": "G", "kind": "minor_seventh"},
         ),

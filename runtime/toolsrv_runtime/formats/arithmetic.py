@@ -79,6 +79,13 @@ _TOKEN = re.compile(
 _FAINT = frozenset("-/x%")
 """First signs of what is often none: 24/7, 5-6, 3 x 5, and a share of something."""
 
+_BEHIND = re.compile(
+    r"\s+(?!(?:in|as|and|is|are|to|then|please|for|when|or|equals?|with|rounded|into|on|by|if|but|me|"
+    r"exactly|out|first|the|thanks?|what|how|which)\b)[a-z]",
+    re.IGNORECASE,
+)
+"""A word that makes amounts of the numbers: "a room for 2 plus 1 child"."""
+
 _FUNCTIONS = {
     "cube root": "{}^(1/3)",
     "sqrt": "sqrt({})",
@@ -119,7 +126,8 @@ def find(text: str) -> list[Found]:
         if not parser.operations or not expression:
             at += 1
             continue
-        is_plain = any(one[:1] not in _FAINT for one in parser.operations)
+        behind = _BEHIND.match(text, parser.end)
+        is_plain = not behind and any(one[:1] not in _FAINT for one in parser.operations)
         bare = _BARE.fullmatch(expression)
         begin = tokens[at].begin
         found.append(Found(begin, parser.end, bare[1] if bare else expression, is_plain))

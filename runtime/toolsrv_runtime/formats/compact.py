@@ -18,7 +18,7 @@ from typing import Any
 
 from toolsrv_catalogs.text import clean
 from toolsrv_runtime.engine.base import Engine, Piece
-from toolsrv_runtime.formats import answering, copying, facts, formulas, layout
+from toolsrv_runtime.formats import answering, copying, directions, facts, formulas, layout
 from toolsrv_runtime.formats.base import FINISH, Meter, Move, Prior, Step, View
 from toolsrv_runtime.formats.calculating import calculated, is_down, worked_out
 from toolsrv_runtime.formats.choosing import choose
@@ -256,6 +256,7 @@ class CompactFormat:
             return None
         if self._prior is not None:
             straight = Several(scene, self._prior).straightened(offer.function, arguments)
+            straight = directions.straight(straight, scene.task)
             if straight != arguments:
                 turn.rewind(mark)
                 text = json.dumps(straight, ensure_ascii=False)

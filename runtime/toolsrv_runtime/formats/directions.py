@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.formats.facts import words
 
 _FROM = re.compile(r"\b(?:from|source|base|input|have)\b")
+_FROM_KEY = re.compile(r"(^|.*_)from(_.*|$)")
 _TO = re.compile(r"\b(?:to|target|into|output|want)\b")
 # What stands before the scale that a value is told in.
 _TOLD_IN = re.compile(r"(?:\d\s?(?:°|degrees?)?\s?|\bfrom\s+(?:degrees?\s+)?)$", re.IGNORECASE)
@@ -65,6 +67,29 @@ def told(parameter: Parameter, api: Api, text: str) -> str:
     if len(named) != 2 or named[0][0] == named[1][0] or named[0][1] == named[1][1]:
         return ""
     return next(option for option, told_in in named if told_in == is_from)
+
+
+def straight(arguments: Mapping[str, str], text: str) -> dict[str, str]:
+    """Return a call's arguments, from and to changed over where a number says so.
+
+    In "how many millilitres are 12 fluid ounces" ounces stand behind the number: from those.
+    """
+    turned = dict(arguments)
+    for key in arguments:
+        other = _FROM_KEY.sub(r"\1to\2", key)
+        if other == key or other not in arguments:
+            continue
+        mine, wanted = arguments[key], arguments[other]
+        numbers = [n for n in arguments.values() if re.fullmatch(r"[\d.]+", n)]
+        behind = {unit: any(_is_behind(n, unit, text) for n in numbers) for unit in (mine, wanted)}
+        if behind[wanted] and not behind[mine]:
+            turned[key], turned[other] = wanted, mine
+    return turned
+
+
+def _is_behind(number: str, unit: str, text: str) -> bool:
+    words = re.escape(unit)
+    return bool(re.search(rf"(?<![\w.]){re.escape(number)}\s?{words}(?!\w)", text, re.IGNORECASE))
 
 
 def _order(parameter: Parameter, text: str) -> str:

@@ -63,6 +63,7 @@ ANSWERED = 2.5
 STATED = 12.0
 """The same where the part names as many values of the kind as the call takes."""
 
+_BARE_NUMBER = re.compile(r"[\d.,\s()]+")
 _LABELLED = frozenset({"", "number", "name"})
 _NAMED = frozenset({"currency", "language", "date", "zone", "formula"})
 _EDGES = " ,;:."
@@ -179,7 +180,10 @@ class Filling:
             for one in pool:
                 fits = self._matched.within if one in whole else self._matched.score
                 scores[one] = fits(api, parameter, one) - self._away(one, kind, api)
-        return self._best(kind, free or typed or list(pool), near, scores)
+        options = free or typed or list(pool)
+        if kind == "expression":  # a bare number is nothing to work out
+            options = [one for one in options if not _BARE_NUMBER.fullmatch(one)]
+        return self._best(kind, options, near, scores)
 
     def _stated(self, parameter: Parameter, api: Api) -> str:
         """Return what the part or the task states for a parameter in so many words, "" for none."""
@@ -298,11 +302,14 @@ def _forms(options: Sequence[str]) -> dict[str, str]:
 
 
 def _is_named(parameter: Parameter, kind: str, said: str) -> bool:
-    """Whether a name has letters: a number is none, unless the parameter is one of codes."""
+    """Whether a name has letters: a number is none, unless the parameter is one of codes.
+
+    "#708090" is a colour.
+    """
     plain = kind in {"", "name", "country", "zone", "currency", "colour"} and not grounding.is_code(
         parameter
     )
-    return not plain or any(letter.isalpha() for letter in said)
+    return not plain or said.startswith("#") or any(letter.isalpha() for letter in said)
 
 
 def has_left(function: Function, part: str, scene: Scene) -> bool:
