@@ -111,7 +111,7 @@ def test_a_response_becomes_flat_facts_of_plain_text() -> None:
         ("timeZone", "CET"),
         ("open", "true"),
         ("day", "Mon, Tue"),
-        ("share", "0.123457"),
+        ("share", "0.123456789"),
     ]
     assert facts.words("timeZone") == "time zone"
 
