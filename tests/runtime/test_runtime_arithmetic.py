@@ -30,8 +30,14 @@ from toolsrv_runtime.formats import arithmetic, patterns, readings
             7,
         ),
         ("the cube of 5", "the cube of 5", "5^3", 125),
-        ("what's 20% of 50 plus 1", "20% of 50 plus 1", "20 / 100 * 50 + 1", 11),
+        ("what's 20% of 50 plus 1", "20% of 50 plus 1", "(20 / 100 * 50) + 1", 11),
         ("-5 + 3", "-5 + 3", "-5 + 3", -2),
+        ("6 divided by half of 4", "6 divided by half of 4", "6 / (4 / 2)", 3),
+        ("40 over 10 percent of 80", "40 over 10 percent of 80", "40 / (10 / 100 * 80)", 5),
+        ("cube root of 2 cubed", "cube root of 2 cubed", "(2^3)^(1/3)", 2),
+        ("the square of -5", "the square of -5", "(-5)^2", 25),
+        ("-5 squared", "-5 squared", "(-5)^2", 25),
+        ("2 squared cubed", "2 squared cubed", "(2^2)^3", 64),
     ],
 )
 def test_words_are_read_as_an_expression(
@@ -61,7 +67,7 @@ def test_words_are_read_as_an_expression(
     ],
 )
 def test_other_words_are_none(text: str) -> None:
-    assert arithmetic.find(text) == []
+    assert arithmetic.find(text) == ()
     assert arithmetic.read(text) == ""
 
 

@@ -252,3 +252,35 @@ def test_answers_of_like_calls_come_in_the_order_of_these() -> None:
     assert several.straightened(far, straight) == straight
     one = {"from_city": "Ljubljana", "to_city": "Rome"}
     assert several.straightened(far, one) == one
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "straight"),
+    [
+        ("distance_between_cities", {"from_city": "Peru", "to_city": "Lima"}, ("Lima", "Santiago")),
+        (
+            "distance_between_cities",
+            {"from_city": "Santiago", "to_city": "Lima"},
+            ("Lima", "Santiago"),
+        ),
+        ("distance_between_cities", {"from_city": "Peru", "to_city": "Chile"}, ("Peru", "Chile")),
+        ("city_information", {"city": "Lima", "country": "Peru"}, ("Lima", "Peru")),
+    ],
+)
+def test_answers_of_like_calls_come_in_their_order(
+    name: str, arguments: dict[str, str], straight: tuple[str, str]
+) -> None:
+    task = "What's the distance between the capitals of Peru and Chile?"
+    asked, function = FunctionList([APIS["capital_city"], APIS[name]])
+    path = tuple(
+        Step(
+            Move("", asked.name, json.dumps({"country": country}), about="x"),
+            "",
+            ok=True,
+            response={"country": country, "capital": capital},
+        )
+        for country, capital in (("Peru", "Lima"), ("Chile", "Santiago"))
+    )
+    scene = Scene(task, (Offer(1, asked), Offer(2, function)), path, path, ())
+    made = Several(scene, Silent()).straightened(function, arguments)
+    assert tuple(made.values()) == straight

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from text_to_num import text2num
@@ -91,7 +92,7 @@ _FUNCTIONS = {
     "sqrt": "sqrt({})",
     "square of": "{}^2",
     "cube of": "{}^3",
-    "half": "{} / 2",
+    "half": "({} / 2)",
 }
 _ORDERS = (
     ("add", ("and", "to"), "+"),
@@ -100,6 +101,7 @@ _ORDERS = (
     ("divide", ("by",), "/"),
 )
 _BARE = re.compile(r"\(([^()]*)\)")
+_OPERAND = re.compile(r"[\d.]+|(?:sqrt)?\([^()]*\)")
 
 
 class Found(NamedTuple):
@@ -111,7 +113,8 @@ class Found(NamedTuple):
     is_plain: bool
 
 
-def find(text: str) -> list[Found]:
+@lru_cache(maxsize=256)
+def find(text: str) -> tuple[Found, ...]:
     """Return what of ``text`` is arithmetic with at least one operation, in order."""
     text = text[:TEXT_LIMIT]
     tokens = [
@@ -133,7 +136,7 @@ def find(text: str) -> list[Found]:
         found.append(Found(begin, parser.end, bare[1] if bare else expression, is_plain))
         while at < len(tokens) and tokens[at].begin < parser.end:
             at += 1
-    return found
+    return tuple(found)
 
 
 def read(words: str) -> str:
@@ -198,7 +201,7 @@ class _Parser:
             if not right:
                 self._back(mark)
                 break
-            left = f"({left}) {sign} {right}" if sign in "*/" else f"{left} {sign} {right}"
+            left = f"{_whole(left) if sign in '*/' else left} {sign} {right}"
         return left
 
     def _product(self) -> str:
@@ -221,18 +224,18 @@ class _Parser:
         while base:
             mark = self._at, len(self.operations)
             if self._operation("squared"):
-                base += "^2"
+                base = f"{_whole(base)}^2"
             elif self._operation("cubed"):
-                base += "^3"
+                base = f"{_whole(base)}^3"
             elif token := self._take("nth"):
                 self.operations.append(token.text)
-                base += f"^{_nth(token.text)}"
+                base = f"{_whole(base)}^{_nth(token.text)}"
             else:
                 exponent = self._operand() if self._operation("^") else ""
                 if not exponent:
                     self._back(mark)
                     break
-                base += f"^{exponent}"
+                base = f"{_whole(base)}^{exponent}"
         return base
 
     def _operand(self) -> str:
@@ -261,7 +264,7 @@ class _Parser:
         of = self._power() if self._operation("share") else ""
         if not of:
             self._back(mark)
-        return f"{minus}{digits} / 100 * {of}" if of else f"{minus}{digits}"
+        return f"({minus}{digits} / 100 * {of})" if of else f"{minus}{digits}"
 
     def _bracket(self) -> str:
         inner = self.expression() if self._depth < DEPTH_LIMIT and self._take("(") else ""
@@ -274,7 +277,7 @@ class _Parser:
                 inner = self._power()
                 bare = _BARE.fullmatch(inner) if name == "sqrt" else None
                 if inner:
-                    return written.format(bare[1] if bare else inner)
+                    return written.format(bare[1] if bare else _whole(inner))
             self._back(mark)
         return ""
 
@@ -319,6 +322,11 @@ class _Parser:
     def _back(self, mark: tuple[int, int]) -> None:
         self._at = mark[0]
         del self.operations[mark[1] :]
+
+
+def _whole(expression: str) -> str:
+    """Return an expression as an operand: in brackets unless it is one number, bracket or root."""
+    return expression if _OPERAND.fullmatch(expression) else f"({expression})"
 
 
 def _nth(text: str) -> str:

@@ -85,7 +85,7 @@ def choose(
         and not any(is_shaped_for(offer.function, one.function, matched) for one in offers)
     ]
     sums = calculator(part, scene)
-    if sums is not None and any(offer == sums for offer, _ in open_):
+    if sums in [offer for offer, _ in open_]:
         return sums
     apis = [offer.function.api for offer in offers]
     found = prior.match(Asked(scene.task), apis) if prior else ()

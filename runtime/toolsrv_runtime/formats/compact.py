@@ -239,8 +239,10 @@ class CompactFormat:
         mark = turn.mark()
         turn.force(layout.shown(part), data=True)
         matched = Matched(scene, part, self._prior)
-        offer = next((o for o in scene.offers if need and o.function == need.function), None)
-        if need is None or not need.late:
+        offer: Offer | None
+        if need is not None and need.late:
+            offer = next(one for one in scene.offers if one.function == need.function)
+        else:
             planned = need.function.name if need else ""
             offer = choose(turn, part, scene, matched, self._prior, planned=planned)
         filling = Filling(turn, part, scene, matched, grounded=self._profile.grounded)

@@ -1,4 +1,7 @@
-"""Which way: from which of two scales to which, "350 fahrenheit to celsius", and up or down. Pure."""
+"""Which way: from which of two scales to which, up or down a list, there or back (a cipher).
+
+By the words of the task alone. Pure.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +26,10 @@ _DOWN = re.compile(
     r"dearest|fastest) (?:ones? )?first|decreasing|descending|falling)\b",
     re.IGNORECASE,
 )
-
-
 _BACK = re.compile(r"\bnegative\b[^.;]{0,20}\b(?:decrypt|decod|deciph|undo|revers)", re.IGNORECASE)
 _UNDOES = re.compile(
     r"\b(?:decrypt|decod|deciph|undo|unscrambl|crack|break the|solve|what does)", re.IGNORECASE
 )
-
 _DOES = re.compile(r"\b(?:encrypt|encod|enciph)", re.IGNORECASE)
 
 

@@ -63,20 +63,20 @@ def told(response: Any) -> dict[str, str]:
     found = whole(response)
     for name, value in _leaves("", response, 0, FULL_LIMIT):
         lines = [line.rstrip() for line in clean(value, FULL_LIMIT).splitlines()]
-        if len([line for line in lines if line]) > 1 and plain(value)[:FULL_LIMIT] == found.get(
-            name
-        ):
+        is_first = plain(value)[:FULL_LIMIT] == found.get(name)
+        if is_first and sum(map(bool, lines)) > 1:
             found[name] = "\n".join(lines).strip("\n")
     return found
 
 
 def sentence(group: Iterable[Fact]) -> str:
     """Return facts as words: ``capital is Lima, population is 10``; several lines for themselves."""
-    said = (
-        f"{words(name)} is\n{value}\n" if "\n" in value else f"{words(name)} is {value}"
-        for name, value in group
-    )
-    return ", ".join(said).replace("\n, ", "\n").rstrip("\n")
+    said = ""
+    for name, value in group:
+        lines = "\n" in value
+        said += "" if not said or said.endswith("\n") else ", "
+        said += f"{words(name)} is\n{value}\n" if lines else f"{words(name)} is {value}"
+    return said.rstrip("\n")
 
 
 def _distinct(response: Any, *, items: int) -> list[Fact]:

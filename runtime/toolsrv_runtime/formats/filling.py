@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_registry.foreign_lexicon import folded
 from toolsrv_registry.functions import Function
 from toolsrv_runtime.formats import (
     copying,
@@ -173,8 +174,8 @@ class Filling:
             for one in pool
             if spelling.looks(kind, one, self._scene.task) and _is_named(parameter, kind, one)
         ]
-        used_up = {spelling.bare(one) for one in taken}
-        free = [one for one in typed or pool if spelling.bare(self._read(kind, one)) not in used_up]
+        used_up = {folded(one) for one in taken}
+        free = [one for one in typed or pool if folded(self._read(kind, one)) not in used_up]
         scores = {}
         if self._matched.given(api, parameter) is not None:
             for one in pool:

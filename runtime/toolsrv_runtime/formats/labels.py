@@ -7,12 +7,14 @@ import re
 from toolsrv_registry.api import Parameter
 from toolsrv_runtime.formats.facts import words
 
-_MARKS = frozenset(
-    "id ids identifier code number no num nr name key value text type date time the of".split()  # noqa: SIM905
-)
+_MARKING_WORDS = "id ids identifier code number no num nr name key value text type date time the of"
+_MARKS = frozenset(_MARKING_WORDS.split())
 """Words of a parameter's name that say no more than that it has a value."""
 
-_VALUE = r"(?:(?:ids?|identifier|code|number|numbers|no\.?|nr\.?)\s*)?[#:=]?\s*[\"'“‘]?([\w-]*\d[\w.-]*)(?=[\s,;:?!.)\"'”’]|$)(?![?!]\w)"
+_VALUE = (
+    r"(?:(?:ids?|identifier|code|numbers?|no\.?|nr\.?)\s*)?[#:=]?\s*[\"'“‘]?"
+    r"([\w-]*\d[\w.-]*)(?=[\s,;:?!.)\"'”’]|$)(?![?!]\w)"
+)
 
 
 def labelled(parameter: Parameter, text: str) -> str:

@@ -15,8 +15,8 @@ from text_to_num import alpha2digit
 
 from toolsrv_runtime.formats import arithmetic, days, peoples
 
-_LENGTH_LIMIT = arithmetic.LENGTH_LIMIT
-"""Characters of a spelling that is looked at; nothing that is read is longer."""
+_LENGTH_LIMIT = 64
+"""Characters of a spelling that is looked at; no number or date is longer, arithmetic may be."""
 
 _DIGITS = r"\d{1,3}(?:[,\u00a0\u202f' ]\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+"
 _NUMBER = re.compile(
@@ -54,7 +54,8 @@ _UNIT = re.compile(r"(?<=[\d\s])(?:kilos?|kgs)\b", re.IGNORECASE)
 def read(kind: str, said: str) -> str:
     """Return a value of a kind (``patterns.kind``) as an API reads it."""
     reader = _READERS.get(kind)
-    return said if reader is None or len(said) > _LENGTH_LIMIT else reader(said)
+    limit = arithmetic.LENGTH_LIMIT if kind == "expression" else _LENGTH_LIMIT
+    return said if reader is None or len(said) > limit else reader(said)
 
 
 def _number(said: str) -> str:

@@ -15,14 +15,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from toolsrv_registry.foreign_lexicon import folded
 from toolsrv_registry.functions import Function
 from toolsrv_registry.matcher import Asked, Match
 from toolsrv_runtime.formats import spans
 from toolsrv_runtime.formats.base import Prior, Step
+from toolsrv_runtime.formats.facts import words
 from toolsrv_runtime.formats.mentions import Mention, mentions
 from toolsrv_runtime.formats.parallel import Side, sides
 from toolsrv_runtime.formats.scene import Offer, Scene, news
-from toolsrv_runtime.formats.spelling import bare
 
 BEHIND, BARE = 5.5, 2.5
 """Nats behind the likeliest words within which others are a value of their own.
@@ -107,10 +108,16 @@ class Several:
                 given = set(_texts(step.move.arguments).values())
                 answers.setdefault((step.move.function, name), {})[value] = given
         for told in answers.values():
-            known = set(told).union(*told.values())
-            keys = [key for key, value in arguments.items() if value in known]
-            if 1 < len(keys) == len(told) and any(arguments[key] in told for key in keys):
-                return {**arguments, **dict(zip(keys, told, strict=True))}
+            order = list(told)
+            keys = [key for key, value in arguments.items() if value in told]
+            if 1 < len(keys) == len({arguments[key] for key in keys}):
+                straight = sorted((arguments[key] for key in keys), key=order.index)
+                return {**arguments, **dict(zip(keys, straight, strict=True))}
+            made: set[str] = set().union(*told.values())
+            both = [key for key, value in arguments.items() if value in told or value in made]
+            alike = len({words(key).rpartition(" ")[2] for key in both}) == 1
+            if keys and 1 < len(both) == len(told) and alike:
+                return {**arguments, **dict(zip(both, told, strict=True))}
         return arguments
 
     def _tried(self, one: Another) -> bool:
@@ -165,8 +172,8 @@ class Several:
         others = [value for name, value in arguments.items() if name != key]
         behind = NAMED if parameter.enum else BEHIND
         told = mentions(parameter, function.api, slot, self._scene.task, behind=behind)
-        taken = {bare(one) for one in others}
-        for group in self._groups([one for one in told if bare(one.read) not in taken], others):
+        taken = {folded(one) for one in others}
+        for group in self._groups([one for one in told if folded(one.read) not in taken], others):
             between = self._scene.task[group[0].end : group[-1].begin]
             best = max(one.score for one in group)
             if not _JOINING_WORD.search(between) and any(one.score < best - BARE for one in group):

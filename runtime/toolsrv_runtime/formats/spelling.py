@@ -6,7 +6,6 @@ Pure.
 from __future__ import annotations
 
 import re
-import unicodedata
 
 from toolsrv_runtime.formats import arithmetic, patterns, ranges, readings
 
@@ -33,14 +32,7 @@ def looks(kind: str, said: str, task: str) -> bool:
     """Whether words read as a value of a typed kind; of the others all do."""
     if kind in patterns.LOOSE:
         return True
-    sums = [task[one.begin : one.end] for one in arithmetic.find(task)]
-    if kind == "expression" and sums:
-        return said in sums
+    if kind == "expression" and (sums := arithmetic.find(task)):
+        return any(said == task[one.begin : one.end] for one in sums)
     value = read(kind, said, task)
     return value in patterns.find(kind, value)
-
-
-def bare(value: str) -> str:
-    """Return a value in lower case without accents: "Reykjavík" is "Reykjavik"."""
-    apart = unicodedata.normalize("NFKD", value.casefold())
-    return "".join(letter for letter in apart if not unicodedata.combining(letter))
