@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.options import SolveOptions
 
 AssistantTurns = Literal["trained", "reply", "thought"]
@@ -42,6 +43,7 @@ class Fidelity(BaseModel):
     )
     depth: int | None = Field(
         default=None,
+        ge=1,
         description="11: the reference's limit of 12 counts tree nodes, three a reply, so a path "
         "has four calls; ours takes the depth that is set.",
     )
@@ -76,6 +78,15 @@ class Fidelity(BaseModel):
         "the matcher finds needed, and searches for others when all failed.",
     )
 
+    @property
+    def told(self) -> str:
+        """How a run's record names it: ``faithful``, ``faithful in depth``, or nothing."""
+        if self == FAITHFUL:
+            return "faithful"
+        ours = Fidelity()
+        changed = [one for one in Fidelity.model_fields if getattr(self, one) != getattr(ours, one)]
+        return f"faithful in {' and '.join(changed)}" if changed else ""
+
     def search(self, options: SolveOptions) -> SolveOptions:
         """Return a solve's options with what of the search is the reference's."""
         changed: dict[str, Any] = {}
@@ -105,3 +116,30 @@ FAITHFUL = Fidelity(
     one_search=True,
 )
 """What ToolBench does."""
+
+
+def parse_fidelity(text: str) -> Fidelity:
+    """Return the default but for the differences that are named, with commas between them.
+
+    A name alone brings back what the reference does; ``assistant_turns=reply`` names a value.
+
+    Raises:
+        UsageError: No difference has such a name, or it takes no such value.
+    """
+    chosen: dict[str, Any] = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, given, value = (one.strip() for one in part.partition("="))
+        if name not in Fidelity.model_fields:
+            known = ", ".join(Fidelity.model_fields)
+            raise UsageError(
+                f"no difference from ToolBench is named {name!r}", hint=f"any of {known}"
+            )
+        chosen[name] = value if given else getattr(FAITHFUL, name)
+    try:
+        return Fidelity(**chosen)
+    except ValidationError as error:
+        first = error.errors()[0]
+        wrong = f"{first['loc'][0]}={first['input']}"
+        raise UsageError(
+            f"{wrong}: {first['msg']}", hint="the name alone is ToolBench's way"
+        ) from None

@@ -144,6 +144,11 @@ class Settings(BaseSettings):
     faithful: bool = Field(
         default=False, description="Do as ToolBench does where that has a defect."
     )
+    faithful_in: str = Field(
+        default="",
+        description="The same in single differences, with commas: depth, match_suffix "
+        "(runtime/README.md lists them).",
+    )
     verify: bool = Field(
         default=False,
         description="The model reads its answer again and may reject one; not the one that ships.",
@@ -193,6 +198,18 @@ class Settings(BaseSettings):
 
             try:
                 parse_rules(value)
+            except UsageError as error:
+                raise ValueError(f"{error.message}; {error.hint}") from error
+        return value
+
+    @field_validator("faithful_in")
+    @classmethod
+    def _names_differences(cls, value: str) -> str:
+        if value:
+            from toolsrv_runtime.fidelity import parse_fidelity
+
+            try:
+                parse_fidelity(value)
             except UsageError as error:
                 raise ValueError(f"{error.message}; {error.hint}") from error
         return value

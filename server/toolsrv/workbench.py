@@ -141,9 +141,10 @@ class Workbench:
 
     def fidelity(self) -> Fidelity:
         """Return how far a solve follows ToolBench."""
-        from toolsrv_runtime.fidelity import FAITHFUL, Fidelity
+        from toolsrv_runtime.fidelity import FAITHFUL, parse_fidelity
 
-        return FAITHFUL if self.settings.faithful else Fidelity()
+        settings = self.settings
+        return FAITHFUL if settings.faithful else parse_fidelity(settings.faithful_in)
 
     def options(self, **given: Any) -> SolveOptions:
         """Return the solve's options: what is given (not ``None``), else the settings."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_registry.api import Api
-from toolsrv_registry.errors import DataError
+from toolsrv_registry.errors import DataError, UsageError
 from toolsrv_registry.functions import FunctionList
 from toolsrv_runtime.answers.words import candidates, toolllama_system
 from toolsrv_runtime.engine.base import Piece
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.errors import TaskTooLongError
-from toolsrv_runtime.fidelity import FAITHFUL, AssistantTurns, Fidelity
+from toolsrv_runtime.fidelity import FAITHFUL, AssistantTurns, Fidelity, parse_fidelity
 from toolsrv_runtime.formats import react_parser, toolbench_env
 from toolsrv_runtime.formats.base import Meter, Move, Step, Verdict, View
 from toolsrv_runtime.formats.toolbench_env import Entry
@@ -304,6 +305,31 @@ def test_the_search_is_the_reference_s_in_faithful_mode() -> None:
     assert not said.close_search
     assert not said.close_repeats
     assert Fidelity().search(SolveOptions()) == SolveOptions()
+
+
+def test_each_difference_is_given_up_singly() -> None:
+    assert parse_fidelity("") == Fidelity()
+    assert parse_fidelity(" , ".join(Fidelity.model_fields)) == FAITHFUL
+    for name in Fidelity.model_fields:
+        single = parse_fidelity(name)
+        assert single == Fidelity(**{name: getattr(FAITHFUL, name)}) != Fidelity()
+        assert ToolllamaFormat(ScriptedEngine([]), PROFILE, fidelity=single).name == (
+            f"toolllama, faithful in {name}, own wording"
+        )
+    some = parse_fidelity("match_suffix, assistant_turns=reply, depth = 15")
+    assert some == Fidelity(match_suffix=True, assistant_turns="reply", depth=15)
+    assert some.told == "faithful in assistant_turns and match_suffix and depth"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("deep", "named 'deep'"), ("depth=x", "depth=x"), ("depth=0", "depth=0"),
+     ("assistant_turns=all", "assistant_turns=all"), ("=", "named ''")],
+)  # fmt: skip
+def test_what_is_no_difference_is_refused(text: str, told: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(told)) as refused:
+        parse_fidelity(text)
+    assert refused.value.hint
 
 
 def test_every_difference_is_named_with_its_reason_and_told_in_the_readme() -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv import config_file, settings
+from toolsrv.workbench import Workbench
 from toolsrv_registry.errors import DataError, UsageError
 from toolsrv_runtime.solve import SolveOptions
 
@@ -166,3 +167,10 @@ def test_what_was_written_is_read_back(
         config_file.write_key(path, key, value)
         expected[key] = value
     assert config_file.read(path) == expected
+
+
+def test_differences_from_toolbench_are_given_up_by_name() -> None:
+    fidelity = Workbench(settings.load({"faithful_in": "depth, open_end"}).settings).fidelity()
+    assert (fidelity.depth, fidelity.open_end, fidelity.match_suffix) == (12, True, False)
+    with pytest.raises(UsageError, match="no difference from ToolBench is named 'deep'"):
+        settings.load({"faithful_in": "deep"})

@@ -60,8 +60,8 @@ class ToolllamaFormat:
     def name(self) -> str:
         """The format, whether it is the reference's, and whether the sentences are ours."""
         told = ["toolllama"]
-        if self._fidelity != Fidelity():
-            told.append("faithful")
+        if self._fidelity.told:
+            told.append(self._fidelity.told)
         if self._prompts.missing:
             told.append("own wording")
         return ", ".join(told)

@@ -70,6 +70,11 @@ def solve_options(command: F) -> F:
             help="Do as ToolBench does, defects included, to reproduce its figures.",
         ),
         click.option(
+            "--faithful-in",
+            metavar="NAME,…",
+            help="Only in these differences: depth, match_suffix, … (runtime/README.md).",
+        ),
+        click.option(
             "--verify/--no-verify",
             default=None,
             help="Let the model read its answer again; it may reject one, and the search goes on.",
