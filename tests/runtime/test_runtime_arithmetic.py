@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolsrv_catalogs.offline.expression import evaluate
-from toolsrv_runtime.formats import arithmetic, patterns, readings
+from toolsrv_runtime.formats import arithmetic, patterns, readings, sums
 
 
 @pytest.mark.parametrize(
@@ -88,4 +88,4 @@ def test_two_in_one_text_are_two() -> None:
 def test_a_hostile_text_is_cut(text: str) -> None:
     for one in arithmetic.find(text * 20_000):
         assert one.end <= arithmetic.TEXT_LIMIT
-        assert one.end - one.begin <= arithmetic.LENGTH_LIMIT
+        assert one.end - one.begin <= sums.LENGTH_LIMIT

@@ -93,3 +93,23 @@ def test_the_unit_behind_the_number_is_the_one_to_convert(
     assert straight(made, text) == {"amount": "12", "from_unit": first, "to_unit": second}
     cities = {"from_city": "Oslo", "to_city": "Bergen"}
     assert straight(cities, "Bergen, Oslo 12") == cities
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("How much later is it in Oslo than in Lima?", "Lima"),
+        ("What time is it in Oslo when it is 3 pm in Lima?", "Lima"),
+        ("when it's noon over in Lima, how late is it in Oslo", "Lima"),
+        ("Madrid at 15:00 Lima time, then Oslo", "Lima"),
+        ("How many hours is Oslo ahead of Lima?", "Lima"),
+        ("How far ahead of Oslo is Lima?", "Oslo"),
+        ("at 3 pm in Oslo it is later than in Lima", "Oslo"),
+        ("the hours between Oslo and Lima", "Oslo"),
+        ("from 3 in Lima to Oslo", "Oslo"),
+    ],
+)
+def test_a_place_behind_a_time_or_a_comparison_is_where_it_is_told(text: str, first: str) -> None:
+    second = "Lima" if first == "Oslo" else "Oslo"
+    made = {"time": "3 pm", "from_zone": "Oslo", "to_zone": "Lima"}
+    assert straight(made, text) == {"time": "3 pm", "from_zone": first, "to_zone": second}

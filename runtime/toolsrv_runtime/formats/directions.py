@@ -6,7 +6,7 @@ By the words of the task alone. Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.formats.facts import words
@@ -26,6 +26,13 @@ _DOWN = re.compile(
     r"dearest|fastest) (?:ones? )?first|decreasing|descending|falling)\b",
     re.IGNORECASE,
 )
+# A time of day, and what leads from it to its place: "3 pm in", "noon over in", "15:00".
+_CLOCK = (
+    r"\b(?:\d{1,2}(?::\d\d)?\s?[ap]\.?m\.?|\d{1,2}:\d\d|noon|midnight|o'clock)\s+"
+    r"(?:(?:over |here |there |down |up )?in )?"
+)
+# What another place is measured from.
+_BESIDE = r"\b(?:ahead of|behind|than(?: it is)?(?: over| here)?(?: in)?) "
 _BACK = re.compile(r"\bnegative\b[^.;]{0,20}\b(?:decrypt|decod|deciph|undo|revers)", re.IGNORECASE)
 _UNDOES = re.compile(
     r"\b(?:decrypt|decod|deciph|undo|unscrambl|crack|break the|solve|what does)", re.IGNORECASE
@@ -70,9 +77,10 @@ def told(parameter: Parameter, api: Api, text: str) -> str:
 
 
 def straight(arguments: Mapping[str, str], text: str) -> dict[str, str]:
-    """Return a call's arguments, from and to changed over where a number says so.
+    """Return a call's arguments, from and to changed over where the words before one say so.
 
-    In "how many millilitres are 12 fluid ounces" ounces stand behind the number: from those.
+    In "how many millilitres are 12 fluid ounces" ounces stand behind the number: from those. So do
+    places behind a time of day, or behind what they are compared with ("ahead of Lisbon").
     """
     turned = dict(arguments)
     for key in arguments:
@@ -81,15 +89,16 @@ def straight(arguments: Mapping[str, str], text: str) -> dict[str, str]:
             continue
         mine, wanted = arguments[key], arguments[other]
         numbers = [n for n in arguments.values() if re.fullmatch(r"[\d.]+", n)]
-        behind = {unit: any(_is_behind(n, unit, text) for n in numbers) for unit in (mine, wanted)}
-        if behind[wanted] and not behind[mine]:
+        if _comes_first(wanted, numbers, text) and not _comes_first(mine, numbers, text):
             turned[key], turned[other] = wanted, mine
     return turned
 
 
-def _is_behind(number: str, unit: str, text: str) -> bool:
-    words = re.escape(unit)
-    return bool(re.search(rf"(?<![\w.]){re.escape(number)}\s?{words}(?!\w)", text, re.IGNORECASE))
+def _comes_first(value: str, numbers: Sequence[str], text: str) -> bool:
+    """Whether ``text`` has a value behind a number, a time of day or a comparison."""
+    before = [rf"(?<![\w.]){re.escape(number)}\s?" for number in numbers]
+    heads = "|".join((*before, _CLOCK, _BESIDE))
+    return bool(re.search(rf"(?:{heads}){re.escape(value)}(?!\w)", text, re.IGNORECASE))
 
 
 def _order(parameter: Parameter, text: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dateutil import parser
 from text_to_num import alpha2digit
 
-from toolsrv_runtime.formats import arithmetic, days, peoples
+from toolsrv_runtime.formats import arithmetic, days, peoples, sums
 
 _LENGTH_LIMIT = 64
 """Characters of a spelling that is looked at; no number or date is longer, arithmetic may be."""
@@ -54,7 +54,7 @@ _UNIT = re.compile(r"(?<=[\d\s])(?:kilos?|kgs)\b", re.IGNORECASE)
 def read(kind: str, said: str) -> str:
     """Return a value of a kind (``patterns.kind``) as an API reads it."""
     reader = _READERS.get(kind)
-    limit = arithmetic.LENGTH_LIMIT if kind == "expression" else _LENGTH_LIMIT
+    limit = sums.LENGTH_LIMIT if kind == "expression" else _LENGTH_LIMIT
     return said if reader is None or len(said) > limit else reader(said)
 
 
