@@ -14,6 +14,7 @@ from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.foreign_lexicon import folded
 from toolsrv_registry.functions import Function
 from toolsrv_runtime.formats import (
+    bases,
     copying,
     days,
     directions,
@@ -197,7 +198,11 @@ class Filling:
             others = (one for one in api.parameters if one is not parameter)
             if label and all(labelled(one, self._part) != label for one in others):
                 return label
-        return directions.told(parameter, api, self._part) or self._relative(kind)
+        return (
+            directions.told(parameter, api, self._part)
+            or bases.told(parameter, api, self._part, self._scene.task)
+            or self._relative(kind)
+        )
 
     def _away(self, said: str, kind: str, api: Api) -> float:
         """Return what an answer's words lose where nothing in the part points back to an answer.
