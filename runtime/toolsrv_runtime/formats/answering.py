@@ -26,6 +26,14 @@ def chosen(said: str, groups: Sequence[Sequence[facts.Fact]]) -> list[list[str]]
     return found
 
 
+def news(groups: Sequence[Sequence[facts.Fact]], told: Collection[str]) -> list[list[str]]:
+    """Return the names of the facts that every answer mentions, per group."""
+    return [
+        [name for (name, _), must in zip(group, _musts(group, told), strict=True) if must]
+        for group in groups
+    ]
+
+
 def grammar(groups: Sequence[Sequence[facts.Fact]], told: Collection[str]) -> str:
     """Return the grammar of an answer: of each response everything that is news, in order.
 
@@ -33,15 +41,18 @@ def grammar(groups: Sequence[Sequence[facts.Fact]], told: Collection[str]) -> st
     """
     rules = []
     for index, group in enumerate(groups):
-        pairs = [
-            (copying.literal(facts.sentence([fact])), fact[1].lower() not in told) for fact in group
-        ]
-        if not any(news for _, news in pairs):
-            pairs = [(text, True) for text, _ in pairs]
+        texts = [copying.literal(facts.sentence([fact])) for fact in group]
+        pairs = list(zip(texts, _musts(group, told), strict=True))
         rules.append(f"g{index}: {_sequence(pairs)}")
     body = f" {copying.literal('; ')} ".join(f"g{index}" for index in range(len(groups)))
     closing = copying.literal('"}')
     return f"start: {copying.literal(layout.ANSWER)} {body} {closing}\n" + "\n".join(rules) + "\n"
+
+
+def _musts(group: Sequence[facts.Fact], told: Collection[str]) -> list[bool]:
+    """Return which facts are news; all of them where none is."""
+    musts = [value.lower() not in told for _, value in group]
+    return musts if any(musts) else [True] * len(musts)
 
 
 def _sequence(pairs: Sequence[tuple[str, bool]]) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 from toolsrv_catalogs.text import clean
 from toolsrv_runtime.engine.base import Engine, Piece
 from toolsrv_runtime.formats import answering, copying, directions, facts, formulas, layout
-from toolsrv_runtime.formats.base import FINISH, Meter, Move, Prior, Step, View
+from toolsrv_runtime.formats.base import FINISH, Interrupted, Meter, Move, Prior, Step, View
 from toolsrv_runtime.formats.calculating import calculated, is_down, worked_out
 from toolsrv_runtime.formats.choosing import choose
 from toolsrv_runtime.formats.filling import Filling
@@ -281,7 +281,10 @@ class CompactFormat:
         return calculated(turn, need.words, scene, expression)
 
     def _finish(self, turn: Turn, view: View, missing: Sequence[str]) -> Move:
-        """Let the model choose what the answer says of each response; tell it in full."""
+        """Let the model choose what the answer says of each response; tell it in full.
+
+        An answer that is longer than a reply may be tells everything that is news.
+        """
         turn.force(f"{layout.DONE}{layout.ACTION}{FINISH}{layout.INPUT}")
         steps = [step for step in view.path if step.ok and self._facts(step.response)]
         groups = [self._facts(step.response) for step in steps]
@@ -290,11 +293,17 @@ class CompactFormat:
             for step in steps
             for value in json.loads(step.move.arguments).values()
         }
-        said = turn.write(answering.grammar(groups, told)).removeprefix(layout.ANSWER)
+        try:
+            said = turn.write(answering.grammar(groups, told)).removeprefix(layout.ANSWER)
+            chosen = answering.chosen(said, groups)
+        except Interrupted:
+            if turn.is_stopped:
+                raise
+            chosen = answering.news(groups, told)
         sentences = []
-        for step, chosen in zip(steps, answering.chosen(said, groups), strict=True):
+        for step, names in zip(steps, chosen, strict=True):
             full = facts.told(step.response)
-            sentences.append(facts.sentence((name, full[name]) for name in chosen))
+            sentences.append(facts.sentence((name, full[name]) for name in names))
         answer = {"return_type": "give_answer", "final_answer": "; ".join(sentences)}
         arguments = json.dumps(answer, ensure_ascii=False)
         return Move(layout.DONE, FINISH, arguments, turn.pieces(), missing=tuple(missing))

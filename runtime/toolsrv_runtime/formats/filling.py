@@ -7,6 +7,7 @@ sources, or a run of their words.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 
@@ -31,7 +32,7 @@ from toolsrv_runtime.formats.inverse import put_back
 from toolsrv_runtime.formats.labels import labelled
 from toolsrv_runtime.formats.matched import Matched, holds
 from toolsrv_runtime.formats.mentions import spelled
-from toolsrv_runtime.formats.scene import Scene, used
+from toolsrv_runtime.formats.scene import Scene, about, used
 from toolsrv_runtime.formats.shared import shared
 from toolsrv_runtime.formats.turn import Turn
 
@@ -69,6 +70,7 @@ _BARE_NUMBER = re.compile(r"[\d.,\s()]+")
 _LABELLED = frozenset({"", "number", "name"})
 _NAMED = frozenset({"currency", "language", "date", "zone", "formula"})
 _EDGES = " ,;:."
+_POSSESSIVE = re.compile(r"(?:its|their|his|her)\b", re.IGNORECASE)
 
 
 class Filling:
@@ -181,7 +183,7 @@ class Filling:
         if self._matched.given(api, parameter) is not None:
             for one in pool:
                 fits = self._matched.within if one in whole else self._matched.score
-                scores[one] = fits(api, parameter, one) - self._away(one, kind, api)
+                scores[one] = fits(api, parameter, one) - self._away(one, parameter, kind, api)
         options = free or typed or list(pool)
         if kind == "expression":  # a bare number is nothing to work out
             options = [one for one in options if not _BARE_NUMBER.fullmatch(one)]
@@ -204,17 +206,39 @@ class Filling:
             or self._relative(kind)
         )
 
-    def _away(self, said: str, kind: str, api: Api) -> float:
+    def _away(self, said: str, parameter: Parameter, kind: str, api: Api) -> float:
         """Return what an answer's words lose where nothing in the part points back to an answer.
 
         "Its acronym, a slug, and the name in capitals": the slug is not the acronym's. More where
-        the part names a value of its own: "the symbol for the Vietnamese dong".
+        the part names a value of its own: "the symbol for the Vietnamese dong", or where a call
+        beside it took the task's: "its SHA-256, its Base64 form and its CRC32" are of one text.
         """
-        if holds(self._scene.task, said) or grounding.refers(self._part):
+        if holds(self._scene.task, said):
+            return 0.0
+        if self._beside(parameter):
+            return STATED
+        if grounding.refers(self._part):
             return 0.0
         alike = [one for one in api.required if patterns.kind(one, api) == kind]
         own = patterns.find(kind, self._part) if kind in _NAMED else []
         return STATED if own and len(own) >= len(alike) else ANSWERED
+
+    def _beside(self, parameter: Parameter) -> bool:
+        """Whether a call for a wish like this one took what the task says for such a parameter.
+
+        Both begin with one possessive, or neither points back to anything.
+        """
+        mine = _POSSESSIVE.match(self._part)
+        for step in self._scene.path if mine or not grounding.refers(self._part) else ():
+            theirs = _POSSESSIVE.match(about(step))
+            value = str(json.loads(step.move.arguments).get(parameter.name, "")) if step.ok else ""
+            if (
+                (mine and mine[0]) == (theirs and theirs[0])
+                and value
+                and holds(self._scene.task, value)
+            ):
+                return True
+        return False
 
     def _in_full(self, option: str, parameter: Parameter) -> str:
         """Return the allowed value that the part names and ``option`` is only some words of."""

@@ -43,6 +43,8 @@ _AGAIN = 80
 """Characters before a value in which a wish is put."""
 
 _AGAIN_BEGINS = re.compile(r"[\"'”’)]*\s*(?:[.,;?!&]|and\b|then\b)", re.IGNORECASE)
+_WORD = re.compile(r"\s?\w+")
+_QUESTION = re.compile(r"\s?[,;.?]? ?(?:and|or) (?:what|how)\b(?: \w+){0,4} ?", re.IGNORECASE)
 _JOINING_WORD = re.compile(r"&|\b(?:and|or|plus|as well as)\b", re.IGNORECASE)
 
 
@@ -199,10 +201,19 @@ class Several:
             told = re.compile(rf"\s*{re.escape(unit)}(?!\w)", re.IGNORECASE)
             if unit and (match := told.match(between)):
                 return bool(told.match(behind) and _JOINED.fullmatch(between[match.end() :]))
-        return bool(_JOINED.fullmatch(between)) or self._says_again(one, between)
+        return bool(_JOINED.fullmatch(between)) or self._says_again(one, other)
 
-    def _says_again(self, one: Mention, between: str) -> bool:
-        """Whether the wish is only put again: "the capital of Peru, what is the capital of Chile"."""
+    def _says_again(self, one: Mention, other: Mention) -> bool:
+        """Whether the wish is only put again: "the capital of Peru, what is the capital of Chile".
+
+        Or the question alone: "what would I pay over 5 years, and what over 7 years".
+        """
+        between = self._scene.task[one.end : other.begin]
+        unit = _WORD.match(between)
+        if unit and re.compile(rf"{re.escape(unit[0])}\b").match(self._scene.task, other.end):
+            between = between[unit.end() :]
+            if _QUESTION.fullmatch(between) and not spans.content(between):
+                return True
         before = spans.content(self._scene.task[max(0, one.begin - _AGAIN) : one.begin])
         again = spans.content(between)
         return bool(_AGAIN_BEGINS.match(between)) and bool(again) and again <= before

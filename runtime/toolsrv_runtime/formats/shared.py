@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _SENTENCE = re.compile(r"(?<=[.?!;])\s")
-_SEVERAL = re.compile(r"\b(?:both|each|all|every|everything|throughout)\b", re.IGNORECASE)
+_SEVERAL = re.compile(r"\b(?:both|each|all|always|every|everything|throughout)\b", re.IGNORECASE)
 # What makes a number the beginning of something else: a date, a time, a length, a share.
 _MORE = re.compile(r"\w|[.,:/-]\d| ?%| ?[a-z]+ [0-9]{4}| (?:of|in|to) ", re.IGNORECASE)
 _NAME = re.compile(r"[^\W\d_]{3,}")
@@ -15,7 +15,8 @@ def shared(name: str, text: str) -> str:
     """Return the number that ``text`` states for a parameter in so many words, for several things.
 
     The parameter's own name has to stand right before it, once in the text, in a sentence that
-    speaks of "both" or "all"; "" where none does. O(len(text)).
+    speaks of "both" or "all", or before the colon of what it holds for ("with seed 3: a name, a
+    company"); "" where none does. O(len(text)).
     """
     parts = [one for one in re.split(r"[\s_-]+", name) if one]
     if not any(_NAME.fullmatch(one) for one in parts):
@@ -27,7 +28,11 @@ def shared(name: str, text: str) -> str:
         re.IGNORECASE,
     )
     found = [
-        (match[1], bool(_SEVERAL.search(sentence)) and not _MORE.match(sentence, match.end()))
+        (
+            match[1],
+            (sentence.startswith(":", match.end()) or bool(_SEVERAL.search(sentence)))
+            and not _MORE.match(sentence, match.end()),
+        )
         for sentence in _SENTENCE.split(" ".join(text.split()))
         for match in stated.finditer(sentence)
     ]

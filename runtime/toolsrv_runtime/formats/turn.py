@@ -35,6 +35,11 @@ class Turn:
         self._meter = meter
         self._said: list[Piece] = []
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether somebody wants it to end."""
+        return self._stop.is_set()
+
     def write(self, grammar: str) -> str:
         """Let the model write one part inside ``grammar``.
 
