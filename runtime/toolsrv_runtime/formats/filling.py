@@ -31,6 +31,7 @@ from toolsrv_runtime.formats.calculating import operands
 from toolsrv_runtime.formats.inverse import put_back
 from toolsrv_runtime.formats.labels import labelled
 from toolsrv_runtime.formats.matched import Matched, holds
+from toolsrv_runtime.formats.measures import in_its_unit
 from toolsrv_runtime.formats.mentions import spelled
 from toolsrv_runtime.formats.scene import Scene, about, used
 from toolsrv_runtime.formats.shared import shared
@@ -105,6 +106,7 @@ class Filling:
             if value is None:
                 return None
             value = directions.turned(parameter, value, self._part, self._scene.task)
+            value = in_its_unit(parameter, value, self._part, self._scene.task)
             if past and value not in past:
                 spent = []  # another try differs in the first argument that can
             written[key] = value

@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from toolsrv_runtime.formats.announced import announced
+
 TEXT_LIMIT = 4_000
 """Characters of a task that are looked at for needs."""
 
@@ -140,7 +142,7 @@ def split(task: str) -> list[Part]:
 
 def _pieces(text: str, begin: int, end: int, breaks: re.Pattern[str]) -> list[tuple[int, int]]:
     """Return the spans of ``text[begin:end]`` between breaks outside quotation marks."""
-    quoted = [match.span() for match in _QUOTED.finditer(text, begin, end)]
+    quoted = [*announced(text), *(match.span() for match in _QUOTED.finditer(text, begin, end))]
     found: list[tuple[int, int]] = []
     start = begin
     for match in breaks.finditer(text, begin, end):

@@ -27,7 +27,7 @@ _NUMBER = re.compile(
 _DECIMAL_COMMA = re.compile(r"(?<![\d.,])(\d+),(\d{1,2})(?![\d,.])")
 _SCALES = {"k": 3, "t": 3, "m": 6, "b": 9}
 _WORDS = (
-    (re.compile(r"(?<!and a )\bhalf(?: an?)?\b", re.IGNORECASE), "0.5"),
+    (re.compile(r"(?<!and a )\bhalf(?: an?)?\b(?![ -]marathon)", re.IGNORECASE), "0.5"),
     (re.compile(r"\b(?:a|one) dozen\b|\bdozen\b", re.IGNORECASE), "12"),
     (re.compile(r"\ba (?:couple|pair)\b", re.IGNORECASE), "2"),
     (re.compile(r"\b(?:once|a single)\b", re.IGNORECASE), "1"),

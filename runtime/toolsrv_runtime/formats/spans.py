@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from toolsrv_runtime.formats.announced import announced
 from toolsrv_runtime.formats.cues import stem
 
 _LOOSE_WORDS = """
@@ -35,13 +36,18 @@ _QUOTED = re.compile(
     r"[\"“”«»]([^\"“”«»]{1,20000})[\"“”«»]|(?<!\w)['‘’]([^'‘’]{1,20000})['‘’](?!\w)"
 )
 _WORD = re.compile(r"[^\s,;:!?()\"“”]+")
+_LOUD = re.compile(r"\s[A-Z]{2,}\b")
+_LOUD_BEFORE = re.compile(r"\b[A-Z]{2,}\s$")
 _URL = re.compile(r"https?://[^\s\"'<>]*[\w/=&%-]")
 _CODE = re.compile(r"https?://\S+|\S*[^\W_]\S*")
 
 
 def quoted(text: str) -> list[str]:
-    """Return what stands in quotation marks."""
-    return [a or b for a, b in _QUOTED.findall(text)]
+    """Return what stands in quotation marks, and texts that are announced without them."""
+    return [
+        *(a or b for a, b in _QUOTED.findall(text)),
+        *(text[begin:end] for begin, end in announced(text)),
+    ]
 
 
 def codes(text: str, vocabulary: Collection[str] = ()) -> list[str]:
@@ -92,10 +98,17 @@ def runs(text: str, vocabulary: Collection[str]) -> list[tuple[str, bool]]:
 
 
 def _means(text: str, match: re.Match[str], word: str, vocabulary: Collection[str]) -> bool:
-    if not word or word.lower() in _LOOSE or word[:1].isdigit() or len(word) == 1:
+    loose = word.lower() in _LOOSE and not _is_loud(text, match, word)
+    if not word or loose or word[:1].isdigit() or len(word) == 1:
         return False
     known = stem(word) in vocabulary
     return not known or (_is_name(text, match, word) and not word.isupper())
+
+
+def _is_loud(text: str, match: re.Match[str], word: str) -> bool:
+    """Whether a word stands in capitals beside another one in a text that does not: "NO TIME"."""
+    beside = (_LOUD_BEFORE.search(text, 0, match.start()), _LOUD.match(text, match.end()))
+    return word.isupper() and len(word) > 1 and any(beside) and not text.isupper()
 
 
 def _is_name(text: str, match: re.Match[str], word: str) -> bool:

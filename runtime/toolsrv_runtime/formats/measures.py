@@ -1,0 +1,110 @@
+"""A number in the unit that its parameter is told in: 40 knots as km/h, 98 Fahrenheit as Celsius.
+
+Only where the parameter's name or document names one unit, and the text another one of its kind
+right behind the number. Library: pint, loaded when it is needed.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from toolsrv_registry.api import Parameter
+from toolsrv_runtime.formats.facts import words
+
+if TYPE_CHECKING:
+    import pint
+
+_METRE = r"met(?:er|re)s?"
+_UNITS = {
+    "kilometer_per_hour": rf"km ?/ ?h|kmh|kph|(?:km|kilo{_METRE}) (?:per|an) hour",
+    "mile_per_hour": r"mph|mi ?/ ?h|miles (?:per|an) hour",
+    "meter_per_second": rf"m ?/ ?s|mps|{_METRE} (?:per|a) second",
+    "knot": r"knots?|kn|kts?",
+    "degree_Celsius": r"°? ?c|(?:degrees? )?(?:celsius|centigrade)|degrees? c",
+    "degree_Fahrenheit": r"°? ?f|(?:degrees? )?fahrenheit|degrees? f",
+    "kelvin": r"kelvins?",
+    "kilogram": r"kgs?|kilos?|kilograms?",
+    "gram": r"g|grams?",
+    "pound": r"lbs?|pounds?",
+    "ounce": r"oz|ounces?",
+    "stone": r"stones?",
+    "kilometer": rf"kms?|kilo{_METRE}",
+    "meter": rf"m|{_METRE}",
+    "centimeter": rf"cm|centi{_METRE}",
+    "millimeter": rf"mm|milli{_METRE}",
+    "mile": r"mi|miles?",
+    "nautical_mile": r"nmi|nautical miles?",
+    "yard": r"yd|yards?",
+    "foot": r"ft|feet|foot",
+    "inch": r"inch(?:es)?",
+    "liter": r"l|lit(?:er|re)s?",
+    "milliliter": r"ml|millilit(?:er|re)s?",
+    "gallon": r"gal|gallons?",
+}
+"""pint's name of a unit, and how people write it."""
+
+_SAID = "|".join(f"(?P<{unit}>{said})" for unit, said in _UNITS.items())
+_IS_UNIT = re.compile(_SAID, re.IGNORECASE)
+_DOCUMENTED = re.compile(rf"\b(?:in|as)\s+(?:{_SAID})(?![\w/])", re.IGNORECASE)
+_MEASURED = re.compile(r"\b(?:temp|temperature|weight|mass|height|length|distance|depth|volume)\b")
+"""What one letter behind it is a unit of."""
+
+DECIMALS, SMALL = 2, 6
+"""Decimals that a converted number keeps, and one below 1."""
+
+_RATE = re.compile(r"\bper\b(?! hour)", re.IGNORECASE)
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+
+
+def in_its_unit(parameter: Parameter, value: str, part: str, task: str) -> str:
+    """Return a number as its parameter's unit has it, itself where nothing says another one.
+
+    What the part says counts, else what the task does.
+    """
+    unit = _unit_of(parameter) if _NUMBER.fullmatch(value) else ""
+    if not unit:
+        return value
+    told = _behind(value, part) or _behind(value, task)
+    if len(told) != 1 or unit in told:
+        return value
+    return _converted(value, told.pop(), unit)
+
+
+@lru_cache(maxsize=1024)
+def _unit_of(parameter: Parameter) -> str:
+    """Return the one unit that a parameter of numbers is told in, "" for none or several."""
+    name = words(parameter.name)
+    if parameter.type.upper() != "NUMBER" or _RATE.search(name):
+        return ""
+    last = name.rpartition(" ")[2]
+    if (len(last) > 1 or _MEASURED.search(name)) and (named := _IS_UNIT.fullmatch(last)):
+        return named.lastgroup or ""
+    said = {match.lastgroup or "" for match in _DOCUMENTED.finditer(parameter.description)}
+    return said.pop() if len(said) == 1 and not _RATE.search(parameter.description) else ""
+
+
+def _behind(number: str, text: str) -> set[str]:
+    """Return the units that stand right behind a number in a text."""
+    digits = number.removeprefix("-")
+    told = re.compile(rf"(?<![\w.,]){re.escape(digits)}\s?(?:{_SAID})(?![\w/])", re.IGNORECASE)
+    return {match.lastgroup or "" for match in told.finditer(text)}
+
+
+def _converted(number: str, source: str, target: str) -> str:
+    """Return a number of one unit in another, itself where they measure different things."""
+    import pint  # noqa: PLC0415 - half a second, for few tasks
+
+    try:
+        found = _registry().Quantity(float(number), source).to(target).magnitude
+    except (pint.PintError, ArithmeticError, ValueError):
+        return number
+    return f"{round(float(found), DECIMALS if abs(found) >= 1 else SMALL):.10g}"
+
+
+@lru_cache(maxsize=1)
+def _registry() -> pint.UnitRegistry[float]:
+    import pint  # noqa: PLC0415 - as above
+
+    return pint.UnitRegistry(cache_folder=None, autoconvert_offset_to_baseunit=True)

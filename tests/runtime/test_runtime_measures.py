@@ -1,0 +1,55 @@
+"""Numbers told in another unit than their parameter's."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolsrv_registry.api import Parameter
+from toolsrv_runtime.formats.measures import in_its_unit
+
+
+def parameter(name: str, description: str = "", kind: str = "NUMBER") -> Parameter:
+    return Parameter(name=name, type=kind, description=description)
+
+
+@pytest.mark.parametrize(
+    ("name", "description", "value", "text", "read"),
+    [
+        ("wind_kmh", "", "40", "The wind is 40 knots.", "74.08"),
+        ("wind_kmh", "", "25", "25mph and -10 C", "40.23"),
+        ("wind_kmh", "", "25", "25 miles an hour", "40.23"),
+        ("wind_kmh", "", "12.5", "a breeze of 12.5 m/s", "45"),
+        ("wind_kmh", "", "40", "40 km/h", "40"),
+        ("wind_kmh", "", "40", "40 knots there, 40 mph here", "40"),
+        ("wind_kmh", "", "40", "140 knots, 40.5 knots", "40"),
+        ("wind_kmh", "", "40", "40 years", "40"),
+        ("wind_kmh", "", "40", "40 kg", "40"),
+        ("wind_kmh", "", "forty", "forty knots", "forty"),
+        ("temperature_c", "", "98", "98 Fahrenheit", "36.67"),
+        ("temperature_c", "", "98", "98\u00b0F with 60%", "36.67"),
+        ("temperature_c", "", "-10", "-10 degrees Fahrenheit", "-23.33"),
+        ("temp", "Air temperature in Celsius", "98", "98 F", "36.67"),
+        ("temp", "In Celsius or in Fahrenheit", "98", "98 F", "98"),
+        ("weightKg", "", "5", "5 g of it", "0.005"),
+        ("weight", "Body weight in pounds", "70", "70 kg", "154.32"),
+        ("vitamin_c", "", "98", "98 F", "98"),
+        ("liters_per_100km", "", "5", "5 gallons", "5"),
+        ("price", "Price in dollars per mile", "5", "5 km", "5"),
+    ],
+)
+def test_a_number_is_read_in_the_unit_of_its_parameter(
+    name: str, description: str, value: str, text: str, read: str
+) -> None:
+    assert in_its_unit(parameter(name, description), value, text, text) == read
+
+
+def test_the_part_counts_before_the_task() -> None:
+    wind = parameter("wind_kmh")
+    task = "At sea 40 knots; on land, 40 mph: how strong is that?"
+    assert in_its_unit(wind, "40", "on land, 40 mph", task) == "64.37"
+    assert in_its_unit(wind, "40", "how strong is that?", "At sea 40 knots.") == "74.08"
+
+
+def test_texts_and_names_are_left_alone() -> None:
+    assert in_its_unit(parameter("wind_kmh", kind="STRING"), "40", "40 knots", "") == "40"
+    assert in_its_unit(parameter("number"), "40", "40 knots", "40 knots") == "40"
