@@ -18,7 +18,7 @@ from toolsrv_runtime.waiting import off_loop
 _T = TypeVar("_T")
 
 _UNSERVED = "nothing on offer serves a part of the task"
-_BETTER = "something that can stand in for what is down"
+_BETTER = "something that can help where a call failed"
 
 
 class Asking:
@@ -147,7 +147,8 @@ class Asking:
     async def _look_for(self, missing: Sequence[str], reason: str = _UNSERVED) -> bool:
         """Search for the parts that nothing on offer serves; say whether there is more now.
 
-        What was called stays on offer where something better than it is sought.
+        What was called stays on offer where something better than it is sought, and the first part
+        for which something is found is enough.
         """
         offer, found = self._state.offer, False
         for part in missing:
@@ -159,6 +160,8 @@ class Asking:
             if await self._off_loop(partial(offer.look_for, part, stays, reason)):
                 found = True
                 self._tell_candidates(offer.searches[-1])
+                if reason == _BETTER:
+                    break
         return found
 
     def _tell_candidates(self, searched: out.Searched) -> None:

@@ -93,7 +93,7 @@ class Offer:
         self.fits = bool(found.hits) and not found.nothing_fits
         self.nearest = tuple(found.nearest_categories[:3])
         self.dead_left_out = found.dead_left_out
-        hits = self._needed(found.hits) if self._wider else found.hits
+        hits = self._needed(found.hits, self._task) if self._wider else found.hits
         return self._take(self._query, hits[: self._limit], "")
 
     def may_search(self) -> bool:
@@ -135,12 +135,15 @@ class Offer:
         if not self.may_search():
             return False
         known = {function.api.id for function in self._all}
-        found = self._finder.search(query(part), FRESH + len(known), category=self._category)
-        fresh = [hit.api.id for hit in found.hits if hit.api.id not in known][:FRESH]
+        wide = max(READ, FRESH + len(known)) if self._wider else FRESH + len(known)
+        found = self._finder.search(query(part), wide, category=self._category)
+        hits = [hit for hit in found.hits if hit.api.id not in known]
+        hits = (self._needed(hits, part) if self._wider else hits)[:FRESH]
+        fresh = [hit.api.id for hit in hits]
         if found.nothing_fits or not fresh:
             self.searches.append(Searched(query=part, reason=reason, api_ids=(), scores=()))
             return False
-        self._take(part, [hit for hit in found.hits if hit.api.id not in known][:FRESH], reason)
+        self._take(part, hits, reason)
         places: list[str] = [*self._shown, *[""] * (MOST_OFFERED - len(self._shown))]
         free = [at for at, api_id in enumerate(places) if api_id not in stays]
         for at, api_id in zip(sorted(free[-len(fresh) :]), fresh, strict=False):
@@ -148,9 +151,9 @@ class Offer:
         self._shown = tuple(api_id for api_id in places if api_id)
         return True
 
-    def _needed(self, hits: Sequence[Found]) -> list[Found]:
-        """Return the hits, those first that the matcher finds the task to need."""
-        matches = self._finder.match(Asked(self._task), [hit.api for hit in hits])
+    def _needed(self, hits: Sequence[Found], text: str) -> list[Found]:
+        """Return the hits, those first that the matcher finds a text to need."""
+        matches = self._finder.match(Asked(text), [hit.api for hit in hits])
         needed = {
             hit.api.id: match.serves
             for hit, match in zip(hits, matches, strict=False)

@@ -20,6 +20,7 @@ from toolsrv_catalogs.text import clean
 from toolsrv_runtime.engine.base import Engine, Piece
 from toolsrv_runtime.formats import answering, copying, directions, facts, formulas, layout
 from toolsrv_runtime.formats.base import FINISH, Interrupted, Meter, Move, Prior, Step, View
+from toolsrv_runtime.formats.bridging import bridge, crossed, questions
 from toolsrv_runtime.formats.calculating import calculated, is_down, worked_out
 from toolsrv_runtime.formats.choosing import choose
 from toolsrv_runtime.formats.filling import Filling
@@ -89,9 +90,16 @@ class CompactFormat:
             expression = worked_out(scene, view.path[-1])
             if move := calculated(turn, failed, scene, expression):
                 return move
+            if self._prior is not None and (over := bridge(scene, self._prior)):
+                return forced(
+                    turn, over.words, over.offer, json.dumps(over.arguments, ensure_ascii=False)
+                )
             move = self._serve(turn, failed, scene, ()) if tries <= RETRIES else None
-            wanted = (formulas.CALCULATOR,) if expression else ()
+            wanted = (formulas.CALCULATOR,) if expression else questions(scene)
             return replace(move or _quit(scene, ()), wanted=wanted)
+        if again := crossed(scene):
+            text = json.dumps(again.arguments, ensure_ascii=False)
+            return forced(turn, again.words, again.offer, text)
         missing = list(dict.fromkeys(text for step in view.path for text in step.move.missing))
         taken = [
             about(step)

@@ -186,7 +186,7 @@ def _ordered(parameter: Parameter, api: Api, sources: Sources, kind: str) -> lis
 
 def _same(parameter: Parameter, kind: str, sources: Sources) -> list[str]:
     """Return the observed facts of the parameter's name, as far as they look right."""
-    same = [value for name, value in sources.facts if _same_name(parameter, name)]
+    same = [value for name, value in sources.facts if is_named(parameter, name)]
     # What the task said itself is no result that it could refer to.
     same = [value for value in same if value not in sources.task] or same
     if kind in patterns.LOOSE:
@@ -227,7 +227,7 @@ def _tiers(parameter: Parameter, api: Api, sources: Sources) -> list[list[str]]:
             marked[0] = [colon[1]]
         if any(marked):
             return marked
-        coded = [spans.codes(text, vocabulary) for text in texts]
+        coded = [spans.codes(text, vocabulary, joined=True) for text in texts]
         if coded[0]:
             return coded
     elif kind:
@@ -263,7 +263,8 @@ def _vocabulary(api: Api, *, described: bool = True) -> set[str]:
     return {cues.stem(word) for word in re.findall(r"[a-z]+\d*", text)}
 
 
-def _same_name(parameter: Parameter, fact: str) -> bool:
+def is_named(parameter: Parameter, fact: str) -> bool:
+    """Whether a response's fact has the name under which a parameter asks for it."""
     mine = [_singular(word) for word in words(parameter.name).split()]
     theirs = [_singular(word) for word in words(fact).split()]
     if not mine or not theirs:

@@ -15,7 +15,7 @@ from toolsrv_runtime.formats import spans
 from toolsrv_runtime.formats.base import Prior
 from toolsrv_runtime.formats.matched import Matched
 from toolsrv_runtime.formats.parts import Part, split
-from toolsrv_runtime.formats.scene import Scene
+from toolsrv_runtime.formats.scene import Scene, about, news
 
 NEED = 0.35
 """Prior from which on a part that asks for nothing in words is a need all the same."""
@@ -41,6 +41,10 @@ _LIST = 4
 
 _NUMBER = re.compile(r"\d+")
 _SIGN = re.compile(r"\d|[^\w\s.,;:!?'’\"-]")
+_IS_IT = re.compile(
+    r"(?:is|are|was|were|does|do|would|will|can) (?:it|that|this|they|these|those)\b(?:\s+[^\W\d]+){1,5}",
+    re.IGNORECASE,
+)
 _IF = re.compile(r"(?:if|since|because|given|as)\b", re.IGNORECASE)
 
 
@@ -103,7 +107,17 @@ class Needs:
             and not self._covered(one.begin, one.end, taken)
             and not self.is_answered(one.part.text)
             and not (taken and self.adds_nothing(one.part.text, taken))
+            and not self._is_yes_or_no(one.part.text)
         )
+
+    def _is_yes_or_no(self, words: str) -> bool:
+        """Whether words ask no more than what a call for a mere statement has said yes or no to.
+
+        "They sent us the number 5493. Before I type it in: is it a proper one?"
+        """
+        told = [step for step in self._scene.path if step.ok and not self.asks(about(step))]
+        answers = {value.lower() for step in told for _, value in news(step)}
+        return bool(_IS_IT.fullmatch(words)) and not answers.isdisjoint({"true", "false"})
 
     def _is_passed_over(self, one: _Placed, taken: Collection[str]) -> bool:
         """Whether an item of a list has numbers of its own and no call took any: "350 F in C".
@@ -127,6 +141,7 @@ class Needs:
             self.asks(words)
             and not self.is_answered(words)
             and not (taken and self.adds_nothing(words, taken))
+            and not self._is_yes_or_no(words)
         )
 
     def adds_nothing(self, words: str, taken: Collection[str]) -> bool:

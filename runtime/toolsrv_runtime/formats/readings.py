@@ -38,6 +38,8 @@ _WORDS = (
     (re.compile(r"\bhex(?:adecimal)?\b", re.IGNORECASE), "16"),
     (re.compile(r"\ba (?=hundred|thousand|million|billion)", re.IGNORECASE), "one "),
 )
+_ONE = re.compile(r"\s*an?(?:\s+[a-z]+)?\s*", re.IGNORECASE)
+"""One of something: "a cup"."""
 _AND_A_HALF = re.compile(r"(\d+) and a half\b", re.IGNORECASE)
 _DOWN = re.compile(r"\b(?:down|lower|below|before|ago|earlier|back)\b", re.IGNORECASE)
 _HAS_WORD = re.compile(r"[a-z]", re.IGNORECASE)
@@ -61,7 +63,7 @@ def read(kind: str, said: str) -> str:
 def _number(said: str) -> str:
     match = _NUMBER.search(_DECIMAL_COMMA.sub(r"\1.\2", said)) or _NUMBER.search(_digits(said))
     if match is None:
-        return said
+        return "1" if _ONE.fullmatch(said) else said
     digits = re.sub(r"[^\d.]", "", match["digits"])
     digits = f"0{digits}" if digits.startswith(".") else digits
     if match["scale"]:

@@ -36,8 +36,7 @@ _QUOTED = re.compile(
     r"[\"“”«»]([^\"“”«»]{1,20000})[\"“”«»]|(?<!\w)['‘’]([^'‘’]{1,20000})['‘’](?!\w)"
 )
 _WORD = re.compile(r"[^\s,;:!?()\"“”]+")
-_LOUD = re.compile(r"\s[A-Z]{2,}\b")
-_LOUD_BEFORE = re.compile(r"\b[A-Z]{2,}\s$")
+_LOUD_WORDS = re.compile(r"\b[A-Z]{2,}(?: [A-Z]{2,})+\b")
 _URL = re.compile(r"https?://[^\s\"'<>]*[\w/=&%-]")
 _CODE = re.compile(r"https?://\S+|\S*[^\W_]\S*")
 
@@ -50,9 +49,15 @@ def quoted(text: str) -> list[str]:
     ]
 
 
-def codes(text: str, vocabulary: Collection[str] = ()) -> list[str]:
-    """Return words that are no plain words: digits among letters, inner signs, capitals only."""
+def codes(text: str, vocabulary: Collection[str] = (), *, joined: bool = False) -> list[str]:
+    """Return words that are no plain words: digits among letters, inner signs, capitals only.
+
+    ``joined``: words in capitals side by side are one, "NO TIME".
+    """
     found = []
+    together: list[str] = _LOUD_WORDS.findall(text) if joined and not text.isupper() else []
+    if together:
+        return together
     for match in _CODE.finditer(text):
         word = match[0].strip("\"'“”‘’()[]").rstrip(".,;:!?")
         plain = re.fullmatch(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|[\d.,%$€£]+(?:st|nd|rd|th)?", word)
@@ -98,17 +103,10 @@ def runs(text: str, vocabulary: Collection[str]) -> list[tuple[str, bool]]:
 
 
 def _means(text: str, match: re.Match[str], word: str, vocabulary: Collection[str]) -> bool:
-    loose = word.lower() in _LOOSE and not _is_loud(text, match, word)
-    if not word or loose or word[:1].isdigit() or len(word) == 1:
+    if not word or word.lower() in _LOOSE or word[:1].isdigit() or len(word) == 1:
         return False
     known = stem(word) in vocabulary
     return not known or (_is_name(text, match, word) and not word.isupper())
-
-
-def _is_loud(text: str, match: re.Match[str], word: str) -> bool:
-    """Whether a word stands in capitals beside another one in a text that does not: "NO TIME"."""
-    beside = (_LOUD_BEFORE.search(text, 0, match.start()), _LOUD.match(text, match.end()))
-    return word.isupper() and len(word) > 1 and any(beside) and not text.isupper()
 
 
 def _is_name(text: str, match: re.Match[str], word: str) -> bool:

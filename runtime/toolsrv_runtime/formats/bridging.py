@@ -1,0 +1,114 @@
+"""A call between a value of the task and the function that refused it.
+
+"I change planes at ADD. What currency does that country have?": no country is called ADD, but an
+airport is, and that is in one. What would have to be asked is put in words of our own; retriever and
+matcher say what serves them. Pure but for the matcher.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import NamedTuple
+
+from toolsrv_registry.api import Parameter
+from toolsrv_registry.matcher import Asked, Match
+from toolsrv_runtime.formats import grounding, patterns
+from toolsrv_runtime.formats.base import Prior, Step
+from toolsrv_runtime.formats.facts import words
+from toolsrv_runtime.formats.matched import holds
+from toolsrv_runtime.formats.scene import Offer, Scene, about, news
+
+SURE = 3.0
+"""The matcher's log-odds from which on a function answers such a question."""
+
+_KINDS = frozenset({"country", "name", "currency", "language", "zone", ""})
+"""Kinds of values that another thing's name may stand for."""
+
+_PLACES = frozenset({"country", "city", "state", "region", "continent", "zone"})
+_SENTENCE = re.compile(r"(?<=[.?!;])\s+")
+
+
+class Crossing(NamedTuple):
+    """A call that is known whole: the words that it is about, the function, its arguments."""
+
+    words: str
+    offer: Offer
+    arguments: dict[str, str]
+
+
+def questions(scene: Scene) -> tuple[str, ...]:
+    """Return what to ask about the value that the last call was refused for, () for no such one."""
+    if (refused := _refused(scene)) is None:
+        return ()
+    parameter, value = refused
+    wanted = words(parameter.name).rpartition(" ")[2]
+    told = next(one for one in _SENTENCE.split(scene.task) if holds(one, value))
+    named = f"the code {value}" if value.isupper() else value
+    if wanted in _PLACES:
+        return f"Which {wanted} is {named} in?", f"{told} Which {wanted} is that in?"
+    return f"What is the {wanted} of {named}?", f"{told} What is its {wanted}?"
+
+
+def bridge(scene: Scene, prior: Prior) -> Crossing | None:
+    """Return the call whose answer may be what the last one was refused for; None without one."""
+    refused = _refused(scene)
+    called = {step.move.function for step in scene.attempts}
+    offers = [one for one in scene.offers if one.function.name not in called]
+    best: tuple[float, Crossing] | None = None
+    for question in questions(scene) if refused else ():
+        value = refused[1] if refused else ""
+        found = prior.match(Asked(question), [one.function.api for one in offers])
+        for offer, match in zip(offers, found, strict=False):
+            key = _taker(offer, match, question, value)
+            if key and match.serves >= max(SURE, best[0] if best else SURE):
+                best = match.serves, Crossing(value, offer, {key: value})
+    return best[1] if best else None
+
+
+def crossed(scene: Scene) -> Crossing | None:
+    """Return the refused call with what has been answered in between; None where nothing was."""
+    if len(scene.path) < 2 or not scene.path[-1].ok:
+        return None
+    before, last = scene.path[-2:]
+    refused = _refused_by(before, scene)
+    if refused is None or about(last) != refused[1]:
+        return None
+    parameter, value = refused
+    facts = [one for name, one in news(last) if grounding.is_named(parameter, name)]
+    offer = next(one for one in scene.offers if one.function.name == before.move.function)
+    if not facts:
+        return None
+    given = json.loads(before.move.arguments)
+    arguments = {key: facts[0] if said == value else said for key, said in given.items()}
+    return Crossing(about(before), offer, arguments)
+
+
+def _refused(scene: Scene) -> tuple[Parameter, str] | None:
+    return _refused_by(scene.path[-1], scene) if scene.path else None
+
+
+def _refused_by(step: Step, scene: Scene) -> tuple[Parameter, str] | None:
+    """Return the one name of the task that a failed call was made with, and its parameter."""
+    offer = next((o for o in scene.offers if o.function.name == step.move.function), None)
+    if step.ok or step.down or offer is None or len(offer.function.api.required) != 1:
+        return None
+    parameter = offer.function.api.required[0]
+    given = {str(one) for one in json.loads(step.move.arguments).values()}
+    value = next(iter(given), "")
+    names = patterns.kind(parameter, offer.function.api) in _KINDS and not parameter.enum
+    told = names and len(given) == 1 and any(letter.isalpha() for letter in value)
+    sentences = _SENTENCE.split(scene.task)
+    return (parameter, value) if told and any(holds(one, value) for one in sentences) else None
+
+
+def _taker(offer: Offer, match: Match, question: str, value: str) -> str:
+    """Return the one parameter that must be given and that a question states a value for."""
+    required = offer.function.api.required
+    slot = match.parameters.get(required[0].name) if len(required) == 1 else None
+    best = slot.best(1) if slot else []
+    if not slot or not best or best[0].source or best[0].score <= slot.none:
+        return ""
+    said = question[best[0].begin : best[0].end].strip(" .,;:?!\"'")
+    key = next((k for k, one in offer.function.parameters.items() if one is required[0]), "")
+    return key if said == value else ""

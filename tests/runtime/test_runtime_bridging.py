@@ -1,0 +1,105 @@
+"""Calls between a value of the task and the function that refused it, with the matcher that ships."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_registry.functions import Function, FunctionList
+from toolsrv_registry.registry import Registry
+from toolsrv_runtime.formats.base import Move, Prior, Step
+from toolsrv_runtime.formats.bridging import bridge, crossed, questions
+from toolsrv_runtime.formats.scene import Offer, Scene
+
+CURRENCY, CITY, AIRPORT = "national_currency", "city_information", "airport_by_code"
+
+
+@pytest.fixture(scope="module")
+def offers() -> tuple[Offer, ...]:
+    apis = [
+        api
+        for api in load_offline_catalog().apis
+        if api.id.rpartition("/")[2] in {CURRENCY, CITY, AIRPORT, "continent", "prime_check"}
+    ]
+    return tuple(Offer(at, one) for at, one in enumerate(FunctionList(apis), start=1))
+
+
+@pytest.fixture(scope="module")
+def prior(tmp_path_factory: pytest.TempPathFactory) -> Prior:
+    registry = Registry.open(tmp_path_factory.mktemp("bridging"), [load_offline_catalog()])
+    registry.ensure_index()
+    return registry.retriever
+
+
+def function(offers: tuple[Offer, ...], name: str) -> Function:
+    return next(one.function for one in offers if one.function.name.startswith(name))
+
+
+def scene(task: str, offers: tuple[Offer, ...], *steps: Step) -> Scene:
+    return Scene(task, offers, steps, steps, ())
+
+
+def step(
+    function: Function,
+    about: str,
+    given: Mapping[str, object],
+    response: object = None,
+    *,
+    down: bool = False,
+) -> Step:
+    move = Move("", function.name, json.dumps(given), about=about)
+    ok = response is not None
+    return Step(move, json.dumps(response), ok=ok, response=response, down=down)
+
+
+@pytest.mark.parametrize(
+    ("task", "value", "name", "key"),
+    [
+        ("What currency do I need in Medellin?", "Medellin", CITY, "city"),
+        ("I have a stopover in WAW, which currency is that?", "WAW", AIRPORT, "code"),
+        ("I change planes at ADD. What currency does that country have?", "ADD", AIRPORT, "code"),
+    ],
+)  # fmt: skip
+def test_what_a_refused_value_stands_in_is_asked_first(
+    task: str, value: str, name: str, key: str, offers: tuple[Offer, ...], prior: Prior
+) -> None:
+    refused = step(function(offers, CURRENCY), task[-9:], {"country": value})
+    over = bridge(scene(task, offers, refused), prior)
+    assert over is not None
+    assert (over.offer.function.name, over.arguments) == (function(offers, name).name, {key: value})
+    answer = {key: value, "country": "Peru", "population": 7}
+    between = step(over.offer.function, over.words, over.arguments, answer)
+    again = crossed(scene(task, offers, refused, between))
+    assert again is not None
+    assert again.offer.function.name == function(offers, CURRENCY).name
+    assert (again.words, again.arguments) == (task[-9:], {"country": "Peru"})
+
+
+def test_nothing_stands_in_for_what_is_no_place(offers: tuple[Offer, ...], prior: Prior) -> None:
+    refused = step(function(offers, CURRENCY), "the currency of it", {"country": "it"})
+    assert bridge(scene("I had soup, what is the currency of it?", offers, refused), prior) is None
+
+
+def test_other_failures_ask_nothing(offers: tuple[Offer, ...]) -> None:
+    currency, prime = function(offers, CURRENCY), function(offers, "prime_check")
+    task = "What currency do I need in Lima, and is 91 prime?"
+    for one in (
+        step(currency, "x", {"country": "Lima"}, down=True),
+        step(currency, "x", {"country": "Cusco"}),
+        step(currency, "x", {"country": "Lima"}, {"currency": "PEN"}),
+        step(prime, "x", {"number": 91}),
+    ):
+        assert questions(scene(task, offers, one)) == ()
+        assert crossed(scene(task, offers, one, one)) is None
+    assert questions(scene(task, offers)) == ()
+    lima = step(currency, "x", {"country": "Lima"})
+    assert questions(scene(task, offers, lima))[0] == "Which country is Lima in?"
+
+
+def test_an_answer_without_what_is_wanted_leads_nowhere(offers: tuple[Offer, ...]) -> None:
+    lima = step(function(offers, CURRENCY), "x", {"country": "Lima"})
+    between = step(function(offers, CITY), "Lima", {"city": "Lima"}, {"population": 7})
+    assert crossed(scene("What currency do I need in Lima?", offers, lima, between)) is None
