@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import FunctionList
 from toolsrv_registry.matcher import Asked, Match
+from toolsrv_runtime.formats.base import Move, Step
 from toolsrv_runtime.formats.needs import Needs
 from toolsrv_runtime.formats.scene import Offer, Scene
 
@@ -100,3 +102,24 @@ def test_a_question_that_says_nothing_new_is_not_open(
     found = needs(task).open([taken])
     assert len(found) == len(left)
     assert all(word in words for word, words in zip(left, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "is_open"),
+    [
+        ("is it a proper one?", {"valid": True}, False),
+        ("are they any good?", {"valid": False}, False),
+        ("is it a proper one?", {"valid": 7}, True),
+        ("is it 7 metres long?", {"valid": True}, True),
+        ("what colour is it?", {"valid": True}, True),
+    ],
+)
+def test_yes_or_no_to_a_statement_answers_whether_it_is(
+    question: str, answer: dict[str, object], is_open: bool
+) -> None:
+    said = "They gave us the capital 5493."
+    before = needs(f"{said} Before I write it down: {question}")._scene
+    move = Move("", before.offers[2].function.name, "{}", about=said.rstrip("."))
+    path = (Step(move, "", ok=True, response=answer),)
+    found = Needs(replace(before, path=path, attempts=path), ByName())
+    assert bool(found.open([said])) is is_open

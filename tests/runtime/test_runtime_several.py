@@ -59,6 +59,12 @@ def all_calls(scene: Scene) -> list[dict[str, Any]]:
             [{"country": "peru"}, {"country": "bolivia"}],
         ),
         (
+            "I want to borrow 15000 at 6.9 percent. What a month over 5 years, and what over 7 years?",
+            "loan_payment",
+            {"loan": "15000", "rate": "6.9", "years": "7"},
+            [{"loan": "15000", "rate": "6.9", "years": "5"}],
+        ),
+        (
             "Convert 5 km and 12 km to miles",
             "convert_units",
             {"amount": "5", "from_unit": "km", "to_unit": "miles"},

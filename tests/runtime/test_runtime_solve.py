@@ -146,6 +146,57 @@ def test_the_shipped_model_takes_values_whole(
     assert [e.arguments for e in outcome.evidence if e.used][:1] == [arguments]
 
 
+def test_an_answer_longer_than_a_reply_tells_all_that_is_news(
+    retriever: Finder, loaded: tuple[Engine, Profile]
+) -> None:
+    short = loaded[1].model_copy(update={"max_reply_tokens": 24})
+    whole, cut = (run(TWO_CALLS, retriever, loaded[0], profile=one) for one in (loaded[1], short))
+    assert (whole.status, cut.status) == ("answered", "answered")
+    assert cut.answer == "capital is Lima; result is 36"
+
+
+@pytest.mark.parametrize(
+    ("task", "calls"),
+    [
+        (
+            "I have a stopover in WAW, which currency do I need there?",
+            [("airport_by_code", {"code": "WAW"}), ("national_currency", {"country": "Poland"})],
+        ),
+        (
+            "Which languages do people speak in Antwerp?",
+            [("city_information", {"city": "Antwerp"}), ("official_languages", {"country": "Belgium"})],
+        ),
+        (
+            "always with seed 3: an invented company, an invented Italian person",
+            [("fake_company", {"seed": 3}), ("fake_person", {"style": "italian", "seed": 3})],
+        ),
+        (
+            "For the text Blue Heron: its SHA-256, its base64 form, and its CRC32",
+            [("hash_text", {"text": "Blue Heron", "algorithm": "sha256"}),
+             ("base64_encode", {"text": "Blue Heron"}), ("crc32_checksum", {"text": "Blue Heron"})],
+        ),
+        (
+            "Dots were .-- .- .. - so what's that in letters? And what is NO TIME in dots and dashes?",
+            [("morse_code_to_text", {"morse": ".-- .- .. -"}),
+             ("text_to_morse_code", {"text": "NO TIME"})],
+        ),
+        (
+            "What is the wind of 40 knots on the Beaufort scale?",
+            [("beaufort_scale", {"wind_kmh": 74.08})],
+        ),
+    ],
+)  # fmt: skip
+def test_the_shipped_model_makes_these_calls_alone(
+    task: str,
+    calls: list[tuple[str, dict[str, Any]]],
+    retriever: Finder,
+    loaded: tuple[Engine, Profile],
+) -> None:
+    outcome = run(task, retriever, loaded[0], profile=loaded[1])
+    used = [(e.api_id.rpartition("/")[2], e.arguments) for e in outcome.evidence if e.used]
+    assert sorted(used, key=str) == sorted(calls, key=str)
+
+
 def test_the_same_solve_again_is_the_same_tree(
     retriever: Finder, loaded: tuple[Engine, Profile]
 ) -> None:
