@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolsrv_registry.api import Parameter
-from toolsrv_runtime.formats.measures import in_its_unit
+from toolsrv_runtime.formats.measures import in_its_unit, unit_of_answer, whole_unit
 
 
 def parameter(name: str, description: str = "", kind: str = "NUMBER") -> Parameter:
@@ -53,3 +53,30 @@ def test_the_part_counts_before_the_task() -> None:
 def test_texts_and_names_are_left_alone() -> None:
     assert in_its_unit(parameter("wind_kmh", kind="STRING"), "40", "40 knots", "") == "40"
     assert in_its_unit(parameter("number"), "40", "40 knots", "40 knots") == "40"
+
+
+@pytest.mark.parametrize(
+    ("name", "seen", "task", "unit"),
+    [
+        ("from_unit", [("distance_km", "2462"), ("hours", "3.4")], "in nautical miles", "km"),
+        ("unit", [("speedKmh", "2462")], "in knots", "km/h"),
+        ("from_unit", [("distance_km", "2462")], "2462 of them in miles", ""),
+        ("from_unit", [("distance_km", "2462"), ("weight_kg", "2462")], "in miles", ""),
+        ("from_unit", [("population", "2462")], "in miles", ""),
+        ("to_unit", [("distance_km", "2462")], "in miles", ""),
+        ("from_city", [("distance_km", "2462")], "in miles", ""),
+        ("from_unit", [], "in miles", ""),
+    ],
+)
+def test_a_number_of_an_answer_is_in_the_unit_of_its_name(
+    name: str, seen: list[tuple[str, str]], task: str, unit: str
+) -> None:
+    assert unit_of_answer(parameter(name), {"2462", "miles"}, seen, task) == unit
+
+
+def test_a_unit_has_all_its_words() -> None:
+    task = "How far in nautical miles or square feet?"
+    assert whole_unit(parameter("to_unit"), "nautical", task) == "nautical miles"
+    assert whole_unit(parameter("to_unit"), "miles", task) == "miles"
+    assert whole_unit(parameter("to_unit"), "square", task) == "square"
+    assert whole_unit(parameter("city"), "nautical", task) == "nautical"

@@ -31,7 +31,7 @@ from toolsrv_runtime.formats.calculating import operands
 from toolsrv_runtime.formats.inverse import put_back
 from toolsrv_runtime.formats.labels import labelled
 from toolsrv_runtime.formats.matched import Matched, holds
-from toolsrv_runtime.formats.measures import in_its_unit
+from toolsrv_runtime.formats.measures import in_its_unit, unit_of_answer, whole_unit
 from toolsrv_runtime.formats.mentions import spelled
 from toolsrv_runtime.formats.scene import Scene, about, used
 from toolsrv_runtime.formats.shared import shared
@@ -105,8 +105,7 @@ class Filling:
             value = self._value(parameter, api, {*written.values(), *undone}, past)
             if value is None:
                 return None
-            value = directions.turned(parameter, value, self._part, self._scene.task)
-            value = in_its_unit(parameter, value, self._part, self._scene.task)
+            value = self._meant(parameter, value)
             if past and value not in past:
                 spent = []  # another try differs in the first argument that can
             written[key] = value
@@ -144,6 +143,7 @@ class Filling:
         if not self._grounded and not parameter.enum:
             return readings.read(kind, self._turn.write(copying.free())[:-1].strip()) or None
         plain = self._stated(parameter, api)
+        plain = plain or unit_of_answer(parameter, taken, self._scene.seen, self._scene.task)
         if plain and readings.read(kind, plain) not in past:
             return readings.read(kind, self._chosen([plain]))
         near = grounding.said(parameter, api, self._sources, taken=taken)
@@ -190,6 +190,12 @@ class Filling:
         if kind == "expression":  # a bare number is nothing to work out
             options = [one for one in options if not _BARE_NUMBER.fullmatch(one)]
         return self._best(kind, options, near, scores)
+
+    def _meant(self, parameter: Parameter, value: str) -> str:
+        """Return a value with its direction, in the unit of its parameter, and a unit whole."""
+        task = self._scene.task
+        value = directions.turned(parameter, value, self._part, task)
+        return whole_unit(parameter, in_its_unit(parameter, value, self._part, task), task)
 
     def _stated(self, parameter: Parameter, api: Api) -> str:
         """Return what the part or the task states for a parameter in so many words, "" for none."""

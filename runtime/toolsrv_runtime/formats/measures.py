@@ -7,11 +7,12 @@ right behind the number. Library: pint, loaded when it is needed.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from toolsrv_registry.api import Parameter
-from toolsrv_runtime.formats.facts import words
+from toolsrv_runtime.formats.facts import Fact, words
 
 if TYPE_CHECKING:
     import pint
@@ -51,6 +52,9 @@ _DOCUMENTED = re.compile(rf"\b(?:in|as)\s+(?:{_SAID})(?![\w/])", re.IGNORECASE)
 _MEASURED = re.compile(r"\b(?:temp|temperature|weight|mass|height|length|distance|depth|volume)\b")
 """What one letter behind it is a unit of."""
 
+_WRITTEN = {"kmh": "km/h", "kph": "km/h", "mph": "miles per hour", "mps": "m/s"}
+"""What names have for units, as people write it."""
+
 DECIMALS, SMALL = 2, 6
 """Decimals that a converted number keeps, and one below 1."""
 
@@ -70,6 +74,35 @@ def in_its_unit(parameter: Parameter, value: str, part: str, task: str) -> str:
     if len(told) != 1 or unit in told:
         return value
     return _converted(value, told.pop(), unit)
+
+
+def unit_of_answer(
+    parameter: Parameter, written: Collection[str], seen: Iterable[Fact], task: str
+) -> str:
+    """Return the unit of an answer's number that a call converts, by that number's name; else "".
+
+    ``distance_km`` is 2462: "I need it in nautical miles" converts from km.
+    """
+    name = words(parameter.name).split()
+    if "unit" not in name or "to" in name:
+        return ""
+    numbers = {one for one in written if _NUMBER.fullmatch(one)}
+    units = {
+        words(fact).rpartition(" ")[2]
+        for fact, value in seen
+        if value in numbers and not re.search(rf"(?<![\w.]){re.escape(value)}(?![\w.])", task)
+    }
+    told = {one for one in units if len(one) > 1 and _IS_UNIT.fullmatch(one)}
+    return _WRITTEN.get(one := told.pop(), one) if len(units) == len(told) == 1 else ""
+
+
+def whole_unit(parameter: Parameter, value: str, task: str) -> str:
+    """Return a unit with all its words: "nautical miles" where "nautical" was taken of them."""
+    if "unit" in words(parameter.name).split():
+        for match in re.finditer(rf"(?<!\w){re.escape(value)} \w+", task, re.IGNORECASE):
+            if _IS_UNIT.fullmatch(match[0]):
+                return match[0]
+    return value
 
 
 @lru_cache(maxsize=1024)

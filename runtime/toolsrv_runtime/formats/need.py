@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from toolsrv_registry.functions import Function
 
@@ -17,8 +17,8 @@ class Need:
     words: str
     begin: int
     function: Function
-    serves: float
-    late: bool = False
+    serves: float = field(compare=False)
+    late: bool = field(default=False, compare=False)
 
     @property
     def end(self) -> int:

@@ -61,7 +61,8 @@ class Planned:
 
         Each clause that some function asks for goes to the one that serves it best; a function
         that gets one twice, once with a few words more, is needed once. What is to be worked out
-        comes first: other words may be about the result.
+        comes first: other words may be about the result. So does a need in the words of another one:
+        "365 in the main language of Hungary".
         """
         best = [self._best(words) for words in dict.fromkeys([*self._clauses(), *self._sums()])]
         found: list[Need] = []
@@ -70,10 +71,11 @@ class Planned:
             if need.serves >= SERVED and not any(_share(need, one) >= SAME for one in twice):
                 found.append(need)
         sums = self._sums()
-        return sorted(
+        told = sorted(
             [*found, *self._also(found)],
             key=lambda one: (one.words not in sums, one.begin, one.end),
         )
+        return sorted(told, key=lambda one: _depth(one, told), reverse=True)
 
     def next(self, passed: Collection[Need] = ()) -> Need | None:
         """Return the first need without a call that has all it takes, else the first one.
@@ -81,11 +83,19 @@ class Planned:
         ``passed`` were tried already and gave no call.
         """
         left = [need for need in self.needs if need not in passed and not self._is_called(need)]
+        left = [replace(one, late=True) if self._has_inner(one) else one for one in left]
         ready = next((need for need in left if not self.waits(need)), None)
         if left and ready is None:  # for an answer that another function may give
             ready = next((one for one in self._providers() if one not in passed), left[0])
         more = later(self, self._scene, self._prior)
         return ready or next((need for need in more if need not in passed), None)
+
+    def _has_inner(self, need: Need) -> bool:
+        """Whether a call was made for another need in its words: no other function is meant now."""
+        made = {(about(step), step.move.function) for step in self._scene.path if step.ok}
+        return any(
+            (one.words, one.function.name) in made and _is_within(one, need) for one in self.needs
+        )
 
     def _providers(self) -> list[Need]:
         """Return what might answer a value that needs wait for, the likeliest first.
@@ -230,6 +240,16 @@ def _told(slot: Slot) -> Span | None:
     """Return the likeliest words, None where it is likelier that there are none."""
     best = slot.best(1)
     return best[0] if best and best[0].score > slot.none else None
+
+
+def _depth(need: Need, needs: Sequence[Need]) -> int:
+    """Return how many needs have this one's words, and more, as theirs."""
+    return sum(_is_within(need, one) for one in needs)
+
+
+def _is_within(one: Need, other: Need) -> bool:
+    inside = other.begin <= one.begin and one.end <= other.end
+    return inside and len(one.words) < len(other.words)
 
 
 def _share(one: Need, other: Need) -> float:
