@@ -6,6 +6,7 @@ with its name does the question ask where it is used. Pure but for the matcher.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Protocol
@@ -26,6 +27,9 @@ clause asks for another function too."""
 
 LATE_WHOLE, LATE = -5.5, -2.0
 """Those for the whole task, and for its clause once another call is answered, of a late need."""
+
+_SO = re.compile(r"\bso(?: that)?\s+$", re.IGNORECASE)
+_SOMEBODY = re.compile(r"(?:i|we|they|he|she|you|my \w+|our \w+)\b", re.IGNORECASE)
 
 COVERED = 0.8
 """Share of a clause that calls were made for from which on it has had its answer."""
@@ -78,7 +82,7 @@ def _late(plan: Plan, scene: Scene, prior: Prior) -> Iterator[Need]:
         need = Need(words, scene.task.find(words), function, 0.0)
         if not words or _served_share(need, scene) >= COVERED or plan.waits(need):
             continue
-        if calculator(words, scene):
+        if calculator(words, scene) or _is_purpose(need, scene.task):
             continue
         matched = Matched(scene, words, prior)
         serves = matched.serves(function.api)
@@ -86,6 +90,11 @@ def _late(plan: Plan, scene: Scene, prior: Prior) -> Iterator[Need]:
             continue
         if serves >= LATE and _takes_answer(function.api, matched):
             yield replace(need, serves=serves, late=True)
+
+
+def _is_purpose(need: Need, task: str) -> bool:
+    """Whether words only say what a wish is for: "take seed 21, so I get the same one again"."""
+    return bool(_SO.search(task, 0, need.begin) and _SOMEBODY.match(need.words))
 
 
 def _uncalled(plan: Plan, scene: Scene, least: float) -> Iterator[Function]:
