@@ -78,6 +78,26 @@ def test_what_an_earlier_call_must_answer_comes_after_it() -> None:
     assert Planned(done, Shipped()).next() is None
 
 
+def test_a_need_in_the_words_of_another_is_served_first() -> None:
+    task = "how is 365 spelled out in the main language of Hungary?"
+    offered = scene(task, "official_languages", "number_to_words", "leap_year")
+    first = Planned(offered, Shipped()).next()
+    assert first is not None
+    assert short(first) == "official_languages"
+    assert not first.late
+    answered = called(offered, first, {"country": "Hungary"}, {"main_language": "Hungarian"})
+    second = Planned(answered, Shipped()).next()
+    assert second is not None
+    assert (short(second), second.late) == ("number_to_words", True)
+    assert Planned(answered, Shipped()).next([second]) is None
+
+
+def test_words_that_point_back_are_not_served_first() -> None:
+    task = "gas mark 7 on the dial, what is that in celsius?"
+    offered = scene(task, "oven_temperature", "convert_temperature", "leap_year")
+    assert short(Planned(offered, Shipped()).next()) == "oven_temperature"
+
+
 def test_a_need_whose_call_failed_or_that_was_passed_is_not_the_next() -> None:
     task = "Was 1996 a leap year, and how many litres are 40 gallons?"
     offered = scene(task, "leap_year", "convert_units")

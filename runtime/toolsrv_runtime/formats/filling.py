@@ -7,7 +7,6 @@ sources, or a run of their words.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 
@@ -15,10 +14,7 @@ from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.foreign_lexicon import folded
 from toolsrv_registry.functions import Function
 from toolsrv_runtime.formats import (
-    bases,
     copying,
-    days,
-    directions,
     facts,
     grounding,
     layout,
@@ -29,12 +25,10 @@ from toolsrv_runtime.formats import (
 )
 from toolsrv_runtime.formats.calculating import operands
 from toolsrv_runtime.formats.inverse import put_back
-from toolsrv_runtime.formats.labels import labelled
 from toolsrv_runtime.formats.matched import Matched, holds
-from toolsrv_runtime.formats.measures import in_its_unit, unit_of_answer, whole_unit
-from toolsrv_runtime.formats.mentions import spelled
-from toolsrv_runtime.formats.scene import Scene, about, used
-from toolsrv_runtime.formats.shared import shared
+from toolsrv_runtime.formats.measures import unit_of_answer
+from toolsrv_runtime.formats.scene import Scene, used
+from toolsrv_runtime.formats.stated import Stated
 from toolsrv_runtime.formats.turn import Turn
 
 MEANT = 2.0
@@ -61,17 +55,8 @@ UNSEEN = -12.0
 NEARBY = 4.0
 """Nats that a value gains when the text ties it to the parameter."""
 
-ANSWERED = 2.5
-"""Nats that words of an answer are behind as likely ones of the task."""
-
-STATED = 12.0
-"""The same where the part names as many values of the kind as the call takes."""
-
 _BARE_NUMBER = re.compile(r"[\d.,\s()]+")
-_LABELLED = frozenset({"", "number", "name"})
-_NAMED = frozenset({"currency", "language", "date", "zone", "formula"})
 _EDGES = " ,;:."
-_POSSESSIVE = re.compile(r"(?:its|their|his|her)\b", re.IGNORECASE)
 
 
 class Filling:
@@ -86,6 +71,7 @@ class Filling:
         self._scene = scene
         self._matched = matched
         self._sources = scene.sources(part)
+        self._says = Stated(part, scene)
 
     def arguments(self, function: Function) -> dict[str, str] | None:
         """Return the arguments, or None where a required one finds nothing, or nothing new."""
@@ -105,7 +91,7 @@ class Filling:
             value = self._value(parameter, api, {*written.values(), *undone}, past)
             if value is None:
                 return None
-            value = self._meant(parameter, value)
+            value = self._says.meant(parameter, value)
             if past and value not in past:
                 spent = []  # another try differs in the first argument that can
             written[key] = value
@@ -126,7 +112,7 @@ class Filling:
         options = [f'{joint}"{other}": "' for other in (key, *later[:last])]
         scores = self._turn.score(options if needed else [*options, "}"])
         odds = self._matched.given(api, parameter)
-        if self._stated(parameter, api):
+        if self._says.value(parameter, api):
             odds = GIVEN * SURE
         elif odds is None:
             own = grounding.has_own(parameter, api, self._sources, set(written.values()))
@@ -142,7 +128,7 @@ class Filling:
         kind = patterns.kind(parameter, api)
         if not self._grounded and not parameter.enum:
             return readings.read(kind, self._turn.write(copying.free())[:-1].strip()) or None
-        plain = self._stated(parameter, api)
+        plain = self._says.value(parameter, api)
         plain = plain or unit_of_answer(parameter, taken, self._scene.seen, self._scene.task)
         if plain and readings.read(kind, plain) not in past:
             return readings.read(kind, self._chosen([plain]))
@@ -150,30 +136,14 @@ class Filling:
         enum = parameter.enum and not past
         named = self._matched.listed(api, parameter, taken) if enum else ""
         if named:
-            named = self._in_full(named, parameter)
+            named = self._says.in_full(named, parameter)
             return readings.read(kind, self._chosen([named]))
         if parameter.enum or parameter.type.upper() == "BOOLEAN" or past:
             options = [one for one in near if self._read(kind, one) not in past] or near
             return self._read(kind, self._chosen(options)) if options else None
-        copied = self._copied(near)
         whole = spans.quoted(self._scene.task) if kind == "text" else self._typed(kind)
         whole = [one for one in whole if self._read(kind, one) not in taken]
-        known = [*near, *whole]
-        matched = [
-            said
-            for said in self._matched.values(api, parameter)
-            if not any(said != one and holds(one, said) for one in whole)
-        ]
-        exact = kind not in patterns.LOOSE or kind in {"text", "name", "country"}
-        if exact and any(copied in one for one in known):
-            copied = ""  # one of them, or cut off from it
-        pool = dict.fromkeys([*known, copied]) if copied else dict.fromkeys(known)
-        if kind in patterns.RARE or kind == "text":  # cut off from a longer one
-            own = whole if kind == "text" else ()
-            pool = dict.fromkeys(
-                a for a in pool if a in own or not any(a != b and a in b for b in pool)
-            )
-        pool = dict.fromkeys([*matched, *pool])
+        pool = self._pool(parameter, api, near, whole)
         typed = [
             one
             for one in pool
@@ -185,92 +155,34 @@ class Filling:
         if self._matched.given(api, parameter) is not None:
             for one in pool:
                 fits = self._matched.within if one in whole else self._matched.score
-                scores[one] = fits(api, parameter, one) - self._away(one, parameter, kind, api)
-        options = free or typed or list(pool)
+                scores[one] = fits(api, parameter, one) - self._says.away(one, parameter, kind, api)
+        options = free or typed or pool
         if kind == "expression":  # a bare number is nothing to work out
             options = [one for one in options if not _BARE_NUMBER.fullmatch(one)]
         return self._best(kind, options, near, scores)
 
-    def _meant(self, parameter: Parameter, value: str) -> str:
-        """Return a value with its direction, in the unit of its parameter, and a unit whole."""
-        task = self._scene.task
-        value = directions.turned(parameter, value, self._part, task)
-        return whole_unit(parameter, in_its_unit(parameter, value, self._part, task), task)
-
-    def _stated(self, parameter: Parameter, api: Api) -> str:
-        """Return what the part or the task states for a parameter in so many words, "" for none."""
+    def _pool(
+        self, parameter: Parameter, api: Api, near: Sequence[str], whole: Sequence[str]
+    ) -> list[str]:
+        """Return the words that may be a value: the matcher's, those ``near``, ``whole``, copied."""
         kind = patterns.kind(parameter, api)
-        told = shared(parameter.name, self._scene.task) if kind in {"number", "year", ""} else ""
-        if told and (not parameter.enum or told in parameter.enum):
-            return told
-        if kind in _LABELLED and not parameter.enum:
-            label = labelled(parameter, self._part)
-            others = (one for one in api.parameters if one is not parameter)
-            if label and all(labelled(one, self._part) != label for one in others):
-                return label
-        return (
-            directions.told(parameter, api, self._part)
-            or bases.told(parameter, api, self._part, self._scene.task)
-            or self._relative(kind)
-        )
-
-    def _away(self, said: str, parameter: Parameter, kind: str, api: Api) -> float:
-        """Return what an answer's words lose where nothing in the part points back to an answer.
-
-        "Its acronym, a slug, and the name in capitals": the slug is not the acronym's. More where
-        the part names a value of its own: "the symbol for the Vietnamese dong", or where a call
-        beside it took the task's: "its SHA-256, its Base64 form and its CRC32" are of one text.
-        """
-        if holds(self._scene.task, said):
-            return 0.0
-        if self._beside(parameter):
-            return STATED
-        if grounding.refers(self._part):
-            return 0.0
-        alike = [one for one in api.required if patterns.kind(one, api) == kind]
-        own = patterns.find(kind, self._part) if kind in _NAMED else []
-        return STATED if own and len(own) >= len(alike) else ANSWERED
-
-    def _beside(self, parameter: Parameter) -> bool:
-        """Whether a call for a wish like this one took what the task says for such a parameter.
-
-        Both begin with one possessive, or neither points back to anything.
-        """
-        mine = _POSSESSIVE.match(self._part)
-        for step in self._scene.path if mine or not grounding.refers(self._part) else ():
-            theirs = _POSSESSIVE.match(about(step))
-            value = str(json.loads(step.move.arguments).get(parameter.name, "")) if step.ok else ""
-            if (
-                (mine and mine[0]) == (theirs and theirs[0])
-                and value
-                and holds(self._scene.task, value)
-            ):
-                return True
-        return False
-
-    def _in_full(self, option: str, parameter: Parameter) -> str:
-        """Return the allowed value that the part names and ``option`` is only some words of."""
-        of = spelled(option)
-        longer = [
-            one
-            for one in parameter.enum
-            if len(one) > len(option)
-            and of.search(" ".join(re.split(r"[\s_-]+", one)))
-            and spelled(one).search(self._part)
+        copied = self._copied(near)
+        known = [*near, *whole]
+        exact = kind not in patterns.LOOSE or kind in {"text", "name", "country"}
+        if exact and any(copied in one for one in known):
+            copied = ""  # one of them, or cut off from it
+        pool = dict.fromkeys([*known, copied] if copied else known)
+        if kind in patterns.RARE or kind == "text":  # cut off from a longer one
+            own = whole if kind == "text" else ()
+            pool = dict.fromkeys(
+                a for a in pool if a in own or not any(a != b and a in b for b in pool)
+            )
+        matched = [
+            said
+            for said in self._matched.values(api, parameter)
+            if not any(said != one and holds(one, said) for one in whole)
         ]
-        return max(longer, key=len, default=option)
-
-    def _relative(self, kind: str) -> str:
-        """Return the one day that is named by its distance from today, "" for none.
-
-        By the part, or by what leads up to it: "I'm in Rome tomorrow: when does the sun set?"
-        """
-        texts = (self._part, self._sources.context) if kind == "date" else ()
-        for text in texts:
-            found = patterns.find(kind, text)
-            if found:
-                return found[0] if len(found) == 1 and days.is_relative(found[0]) else ""
-        return ""
+        return list(dict.fromkeys([*matched, *pool]))
 
     def _best(
         self,

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.matcher import Asked, Match, Slot, Span
-from toolsrv_runtime.formats import arithmetic
+from toolsrv_runtime.formats import arithmetic, grounding
 from toolsrv_runtime.formats.base import Prior, Step
 from toolsrv_runtime.formats.calculating import calculator
 from toolsrv_runtime.formats.later import later
@@ -248,8 +248,9 @@ def _depth(need: Need, needs: Sequence[Need]) -> int:
 
 
 def _is_within(one: Need, other: Need) -> bool:
+    """Whether a need's words are some of another one's, and point at nothing before them."""
     inside = other.begin <= one.begin and one.end <= other.end
-    return inside and len(one.words) < len(other.words)
+    return inside and len(one.words) < len(other.words) and not grounding.refers(one.words)
 
 
 def _share(one: Need, other: Need) -> float:
