@@ -49,6 +49,11 @@ class FileReport(BaseModel):
     left_out: int = 0
 
 
+def shown_path(path: str) -> str:
+    """Return the path of a file as it is told and kept."""
+    return clean(path, 4 * NAME_LIMIT)
+
+
 @dataclass
 class FileFindings:
     """Collects what a reader finds in one file."""
@@ -90,7 +95,7 @@ class FileFindings:
     def report(self) -> FileReport:
         """Return what there is to tell."""
         return FileReport(
-            path=clean(self.path, 4 * NAME_LIMIT),
+            path=shown_path(self.path),
             kind=self.kind,
             apis=self.apis,
             refused=tuple(self.refused),

@@ -15,7 +15,7 @@ from typing import Any
 
 from toolsrv_catalogs import fields, yaml_text
 from toolsrv_catalogs.categories import CATEGORIES
-from toolsrv_catalogs.findings import FileFindings, FileReport
+from toolsrv_catalogs.findings import FileFindings, FileReport, shown_path
 from toolsrv_catalogs.hosts import address_fault
 from toolsrv_catalogs.opening import open_source
 from toolsrv_catalogs.schemas import attach, read_schemas
@@ -34,11 +34,13 @@ _ARCHIVE = re.compile(r"\.(tar(\.\w+)?|t[gbx]z2?|zip|json|ya?ml)$", re.IGNORECAS
 class Reading:
     """A catalog as it was read, and a report per file that was looked at.
 
-    ``passed`` counts files that are none of ours by name; ``complete`` is False when the source
-    was not read to its end.
+    ``origins`` says in which file each tool stands, in the catalog's order. ``passed`` counts
+    files that are none of ours by name; ``complete`` is False when the source was not read to its
+    end.
     """
 
     catalog: Catalog
+    origins: tuple[str, ...]
     files: tuple[FileReport, ...]
     passed: int
     complete: bool
@@ -94,12 +96,19 @@ def read_catalog(
         raise UsageError(f"the server {fault}", hint="give it as https://api.example.com")
     reader = _Reader(open_source(path), path, category, server or "")
     reader.read(progress)
-    tools = reader.finish()
+    found = reader.finish()
+    tools = tuple(tool for _, tool in found)
     reports = tuple(one.report() for one in reader.found.values())
     if not any(tool.apis for tool in tools):
         raise _nothing(path, reports)
     watch = reader.watch
-    return Reading(Catalog(name=name, tools=tools), reports, watch.passed, watch.complete)
+    return Reading(
+        catalog=Catalog(name=name, tools=tools),
+        origins=tuple(path for path, _ in found),
+        files=reports,
+        passed=watch.passed,
+        complete=watch.complete,
+    )
 
 
 def _nothing(path: Path, reports: tuple[FileReport, ...]) -> DataError:
@@ -147,8 +156,8 @@ class _Reader:
             else:
                 self._file(file, self._findings(str(file.path)))
 
-    def finish(self) -> tuple[Tool, ...]:
-        """Read what waited for all files to be known; return the tools in the order of paths."""
+    def finish(self) -> list[tuple[str, Tool]]:
+        """Read what waited for all files to be known; return files and tools in path order."""
         from toolsrv_catalogs.openapi import read_openapi, version_fault  # noqa: PLC0415 - heavy
 
         documents = [
@@ -217,7 +226,7 @@ class _Reader:
         folder = whole if whole.is_dir() else whole.parent
         return folder.name if folder.parent.name == "tools" else _known(folder.name)
 
-    def _together(self) -> tuple[Tool, ...]:
+    def _together(self) -> list[tuple[str, Tool]]:
         """Join the tools of all files; an id that another file has is refused."""
         owners: dict[str, str] = {}
         result = []
@@ -241,10 +250,10 @@ class _Reader:
                         "api_extras": extras if any(extras) else (),
                     }
                 )
-            result.append(joined)
+            result.append((shown_path(str(path)), joined))
         for found, _ in self.schemas.values():
             found.refuse("file", "its tool is not there")
-        return tuple(result)
+        return result
 
     def _with_schemas(self, tool: Tool, path: PurePosixPath) -> Tool:
         found, value = self.schemas.pop((path.parent.name, path.stem), (None, None))

@@ -135,7 +135,10 @@ class _Reader:
             self._found.note("has no paths")
             return
         for url_path, entry in paths.items():
-            if not str(url_path).startswith("/"):  # an extension
+            if str(url_path).startswith("x-"):  # an extension
+                continue
+            if not str(url_path).startswith("/"):
+                self._found.refuse("API", "its path begins with no slash", name=str(url_path))
                 continue
             self._refs.renew()
             try:
@@ -227,6 +230,7 @@ class _Reader:
             entries = owner.value.get("parameters")
             if not isinstance(entries, list | None):
                 raise ReferenceFault("parameters is no list")
+            own: set[tuple[str, str]] = set()
             for entry in entries or []:
                 node = self._refs.follow(Node(entry, owner.resolver))
                 about = _object(node.value)
@@ -235,6 +239,10 @@ class _Reader:
                     reason = "has no name or no known place"
                     self._found.refuse("parameter", reason, name=str(name or ""))
                 elif place != "header" or name.lower() not in _IGNORED_HEADERS:
+                    if (name, place) in own:
+                        twice = f"{name!r} is there twice in {place}; the last one counts"
+                        self._found.note(f"{url_path[:80]}: {twice}")
+                    own.add((name, place))
                     merged[name, place] = (node, about)
         required: list[Parameter] = []
         optional: list[Parameter] = []

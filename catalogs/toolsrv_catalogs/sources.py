@@ -116,7 +116,8 @@ def _walk(root: Path, watch: Watch) -> Iterator[tuple[Path, int]]:
     count = 0
 
     def failed(error: OSError) -> None:
-        watch.refuse(str(error.filename), f"cannot be read: {error.strerror}")
+        folder = os.path.relpath(error.filename, root)
+        watch.refuse(folder, f"cannot be read: {error.strerror}")
 
     for folder, folders, files in os.walk(root, onerror=failed):
         here = Path(folder)

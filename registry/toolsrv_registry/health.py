@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Literal
@@ -165,9 +165,12 @@ class Health:
         )
         return HealthEntry.model_validate(dict(rows[0])) if rows else None
 
-    def latest(self) -> dict[tuple[str, str], HealthEntry]:
-        """Return every kept check by API id and content hash."""
-        rows = self._database.read("SELECT * FROM health")
+    def latest(self, api_ids: Collection[str] | None = None) -> dict[tuple[str, str], HealthEntry]:
+        """Return every kept check, or those of some APIs, by API id and content hash."""
+        rows = self._database.read(
+            "SELECT * FROM health WHERE ?1 IS NULL OR api_id IN (SELECT value FROM json_each(?1))",
+            [None if api_ids is None else json.dumps(list(api_ids))],
+        )
         return {
             (row["api_id"], row["content_hash"]): HealthEntry.model_validate(dict(row))
             for row in rows

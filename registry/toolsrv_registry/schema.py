@@ -3,7 +3,7 @@
 ``apis`` has one row per API and catalog; ``words`` is its FTS5 index (same rowid) over
 preprocessed words, stemmed by SQLite's porter tokenizer; ``visible`` is what a search may find:
 APIs of enabled catalogs, and of several with one id only that of the first catalog. ``originals``
-is for exports alone. ``owner`` names this file, so
+is for exports alone, ``removed`` for imports. ``owner`` names this file, so
 that collections on a shared Chroma server can be told apart; ``indexes`` points to the finished vector collection per place and encoder.
 
 Add a migration, never change one that has shipped.
@@ -117,6 +117,20 @@ _ORIGINALS = (
     """,
 )
 
+# The file of its source that a tool stands in, and the accepted texts of APIs that were removed.
+_FILES = (
+    "ALTER TABLE tools ADD COLUMN file TEXT NOT NULL DEFAULT ''",
+    """
+    CREATE TABLE removed (
+        catalog INTEGER NOT NULL REFERENCES catalogs ON DELETE CASCADE,
+        id TEXT NOT NULL,
+        content_hash TEXT NOT NULL,
+        document TEXT NOT NULL,
+        PRIMARY KEY (catalog, id)
+    ) STRICT, WITHOUT ROWID
+    """,
+)
+
 
 def _create(connection: sqlite3.Connection) -> None:
     for statement in _FIRST:
@@ -133,4 +147,15 @@ def _keep_originals(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS: tuple[Migration, ...] = (_create, create_health, _import, _keep_originals)
+def _keep_files(connection: sqlite3.Connection) -> None:
+    for statement in _FILES:
+        connection.execute(statement)
+
+
+MIGRATIONS: tuple[Migration, ...] = (
+    _create,
+    create_health,
+    _import,
+    _keep_originals,
+    _keep_files,
+)

@@ -95,12 +95,21 @@ class Store:
 
     # --- catalogs -----------------------------------------------------------------------------
 
-    def put_catalog(self, catalog: Catalog, *, hold: bool = False, source: str = "") -> Changes:
+    def put_catalog(
+        self,
+        catalog: Catalog,
+        *,
+        hold: bool = False,
+        source: str = "",
+        files: Sequence[str] = (),
+    ) -> Changes:
         """Make the stored catalog equal to this one, in one transaction.
 
         New APIs are served at once. A changed one too, unless ``hold``: then its accepted text
-        goes on being served, and the new one waits for ``accept``. ``source`` says where the
-        catalog was read. Raises DataError when the catalog lists an id twice.
+        goes on being served, and the new one waits for ``accept``. An API that was removed and
+        returns is compared with the text that was accepted then. ``source`` says where the
+        catalog was read, ``files`` where in it each tool stands. Raises DataError when the
+        catalog lists an id twice.
         """
         twice = [i for i, count in Counter(api.id for api in catalog.apis).items() if count > 1]
         if twice:
@@ -108,34 +117,57 @@ class Store:
                 f"the catalog {catalog.name!r} lists the API {twice[0]!r} twice",
                 hint="give every API of a catalog its own id",
             )
-        total = catalog_hash(catalog)
+        total = catalog_hash(catalog, files)
         if self._unchanged(catalog.name, total, source, hold=hold):
             return Changes(unchanged=len(catalog.apis))
         with self._database.write() as db:
             number = put_catalog_row(db, catalog.name, total, source)
-            put_tools(db, number, catalog.tools)
+            put_tools(db, number, catalog.tools, files)
             return put_apis(db, number, catalog, hold=hold)
 
     def preview(self, catalog: Catalog) -> Changes:
         """Return what ``put_catalog`` would change in what is served; writes nothing."""
-        rows = self._database.read(
-            "SELECT id, content_hash FROM apis WHERE catalog ="
-            " (SELECT number FROM catalogs WHERE name = ?)",
-            [catalog.name],
+        served, away = (
+            {
+                row["id"]: row["content_hash"]
+                for row in self._database.read(
+                    f"SELECT id, content_hash FROM {table} WHERE catalog ="  # noqa: S608 - ours
+                    " (SELECT number FROM catalogs WHERE name = ?)",
+                    [catalog.name],
+                )
+            }
+            for table in ("apis", "removed")
         )
-        return compare({row["id"]: row["content_hash"] for row in rows}, catalog)
+        return compare(served, away, catalog)
 
-    def catalog(self, name: str) -> Catalog:
+    def catalog(self, name: str, *, waiting: bool = False) -> Catalog:
         """Return a whole catalog as it is served, with what only an export needs.
 
-        Raises NotFoundError.
+        With ``waiting`` as it was put last: with the texts that wait in place of those that are
+        served. Raises NotFoundError.
         """
         number = self._catalog_number(name)
         tools = self._database.read(
             "SELECT * FROM tools WHERE catalog = ? ORDER BY position", [number]
         )
-        apis = self._database.read(queries.WHOLE, [number])
+        apis = self._database.read(queries.LAST if waiting else queries.WHOLE, [number])
         return Catalog(name=name, tools=read_tools(tools, apis))
+
+    def files(self, name: str) -> tuple[str, ...]:
+        """Return the file of its source that each tool of a catalog stands in, in their order.
+
+        ``""`` where that is unknown. Raises NotFoundError.
+        """
+        rows = self._database.read(
+            "SELECT file FROM tools WHERE catalog = ? ORDER BY position",
+            [self._catalog_number(name)],
+        )
+        return tuple(row["file"] for row in rows)
+
+    def accepted(self, name: str, ids: Iterable[str]) -> dict[str, Api]:
+        """Return the accepted texts of those of the APIs that a catalog has, or had, by id."""
+        rows = self._database.read(queries.ACCEPTED, {"name": name, "ids": json.dumps(list(ids))})
+        return {row["id"]: Api.model_validate_json(row["document"]) for row in rows}
 
     def remove_catalog(self, name: str) -> int:
         """Remove a catalog with all its APIs; return how many. Raises NotFoundError."""
@@ -296,6 +328,17 @@ class Store:
     def health_of(self, api_id: str) -> HealthEntry | None:
         """Return the last check of a visible API as its text stands now, if there is one."""
         return self.health.of(api_id)
+
+    def checks(self, apis: Sequence[Api]) -> dict[str, HealthEntry]:
+        """Return the last check of each of these APIs, hidden ones too, with just this text."""
+        latest = self.health.latest([api.id for api in apis])
+        known = {api_id for api_id, _ in latest}
+        found = {
+            api.id: latest.get((api.id, documents.content_hash(api)))
+            for api in apis
+            if api.id in known
+        }
+        return {api_id: check for api_id, check in found.items() if check is not None}
 
     # --- searching ----------------------------------------------------------------------------
 
@@ -471,13 +514,14 @@ class Store:
         return nearest(api_id, likely, cutoff=0.3) or likely[:3]
 
 
-def catalog_hash(catalog: Catalog) -> str:
-    """Return a hash over a whole catalog: the same hash, the same contents.
+def catalog_hash(catalog: Catalog, files: Sequence[str] = ()) -> str:
+    """Return a hash over a whole catalog, and the files it stands in: the same hash, the same all.
 
     Raises DataError for text that is not valid Unicode: nothing could store it.
     """
     try:
-        return hashlib.sha256(catalog.model_dump_json().encode()).hexdigest()
+        told = catalog.model_dump_json() + (json.dumps(files) if files else "")
+        return hashlib.sha256(told.encode()).hexdigest()
     except PydanticSerializationError as error:
         raise DataError(
             f"the catalog {catalog.name!r} holds text that is not valid Unicode: {error}",

@@ -22,6 +22,19 @@ WHOLE = """
     LEFT JOIN originals USING (catalog, id, content_hash)
     WHERE catalog = ? ORDER BY position
 """
+LAST = """
+    SELECT tool, ifnull(pending, document) AS document, extra, original FROM apis
+    LEFT JOIN originals ON originals.catalog = apis.catalog AND originals.id = apis.id
+        AND originals.content_hash = ifnull(pending_hash, apis.content_hash)
+    WHERE apis.catalog = ? ORDER BY position
+"""
+ACCEPTED = """
+    SELECT id, document FROM (
+        SELECT catalog, id, document FROM apis UNION ALL SELECT catalog, id, document FROM removed
+    )
+    WHERE catalog = (SELECT number FROM catalogs WHERE name = :name)
+    AND id IN (SELECT value FROM json_each(:ids))
+"""
 TOOLS = """
     SELECT catalogs.name AS catalog, tools.category, key, tools.name, description, home_url, host,
     (SELECT count(*) FROM apis WHERE apis.catalog = tools.catalog

@@ -14,6 +14,7 @@ from typing import Any
 from toolsrv_registry import documents, names
 from toolsrv_registry.api import ORIGINAL, Api, Catalog, Tool
 from toolsrv_registry.entries import Changes
+from toolsrv_registry.removed import remember, take_back
 
 
 def put_catalog_row(db: sqlite3.Connection, name: str, total: str, source: str) -> int:
@@ -30,12 +31,14 @@ def put_catalog_row(db: sqlite3.Connection, name: str, total: str, source: str) 
     return int(rows[0]["number"])
 
 
-def put_tools(db: sqlite3.Connection, number: int, tools: Sequence[Tool]) -> None:
-    """Replace the tools of a catalog."""
+def put_tools(
+    db: sqlite3.Connection, number: int, tools: Sequence[Tool], files: Sequence[str]
+) -> None:
+    """Replace the tools of a catalog; ``files`` says where each stands, or nothing of any."""
     db.execute("DELETE FROM tools WHERE catalog = ?", [number])
     db.executemany(
         "INSERT INTO tools (catalog, position, category, key, name, description, home_url, host,"
-        " extra) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        " extra, file) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (
                 number,
@@ -47,19 +50,32 @@ def put_tools(db: sqlite3.Connection, number: int, tools: Sequence[Tool]) -> Non
                 tool.home_url,
                 tool.host,
                 _json(tool.extra),
+                file,
             )
-            for position, tool in enumerate(tools)
+            for position, (tool, file) in enumerate(
+                zip(tools, files or [""] * len(tools), strict=True)
+            )
         ],
     )
 
 
 def put_apis(db: sqlite3.Connection, number: int, catalog: Catalog, *, hold: bool) -> Changes:
-    """Make the APIs of a catalog those of ``catalog``; with ``hold`` a new text only waits."""
+    """Make the APIs of a catalog those of ``catalog``; with ``hold`` a new text only waits.
+
+    One that was removed comes back with the text that was accepted then.
+    """
     hashes = {api.id: documents.content_hash(api) for api in catalog.apis}
     rows = db.execute("SELECT id, content_hash, pending_hash FROM apis WHERE catalog = ?", [number])
     old = {row["id"]: (row["content_hash"], row["pending_hash"]) for row in rows}
     removed = tuple(i for i in old if i not in hashes)
+    remember(db, number, removed)
     delete_apis(db, number, removed)
+    back = take_back(db, number, hashes.keys() - old.keys())
+    for row in back:
+        api = Api.model_validate_json(row["document"])
+        put_api(db, number, 0, api, row["content_hash"])
+        old[api.id] = (row["content_hash"], None)
+    returned = {row["id"] for row in back}
     added: list[str] = []
     changed: list[str] = []
     for position, api in enumerate(catalog.apis):
@@ -69,7 +85,9 @@ def put_apis(db: sqlite3.Connection, number: int, catalog: Catalog, *, hold: boo
             added.append(api.id)
             put_api(db, number, position, api, content)
         elif content == served:
-            if waiting is not None:
+            if api.id in returned:
+                added.append(api.id)
+            elif waiting is not None:
                 _wait(db, number, api.id, None, None)
         elif not hold:
             changed.append(api.id)
@@ -87,13 +105,16 @@ def put_apis(db: sqlite3.Connection, number: int, catalog: Catalog, *, hold: boo
     )
 
 
-def compare(old: Mapping[str, str], catalog: Catalog) -> Changes:
-    """Return what differs between content hashes by id and the APIs of a catalog."""
+def compare(old: Mapping[str, str], away: Mapping[str, str], catalog: Catalog) -> Changes:
+    """Return what differs between content hashes by id and the APIs of a catalog.
+
+    ``away`` holds those of APIs that were removed.
+    """
     new = {api.id: documents.content_hash(api) for api in catalog.apis}
-    changed = tuple(i for i, content in new.items() if old.get(i, content) != content)
+    known = {**away, **old}
     return Changes(
-        added=tuple(i for i in new if i not in old),
-        changed=changed,
+        added=tuple(i for i, one in new.items() if i not in old and known.get(i, one) == one),
+        changed=tuple(i for i, one in new.items() if known.get(i, one) != one),
         removed=tuple(i for i in old if i not in new),
         unchanged=sum(old.get(i) == content for i, content in new.items()),
     )

@@ -15,7 +15,7 @@ from toolsrv.loading import load_model
 from toolsrv.models import is_special
 from toolsrv.once import Once
 from toolsrv_registry.errors import ToolsrvError, UsageError
-from toolsrv_runtime.calls.addresses import Addresses
+from toolsrv_runtime.calls.addresses import Addresses, parse_own
 from toolsrv_runtime.calls.caller import Caller, Home, Network
 from toolsrv_runtime.calls.connection import Connections
 from toolsrv_runtime.calls.exchange import Limits
@@ -106,8 +106,7 @@ def _recordings(settings: Settings) -> RecordingStore | None:
 
 
 def _network(settings: Settings) -> Network:
-    own = frozenset(one.strip().lower() for one in settings.own_hosts.split(",") if one.strip())
-    addresses = Addresses(own=own)
+    addresses = Addresses(own=parse_own(settings.own_hosts))
     return Network(
         transport=Connections(addresses),
         keys=KeyStore(settings.data_dir).secret,

@@ -202,6 +202,18 @@ class Settings(BaseSettings):
                 raise ValueError(f"{error.message}; {error.hint}") from error
         return value
 
+    @field_validator("own_hosts")
+    @classmethod
+    def _names_hosts(cls, value: str) -> str:
+        if value:
+            from toolsrv_runtime.calls.addresses import parse_own
+
+            try:
+                parse_own(value)
+            except UsageError as error:
+                raise ValueError(f"{error.message}; {error.hint}") from error
+        return value
+
     @field_validator("faithful_in")
     @classmethod
     def _names_differences(cls, value: str) -> str:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, Field
 
+from toolsrv.key_view import KeyViews, key_views
 from toolsrv.plain import plain
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import parameter_keys
+from toolsrv_registry.health import HealthEntry, Standing, Verdict, told
 from toolsrv_runtime.calls.result import Consent, Kind
 from toolsrv_runtime.outcome import Source
 
@@ -36,6 +38,15 @@ class ParameterView(BaseModel):
     allowed: tuple[str, ...] = Field(default=(), description="The only values, when limited.")
 
 
+class CheckView(BaseModel):
+    """What the last check of an API found, and when."""
+
+    verdict: Verdict
+    standing: Standing
+    status: int = Field(description="HTTP status; 0 when no response came.")
+    checked_at: str = Field(description="ISO 8601, in UTC.")
+
+
 class ApiView(BaseModel):
     """One API with all that a caller needs."""
 
@@ -46,8 +57,13 @@ class ApiView(BaseModel):
     description: str
     tool_description: str
     method: str
+    url: str = Field(default="", description="Empty: the API has no address and cannot be called.")
+    keys: KeyViews = Field(
+        default=(), description="Keys that a call needs: alternatives of those needed together."
+    )
     parameters: tuple[ParameterView, ...]
     example: dict[str, Any] = Field(description="Arguments of a call, to start from.")
+    check: CheckView | None = Field(default=None, description="Its last check; null: none yet.")
 
 
 class MissingView(BaseModel):
@@ -106,8 +122,8 @@ def parameter_views(api: Api) -> tuple[ParameterView, ...]:
     )
 
 
-def api_view(api: Api) -> ApiView:
-    """Return the view of an API."""
+def api_view(api: Api, check: HealthEntry | None = None) -> ApiView:
+    """Return the view of an API, with what its last check found if there was one."""
     return ApiView(
         id=api.id,
         name=plain(api.name),
@@ -116,13 +132,36 @@ def api_view(api: Api) -> ApiView:
         description=plain(api.description),
         tool_description=plain(api.tool_description),
         method=api.method,
+        url=plain(api.url),
+        keys=key_views(api),
         parameters=parameter_views(api),
         example={
             name: example_value(one)
             for name, one in parameter_keys(api).items()
             if one in api.required
         },
+        check=None if check is None else check_view(check),
     )
+
+
+def check_view(check: HealthEntry) -> CheckView:
+    """Return the view of a check."""
+    return CheckView(
+        verdict=check.verdict,
+        standing=check.standing,
+        status=check.status,
+        checked_at=check.checked_at,
+    )
+
+
+def call_line(api: ApiView) -> str:
+    """Return what a call of an API is: its method and address."""
+    return f"{api.method} {api.url}" if api.url else f"{api.method}, without an address"
+
+
+def check_line(check: CheckView) -> str:
+    """Return a check in a few words: ``404 on 2026-11-20 (dead)``."""
+    return f"{told(check.verdict, check.status, check.checked_at)} ({check.standing})"
 
 
 def example_value(parameter: Parameter) -> Any:

@@ -499,6 +499,30 @@ def test_an_operation_that_cannot_be_read_is_refused_and_the_rest_kept(
     assert found.refused[0].name == "GET /x"
 
 
+def test_a_path_without_its_slash_is_refused_and_an_extension_is_none() -> None:
+    document = _document()
+    document["paths"] |= {"nopath": {"get": {}}, "x-odd": {"get": {}}}
+    tool, found = _read(document)
+    assert len(tool.apis) == 1
+    told = [(one.what, one.name, one.reason) for one in found.refused]
+    assert told == [("API", "nopath", "its path begins with no slash")]
+
+
+def test_of_two_parameters_of_one_name_and_place_the_last_is_taken_and_told() -> None:
+    twice = [{"name": "q", "in": "query", "description": one} for one in ("first", "second")]
+    others = [{"name": "q", "in": "header"}, {"name": "r", "in": "query"}]
+    document = _document({"parameters": [*twice, *others]})
+    document["paths"]["/x"]["parameters"] = [{"name": "r", "in": "query"}]  # overridden: no fault
+    tool, found = _read(document)
+    (api,) = tool.apis
+    assert [(one.name, one.place, one.description) for one in api.optional] == [
+        ("r", "query", ""),
+        ("q", "query", "second"),
+        ("q", "header", ""),
+    ]
+    assert found.notes == ["/x: 'q' is there twice in query; the last one counts"]
+
+
 def test_trace_is_never_called() -> None:
     document = _document()
     document["paths"]["/x"]["trace"] = {}

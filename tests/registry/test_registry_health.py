@@ -80,6 +80,18 @@ def test_apis_of_a_hidden_catalog_are_not_told(filled: Store, catalog: Catalog) 
     assert filled.dead()
 
 
+def test_a_check_is_told_of_just_the_text_that_it_was_made_of(
+    filled: Store, catalog: Catalog
+) -> None:
+    api = filled.get(FORECAST)
+    filled.health.record([found(api, "html")])
+    filled.set_enabled(catalog.name, enabled=False)
+    checks = filled.checks(catalog.apis)
+    assert {api_id: check.verdict for api_id, check in checks.items()} == {FORECAST: Verdict.HTML}
+    assert filled.checks([api.model_copy(update={"description": "new"})]) == {}
+    assert filled.checks([]) == {}
+
+
 def test_what_another_process_finds_shows_at_once(filled: Store) -> None:
     assert not filled.dead()
     with Store.open(filled.path) as other:

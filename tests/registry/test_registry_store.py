@@ -89,6 +89,33 @@ def test_some_changes_can_be_accepted_alone(
     assert store.apis() == [old[0], new[1]]
 
 
+def test_an_api_that_was_away_is_compared_with_its_accepted_text(
+    store: Store, make_api: MakeApi, make_catalog: MakeCatalog
+) -> None:
+    stays, api = make_api("Tools", "T", "stays"), make_api("Tools", "T", "one", "harmless")
+    new = api.model_copy(update={"description": "other words"})
+    store.put_catalog(make_catalog(stays, api))
+    assert store.put_catalog(make_catalog(stays), hold=True).removed == (api.id,)
+    assert store.accepted("small", [api.id, "no/such/id"]) == {api.id: api}
+    for put in (store.preview, lambda catalog: store.put_catalog(catalog, hold=True)):
+        changes = put(make_catalog(stays, new))
+        assert (changes.added, changes.changed, changes.unchanged) == ((), (api.id,), 1)
+    assert (store.get(api.id), store.changed("small")) == (api, [api.id])
+    assert store.match(["other"], 5) == []
+
+    store.put_catalog(make_catalog(stays), hold=True)
+    assert store.preview(make_catalog(stays, api)).added == (api.id,)
+    assert store.put_catalog(make_catalog(stays, api), hold=True).added == (api.id,)
+    assert (store.apis(), store.changed("small")) == ([stays, api], [])
+
+    store.put_catalog(make_catalog(stays), hold=True)
+    assert store.put_catalog(make_catalog(stays, new)).changed == (api.id,)
+    assert store.get(api.id) == new
+    store.put_catalog(make_catalog(stays), hold=True)
+    store.remove_catalog("small")
+    assert store.put_catalog(make_catalog(stays, api), hold=True).added == (stays.id, api.id)
+
+
 def test_a_whole_catalog_comes_back_with_what_an_export_needs(
     store: Store, make_api: MakeApi
 ) -> None:
@@ -122,6 +149,8 @@ def test_what_was_read_goes_where_its_text_goes(store: Store, make_api: MakeApi)
     put(old, "as the first was read")
     put(new, "as the second was read")
     assert kept() == ("harmless", "as the first was read")
+    (last,) = store.catalog("small", waiting=True).tools
+    assert (last.apis, last.api_extras) == ((new,), ({ORIGINAL: "as the second was read"},))
     put(new, "as the second was read again")
     assert kept() == ("harmless", "as the first was read")
     assert store.accept("small") == 1
@@ -151,7 +180,7 @@ def test_only_a_whole_catalog_has_what_was_read(store: Store, make_api: MakeApi)
     assert store.catalog("small").tools == (tool,)
 
 
-def test_a_file_of_the_version_before_keeps_its_catalogs(tmp_path: Path, make_api: MakeApi) -> None:
+def test_a_file_of_an_earlier_version_keeps_its_catalogs(tmp_path: Path, make_api: MakeApi) -> None:
     path = tmp_path / "registry.sqlite3"
     api = make_api("Tools", "T", "one")
     plain = Catalog(name="small", tools=(Tool(category="Tools", name="T", apis=(api,)),))
@@ -159,15 +188,20 @@ def test_a_file_of_the_version_before_keeps_its_catalogs(tmp_path: Path, make_ap
         store.put_catalog(plain)
     connection = sqlite3.connect(path)
     connection.execute("DROP TABLE originals")
-    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) - 1}")
+    connection.execute("DROP TABLE removed")
+    connection.execute("ALTER TABLE tools DROP COLUMN file")
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) - 2}")
     connection.commit()
     connection.close()
     extras = ({ORIGINAL: "as it was read"},)
     more = plain.tools[0].model_copy(update={"api_extras": extras})
     with Store.open(path) as store:
         assert store.catalog("small") == plain
-        assert store.put_catalog(Catalog(name="small", tools=(more,)), hold=True).unchanged == 1
+        assert store.files("small") == ("",)
+        whole = Catalog(name="small", tools=(more,))
+        assert store.put_catalog(whole, hold=True, files=["T.json"]).unchanged == 1
         assert store.catalog("small").tools == (more,)
+        assert store.files("small") == ("T.json",)
 
 
 def test_an_id_in_two_catalogs_means_the_first_enabled_one(

@@ -15,7 +15,7 @@ from toolsrv_registry.api import Api, Parameter, SecurityScheme, Style
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls import body
-from toolsrv_runtime.calls.addresses import Addresses, address_fault, spelling_fault
+from toolsrv_runtime.calls.addresses import Addresses, address_fault, parse_own, spelling_fault
 from toolsrv_runtime.calls.auth import authorize, has_what_it_needs, key_names
 from toolsrv_runtime.calls.policy import Policy, Rule, parse_rules
 from toolsrv_runtime.calls.request import build
@@ -378,6 +378,32 @@ def test_an_address_that_is_not_public_is_refused(address: str) -> None:
     assert address in asyncio.run(own.of("API.test.", 443))
     with pytest.raises(PolicyError):
         asyncio.run(own.of("api.test", 80))
+
+
+def test_hosts_of_ones_own_are_read_as_they_are_compared() -> None:
+    assert parse_own("") == frozenset()
+    own = Addresses(own=parse_own(" LocalHost:8080, nas., 10.0.0.5 ,[::1]:90,[fd00::2], fd00::3,"))
+    for host, port in (
+        ("localhost", 8080),
+        ("NAS", 1),
+        ("10.0.0.5", 2),
+        ("::1", 90),
+        ("fd00::2", 3),
+    ):
+        assert own.allows_any(host, port)
+    assert own.allows_any("fd00::3", 4)
+    for host, port in (("localhost", 80), ("::1", 91), ("nas.example", 1)):
+        assert not own.allows_any(host, port)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["http://127.0.0.1:1", "localhost, https://x", "localhost/x", "a b", "*", "x:70000", "[::1"],
+)
+def test_what_is_no_host_of_ones_own_is_refused_with_a_hint(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_own(text)
+    assert "localhost:8080" in caught.value.hint
 
 
 @pytest.mark.parametrize("address", ["93.184.215.14", "2606:2800:220:1:248:1893:25c8:1946"])

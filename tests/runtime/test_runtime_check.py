@@ -266,6 +266,25 @@ def test_a_private_address_is_not_called() -> None:
     assert "not a public address" in result.not_checked[target.id]
 
 
+def test_a_host_of_ones_own_may_be_private_and_without_tls(host: Any) -> None:
+    own = host.url.removeprefix("http://")
+    target = api("fine", url=f"{host.url}/fine")
+    other = api("other", url="http://127.0.0.1:9/fine")
+    world = live_world([target, other], timeout=5, own={own})
+    assert "https" in world.refuses(other)
+    kept = Kept()
+    result = checked([target, other], world, keep=kept)
+    assert {one.verdict for one in result.entries} == {Verdict.OK}
+    assert list(kept.entries) == [target.id]
+
+
+def test_a_busy_service_of_ones_own_is_given_its_time(host: Any) -> None:
+    own = host.url.removeprefix("http://")
+    target = api("busy", url=f"{host.url}/busy")
+    result = checked([target], live_world([target], timeout=5, own={own}))
+    assert [one.verdict for one in result.entries] == [Verdict.OK]
+
+
 def test_the_key_goes_to_its_own_hosts_only(host: Any) -> None:
     key = "secret-key-0123456789"
     asked: list[httpx.Request] = []
@@ -277,8 +296,8 @@ def test_the_key_goes_to_its_own_hosts_only(host: Any) -> None:
     apis = [api("a", host="x.p.rapidapi.com"), api("b", host="rapidapi.com.evil.test")]
     world = live_world(apis, timeout=5, key=key)
     assert isinstance(world, Called)
-    transport: Any = world._callers["x.p.rapidapi.com"]._transports["x.p.rapidapi.com"]
-    live: LiveTransport = transport._inner
+    network: Any = world._callers["x.p.rapidapi.com"]._network
+    live: LiveTransport = network.transport._inner
     live._inner = httpx.MockTransport(answer)  # type: ignore[assignment]
     result = checked(apis, world)
     sent = {request.headers["host"]: request.headers.get("x-rapidapi-key") for request in asked}

@@ -53,7 +53,9 @@ def start() -> Iterator[Start]:
             process.kill()
 
 
-def put(folder: Path, paths: list[str], *, host: str = "api.example.test") -> None:
+def put(
+    folder: Path, paths: list[str], *, host: str = "api.example.test", scheme: str = "https"
+) -> None:
     """Put a catalog ``remote`` with one API for each path into a data folder."""
     apis = tuple(
         Api(
@@ -61,7 +63,7 @@ def put(folder: Path, paths: list[str], *, host: str = "api.example.test") -> No
             category="Tools",
             tool="remote",
             name=f"a{place}",
-            url=f"https://{host}/{path}",
+            url=f"{scheme}://{host}/{path}",
         )
         for place, path in enumerate(paths)
     )
@@ -103,6 +105,45 @@ def test_what_a_check_finds_stays_with_the_api(run: Run, data_dir: Path, host: A
     assert {one.split("Tools/remote/")[1] for one in _dead(data_dir)} == {"a1", "a2"}
     with Store.open(data_dir / STORE_FILE) as store:
         assert store.dead()["Tools/remote/a2"].startswith("404 on 20")
+
+
+def test_what_a_check_found_is_shown_with_the_api(run: Run, data_dir: Path, host: Any) -> None:
+    put(data_dir, ["fine", "404", "{unknown}"])
+    assert "checked" not in run("catalog", "show", "remote").stdout
+    assert "never checked" in run("catalog", "inspect", "remote").stdout
+    check(run, "remote", "--mode", "live", "--via", host.url, "--rate", "0")
+    told = json.loads(run("describe", "Tools/remote/a1", "--json").stdout)["check"]
+    assert (told["verdict"], told["standing"], told["status"]) == ("http_error", "dead", 404)
+    day = told["checked_at"][:10]
+    assert f"checked: 404 on {day} (dead)" in run("describe", "Tools/remote/a1").stdout
+    assert "checked: " not in run("describe", "Tools/remote/a2").stdout
+    shown = run("catalog", "show", "remote").stdout
+    assert f"ok on {day} (alive)" in shown
+    assert f"404 on {day} (dead)" in shown
+    listed = json.loads(run("catalog", "show", "remote", "--json").stdout)
+    assert [one["check"] and one["check"]["verdict"] for one in listed] == [
+        "ok",
+        "http_error",
+        None,
+    ]
+    assert "ok 1, http_error 1" in run("catalog", "inspect", "remote").stdout
+    inspected = json.loads(run("catalog", "inspect", "remote", "--json").stdout)
+    assert inspected["verdicts"] == {"ok": 1, "http_error": 1}
+
+
+def test_a_service_of_ones_own_is_checked_as_it_is_called(
+    run: Run, data_dir: Path, host: Any
+) -> None:
+    own = host.url.removeprefix("http://")
+    put(data_dir, ["fine"], host=own, scheme="http")
+    asked = ("call", "Tools/remote/a0", "{}")
+    assert run(*asked).exit_code == 2
+    words = ["remote", "--mode", "live", "--rate", "0"]
+    assert "https" in check(run, *words)["not_checked"]["Tools/remote/a0"]
+    assert run("config", "set", "own_hosts", own).exit_code == 0
+    assert run(*asked).exit_code == 0
+    assert check(run, *words)["verdicts"] == {"ok": 1}
+    assert len(host.calls) == 2
 
 
 def test_the_table_says_what_was_found_and_what_was_not_checked(

@@ -73,6 +73,7 @@ async def test_a_model_searches_describes_and_calls(connect: Connect) -> None:
         assert shown.structured_content["not_found"][0]["id"] == "no/such/api"
 
         api = shown.structured_content["apis"][0]
+        assert f"Request: GET {api['url']}" in text_of(shown)
         called = await client.call_tool("call_api", {"id": api["id"], "arguments": api["example"]})
         data = called.structured_content
         assert data["source"] == "offline"

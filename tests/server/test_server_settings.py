@@ -82,6 +82,7 @@ def test_paths_in_the_file_are_relative_to_the_file(file: Path) -> None:
         ("width = ", ["config.toml", "not valid TOML"]),
         ("max_seconds = nan", ["config.toml", "max_seconds"]),
         ('chroma_url = "ftp://x"', ["config.toml", "chroma_url", "http://"]),
+        ('own_hosts = "http://127.0.0.1:80"', ["config.toml", "own_hosts", "without http://"]),
         ("[width]\na = 1", ["config.toml", "width"]),
     ],
 )

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 from toolsrv import run_views, views
 from toolsrv.domains import load_catalogs
+from toolsrv.key_view import key_words
 from toolsrv.mcp_server import texts, words
 from toolsrv.runs import Run
 from toolsrv.settings import load
 from toolsrv.workbench import Workbench
-from toolsrv_registry.api import Api, Parameter
+from toolsrv_registry.api import Api, Parameter, SecurityScheme
+from toolsrv_registry.health import HealthEntry, Verdict
 from toolsrv_runtime import events
 from toolsrv_runtime import outcome as out
 from toolsrv_runtime.calls.arguments import bind
@@ -66,6 +68,71 @@ def test_what_steers_a_terminal_is_in_no_text() -> None:
     shown = texts.describe_text(views.DescribeView(apis=(views.api_view(api),), not_found=()))
     assert "\x1b" not in shown
     assert "\u202e" not in shown
+
+
+def _scheme(kind: str, **parts: str) -> SecurityScheme:
+    return SecurityScheme.model_validate({"name": kind, "kind": kind, **parts})
+
+
+KEY = _scheme("apiKey", place="query", key="key")
+BEARER = _scheme("http", scheme="bearer")
+
+
+@pytest.mark.parametrize(
+    ("url", "security", "said"),
+    [
+        ("https://a.example/x", (), ""),
+        ("https://a.example:8443/x", ((KEY,),), "query key (toolsrv keys set a.example)"),
+        ("https://x.p.rapidapi.com/x", (), "header X-RapidAPI-Key (toolsrv keys set rapidapi)"),
+        (
+            "https://a.example/x",
+            ((KEY, BEARER), ()),
+            (
+                "query key (toolsrv keys set a.example/apiKey) and"
+                " bearer token (toolsrv keys set a.example/http), or none"
+            ),
+        ),
+        ("", ((KEY,),), "query key"),
+        (
+            "https://a.example/x",
+            ((_scheme("http", scheme="basic"),),),
+            "basic USER:PASSWORD (toolsrv keys set a.example)",
+        ),
+        (
+            "https://a.example/x",
+            ((_scheme("oauth2"),),),
+            "bearer token (toolsrv keys set a.example)",
+        ),
+    ],
+)
+def test_the_key_that_a_call_needs_is_told(
+    url: str, security: tuple[tuple[SecurityScheme, ...], ...], said: str
+) -> None:
+    api = Api(id="C/t/a", category="C", tool="t", name="a", url=url, security=security)
+    view = views.api_view(api)
+    assert key_words(view.keys) == said
+    text = texts.describe_text(views.DescribeView(apis=(view,), not_found=()))
+    assert (f"Key: {said}" in text) is bool(said)
+
+
+def test_what_is_called_and_what_its_check_found_is_told_to_models_too() -> None:
+    api = Api(
+        id="C/t/a", category="C", tool="t", name="a", method="DELETE", url="https://a.example/x"
+    )
+    check = HealthEntry(
+        api_id=api.id,
+        content_hash="",
+        checked_at="2026-11-20T10:00:00+00:00",
+        verdict=Verdict.HTTP_ERROR,
+        status=404,
+    )
+    view = views.DescribeView(apis=(views.api_view(api, check),), not_found=())
+    lines = texts.describe_text(view).splitlines()
+    assert "Request: DELETE https://a.example/x" in lines
+    assert "Checked: 404 on 2026-11-20 (dead)" in lines
+    unchecked = views.api_view(api.model_copy(update={"url": ""}))
+    assert unchecked.check is None
+    assert views.call_line(unchecked) == "DELETE, without an address"
 
 
 @pytest.mark.anyio

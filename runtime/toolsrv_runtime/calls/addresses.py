@@ -16,6 +16,8 @@ import threading
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 
+from toolsrv_catalogs.hosts import host_fault
+from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.errors import PolicyError
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
@@ -31,6 +33,7 @@ _TRANSLATED = tuple(
     ipaddress.IPv6Network(net) for net in ("64:ff9b::/96", "64:ff9b:1::/48", "::ffff:0:0:0/96")
 )
 _NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+", re.IGNORECASE)
+_BRACKETED = re.compile(r"\[([^\[\]]+)\](:[0-9]{1,5})?")
 
 
 def spelling_fault(host: str) -> str:
@@ -83,6 +86,25 @@ def _within(ip: _IP) -> list[_IP]:
     if any(ip in net for net in _TRANSLATED) or int(ip) >> 32 == 0:
         found.append(ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF))
     return found
+
+
+def parse_own(text: str) -> frozenset[str]:
+    """Read a person's own hosts, with commas between them: ``localhost, [::1]:8080``.
+
+    Raises:
+        UsageError: one of them is no host.
+    """
+    found = set()
+    for part in text.split(","):
+        one = part.strip().lower().rstrip(".")
+        inner = _BRACKETED.fullmatch(one)
+        if one and host_fault(f"[{inner[1]}]" if inner else one):
+            raise UsageError(
+                f"{part.strip()[:80]!r} is no host",
+                hint="write hosts with commas between them, without http://: localhost:8080",
+            )
+        found.add(inner[1] if inner and not inner[2] else one)
+    return frozenset(found) - {""}
 
 
 @dataclass(frozen=True)

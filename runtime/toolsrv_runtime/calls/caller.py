@@ -48,12 +48,13 @@ def homeless(api: Api) -> Home:
 class Network:
     """How hosts without a transport of their own are reached.
 
-    ``own`` says whether a host is a person's own, so that keys may go there over plain HTTP.
+    ``hosts`` keeps the limits of each host; None leaves that to whoever calls. ``own`` says whether
+    a host is a person's own, so that keys may go there over plain HTTP.
     """
 
     transport: httpx.AsyncBaseTransport
     keys: auth.Keys = auth.no_keys
-    hosts: Hosts = field(default_factory=Hosts)
+    hosts: Hosts | None = field(default_factory=Hosts)
     own: Callable[[str, int], bool] = lambda _host, _port: False
 
 

@@ -7,6 +7,8 @@ verdicts; which hosts may be called is the caller's policy.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import httpx
 
 from toolsrv_runtime.calls.addresses import Addresses
@@ -15,7 +17,7 @@ from toolsrv_runtime.calls.connection import Connections
 
 
 class LiveTransport(httpx.AsyncBaseTransport):
-    """Sends requests to their host; a host that resolves to a private address is refused.
+    """Sends requests to their host; a private address is refused, but for ``own`` hosts.
 
     ``key`` goes to RapidAPI's hosts and nowhere else. ``via`` is another server that gets every
     request instead, with the host in the ``Host`` header and without the key: a mirror, a mock or
@@ -23,12 +25,12 @@ class LiveTransport(httpx.AsyncBaseTransport):
     """
 
     def __init__(
-        self, *, key: str = "", via: httpx.URL | None = None, addresses: Addresses | None = None
+        self, *, key: str = "", via: httpx.URL | None = None, own: Collection[str] = ()
     ) -> None:
-        own = () if via is None else (via.host.lower(),)
+        named = own if via is None else {*own, via.host.lower()}
         self._key = key
         self._via = via
-        self._inner = Connections(addresses or Addresses(own=own), reuse=False)
+        self._inner = Connections(Addresses(own=named), reuse=False)
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request."""

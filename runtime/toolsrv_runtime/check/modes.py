@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import httpx
@@ -10,8 +10,9 @@ import httpx
 from toolsrv_catalogs.offline import OFFLINE_HOST
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import UsageError
+from toolsrv_runtime.calls.addresses import Addresses
 from toolsrv_runtime.calls.auth import on_rapidapi
-from toolsrv_runtime.calls.caller import Caller
+from toolsrv_runtime.calls.caller import Caller, Network
 from toolsrv_runtime.calls.offline import transports
 from toolsrv_runtime.calls.policy import Policy
 from toolsrv_runtime.check.live import LiveTransport
@@ -32,11 +33,17 @@ def offline_world(*, timeout: float) -> World:
 
 
 def live_world(
-    apis: Iterable[Api], *, timeout: float, key: str = "", via: str | None = None
+    apis: Iterable[Api],
+    *,
+    timeout: float,
+    key: str = "",
+    via: str | None = None,
+    own: Collection[str] = (),
 ) -> World:
     """Return the world of the hosts that these APIs name, and of the catalog that ships.
 
     RapidAPI's hosts need ``key``. ``via`` is the URL of a server that gets every call instead.
+    ``own`` are a person's own hosts: at any address and over plain HTTP, as in other calls.
 
     Raises:
         UsageError: ``via`` is no http or https URL.
@@ -46,18 +53,17 @@ def live_world(
     hosts = {host_of(api) for api in apis} - {"", OFFLINE_HOST}
     if not key and target is None:
         hosts = {host for host in hosts if not on_rapidapi(host)}
-    network = Listening(LiveTransport(key=key, via=target))
-    live = Caller(
-        policy=policy,
-        transports=dict.fromkeys(sorted(hosts), network),
-        source="live",
-        timeout=timeout,
+    is_own = Addresses(own=own).allows_any
+    network = Network(
+        transport=Listening(LiveTransport(key=key, via=target, own=own)), hosts=None, own=is_own
     )
+    live = Caller(policy=policy, transports={}, timeout=timeout, network=network)
     return Called(
         {**dict.fromkeys(hosts, live), OFFLINE_HOST: _offline_caller(policy, timeout)},
         policy=policy,
         timeout=timeout,
         secrets=(key,),
+        own=is_own,
         elsewhere=lambda host: NO_KEY if on_rapidapi(host) else "its host is not in the catalog",
     )
 

@@ -116,7 +116,8 @@ class Called:
     """A world that calls: host -> the caller that serves it, over ``Listening`` transports.
 
     ``timeout`` is the callers' in seconds. ``secrets`` are taken out of every reply that repeats
-    them. ``elsewhere`` says why a host without a caller is not called.
+    them. ``elsewhere`` says why a host without a caller is not called, ``own`` whether a host and
+    port are a person's own, which may be called over plain HTTP.
     """
 
     def __init__(
@@ -127,12 +128,14 @@ class Called:
         timeout: float,
         elsewhere: Callable[[str], str],
         secrets: tuple[str, ...] = (),
+        own: Callable[[str, int], bool] = lambda _host, _port: False,
     ) -> None:
         self._callers = callers
         self._policy = policy
         self._timeout = timeout
         self._secrets = tuple(one for one in secrets if len(one) >= _SECRET_LENGTH)
         self._elsewhere = elsewhere
+        self._own = own
 
     def refuses(self, api: Api) -> str:
         """Return why the API cannot be called here, "" when it can."""
@@ -145,7 +148,8 @@ class Called:
             return "its address is no URL"
         if not url.host:
             return "it has no address"
-        if url.scheme != "https":
+        plain = url.scheme == "http" and self._own(url.host, url.port or 80)
+        if url.scheme != "https" and not plain:
             return f"{url.scheme or 'its address'} is not https"
         return "" if url.host in self._callers else self._elsewhere(url.host)
 

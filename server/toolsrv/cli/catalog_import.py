@@ -58,7 +58,8 @@ def import_(
     PATH is ToolBench's toolenv (the folder, or its .tar.gz, .tar or .zip, which is not unpacked),
     tool files, or OpenAPI 3.0 and 3.1 documents in JSON or YAML. Importing again takes what was
     added and removed; a text that changed is shown and waits until it is accepted, with --accept
-    or `toolsrv catalog accept`. What cannot be read is refused, with a reason, and the rest taken.
+    or `toolsrv catalog accept`. What cannot be read is refused, with a reason, and the rest taken;
+    what was read of a file before stays while the file is refused.
     A catalog of another source is replaced only where --name names it.
     """
     from toolsrv_catalogs.importer import catalog_name, check_name, read_catalog
@@ -107,28 +108,34 @@ def _put(
 ) -> Imported:
     """Store the catalog and return what that came to."""
     from toolsrv_catalogs.difference import difference
+    from toolsrv_catalogs.unread import refused_files, with_unread
 
-    catalog = reading.catalog
-    known = any(one.name == catalog.name for one in store.catalogs())
+    name, source = reading.catalog.name, str(path.resolve())
+    known = next((one for one in store.catalogs() if one.name == name), None)
     if known and not reading.complete:
         raise DataError(
-            f"{str(path)!r} was not read to its end, and {catalog.name!r} is there already",
+            f"{str(path)!r} was not read to its end, and {name!r} is there already",
             hint="nothing was changed; import it under another name, or mend the source",
         )
+    kept: dict[str, int] = {}
+    if known and known.source == source and refused_files(reading):
+        reading, kept = with_unread(reading, store.catalog(name, waiting=True), store.files(name))
+    catalog = reading.catalog
     changes = store.preview(catalog)
-    served = {i: store.get(i, catalog=catalog.name) for i in changes.changed}
+    served = store.accepted(name, changes.changed)
     new = {api.id: api for api in catalog.apis}
     waiting = 0 if accept else len(served)
-    hidden = store.shelf.hidden_behind(catalog.name, new)
+    hidden = store.shelf.hidden_behind(name, new)
     if not dry_run:
         note(f"storing {len(new)} APIs")
-        store.put_catalog(catalog, hold=not accept, source=str(path.resolve()))
-        waiting = len(store.changed(catalog.name))
+        store.put_catalog(catalog, hold=not accept, source=source, files=reading.origins)
+        waiting = len(store.changed(name))
     return Imported(
         reading=reading,
         source=str(path),
         changes=changes,
-        differences={i: difference(old, new[i]) for i, old in served.items()},
+        kept=kept,
+        differences={i: difference(served[i], new[i]) for i in changes.changed},
         waiting=waiting,
         hidden_behind=hidden,
         dry_run=dry_run,

@@ -61,23 +61,26 @@ def show(
     session: Session, name: str | None, category: str | None, tool: str | None, as_json: bool
 ) -> None:
     """Show the APIs of the catalog NAME, or of all catalogs."""
+    from toolsrv.views import api_view, check_line, check_view
+
     store = session.workbench().registry().store
     apis = store.apis(catalog=name, category=category, tool=tool)
+    checks = store.checks(apis)
     if as_json:
-        from toolsrv.views import api_view
-
-        emit_json([api_view(api).model_dump(mode="json") for api in apis])
+        emit_json([api_view(api, checks.get(api.id)).model_dump(mode="json") for api in apis])
         return
     catalogs = [name] if name is not None else [one.name for one in store.catalogs() if one.changed]
     waiting = {api_id for one in catalogs for api_id in store.changed(one)}
+    told = {api_id: check_line(check_view(one)) for api_id, one in checks.items()}
     table(
-        ("API", "method", "description", "changed"),
+        ("API", "method", "description", "changed", *["checked"] * bool(told)),
         [
             (
                 api.id,
                 api.method,
                 one_line(api.description, 160),
                 "waits" if api.id in waiting else "",
+                *[told.get(api.id, "")] * bool(told),
             )
             for api in apis
         ],
@@ -99,11 +102,13 @@ def inspect(session: Session, name: str, as_json: bool) -> None:
     tools = Counter(tool.category for tool in store.tools(catalog=name))
     many = Counter(api.category for api in apis)
     methods = Counter(api.method for api in apis)
+    verdicts = Counter(check.verdict.value for check in store.checks(apis).values())
     hidden = dict(store.shelf.hidden_behind(name))
     document: dict[str, Any] = entry.model_dump(mode="json") | {
         "waiting": store.changed(name),
         "hidden_behind": hidden,
         "methods": dict(methods.most_common()),
+        "verdicts": dict(verdicts.most_common()),
         "without_address": sum(not api.url for api in apis),
         "without_description": sum(not api.description.strip() for api in apis),
         "by_category": {
@@ -118,7 +123,8 @@ def inspect(session: Session, name: str, as_json: bool) -> None:
     shown = document | {
         "waiting": ", ".join(document["waiting"][:10]),
         "hidden_behind": ", ".join(f"{other} ({count})" for other, count in hidden.items()),
-        "methods": ", ".join(f"{method} {count}" for method, count in methods.most_common()),
+        "methods": _counted(methods),
+        "verdicts": _counted(verdicts) or "never checked",
     }
     table(
         ("catalog", "value"),
@@ -130,6 +136,10 @@ def inspect(session: Session, name: str, as_json: bool) -> None:
     )
     if hidden:
         note(f"note: {hidden_note(name, hidden)}")
+
+
+def _counted(many: Counter[str]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in many.most_common())
 
 
 @click.command(epilog=example("toolsrv catalog stats"))

@@ -21,6 +21,7 @@ from toolsrv.key_store import KeyStore
 from toolsrv_registry.errors import BusyError, UsageError
 
 if TYPE_CHECKING:
+    from toolsrv.settings import Settings
     from toolsrv_registry.api import Api
     from toolsrv_registry.store import Store
     from toolsrv_runtime.check.checker import Checker, Result
@@ -122,7 +123,7 @@ def check(
     """
     store = session.workbench().registry().store
     apis = store.apis(catalog=name, category=given["category"], tool=given["tool"])
-    world = _world(apis, given, KeyStore(session.load().settings.data_dir))
+    world = _world(apis, given, session.load().settings)
     plan = _plan(store, apis, world, given)
     if given["mode"] == "live":
         _need_a_key(plan)
@@ -144,7 +145,8 @@ def check(
         context.exit(rim.INTERRUPTED)
 
 
-def _world(apis: list[Api], given: dict[str, Any], keys: KeyStore) -> World:
+def _world(apis: list[Api], given: dict[str, Any], settings: Settings) -> World:
+    from toolsrv_runtime.calls.addresses import parse_own
     from toolsrv_runtime.calls.auth import RAPIDAPI
     from toolsrv_runtime.check import modes
 
@@ -159,7 +161,13 @@ def _world(apis: list[Api], given: dict[str, Any], keys: KeyStore) -> World:
         return modes.recorded_world(given["file"])
     if mode == "offline":
         return modes.offline_world(timeout=timeout)
-    return modes.live_world(apis, timeout=timeout, key=keys.secret(RAPIDAPI), via=given["via"])
+    return modes.live_world(
+        apis,
+        timeout=timeout,
+        key=KeyStore(settings.data_dir).secret(RAPIDAPI),
+        via=given["via"],
+        own=parse_own(settings.own_hosts),
+    )
 
 
 def _plan(store: Store, apis: list[Api], world: World, given: dict[str, Any]) -> Plan:

@@ -112,11 +112,13 @@ SIMILAR_SHOWN = 3
 @json_option
 @pass_session
 def describe(session: Session, api_id: str, catalog: str | None, as_json: bool) -> None:
-    """Show the API with this ID, its parameters, and how to call it."""
-    from toolsrv.views import api_view
+    """Show the API with this ID: where a call goes, which key it needs, its parameters."""
+    from toolsrv.key_view import key_words
+    from toolsrv.views import api_view, call_line, check_line
 
     store = session.workbench().registry().store
-    view = api_view(store.get(api_id, catalog=catalog))
+    api = store.get(api_id, catalog=catalog)
+    view = api_view(api, store.checks([api]).get(api.id))
     if catalog is not None and (served := store.home(api_id)[0]) not in ("", catalog):
         note(f"note: searches find and calls use the API of this id in {served}")
     if as_json:
@@ -126,6 +128,11 @@ def describe(session: Session, api_id: str, catalog: str | None, as_json: bool) 
     out.print(view.id, style="bold")
     out.print(f"{view.name}, of {view.tool}: {view.tool_description}")
     out.print(view.description)
+    out.print(call_line(view), soft_wrap=True)
+    if view.keys:
+        out.print(f"key: {key_words(view.keys)}", soft_wrap=True)
+    if view.check is not None:
+        out.print(f"checked: {check_line(view.check)}")
     if view.parameters:
         rows = [
             (

@@ -81,12 +81,14 @@ class IndexResult:
 class Imported:
     """What an import came to; ``differences`` are diffs of changed APIs by id.
 
-    ``hidden_behind`` counts APIs that no search finds, by the catalog that has their ids too.
+    ``kept`` counts by file the APIs that stay although the file is refused now; ``hidden_behind``
+    those that no search finds, by the catalog that has their ids too.
     """
 
     reading: Reading
     source: str
     changes: Changes
+    kept: Mapping[str, int]
     differences: Mapping[str, Sequence[str]]
     waiting: int
     hidden_behind: Mapping[str, int]
@@ -107,6 +109,7 @@ class Imported:
             "added": list(self.changes.added),
             "removed": list(self.changes.removed),
             "unchanged": self.changes.unchanged,
+            "kept": dict(self.kept),
             "changed": [
                 {"id": i, "diff": list(self.differences.get(i, ()))} for i in self.changes.changed
             ],
@@ -166,6 +169,7 @@ def show(imported: Imported, state: str, index: IndexResult | None) -> None:
         ("removed", len(changes.removed)),
         ("changed", len(changes.changed)),
         ("unchanged", changes.unchanged),
+        ("kept of refused files", sum(imported.kept.values())),
         ("hidden behind another catalog's", sum(imported.hidden_behind.values())),
         ("files", ", ".join(f"{count} {kind}" for kind, count in totals["kinds"].items())),
         ("refused", len(imported.refused())),
@@ -212,6 +216,10 @@ def _next(imported: Imported, state: str, index: IndexResult | None) -> None:
     name = imported.reading.catalog.name
     if not imported.reading.complete:
         note("note: the source was not read to its end")
+    if imported.kept:
+        files = [f"{one_line(path)} ({count})" for path, count in imported.kept.items()]
+        more = f" and {len(files) - DIFFERENCES} more" if len(files) > DIFFERENCES else ""
+        note(f"note: APIs of refused files stay: {', '.join(files[:DIFFERENCES])}{more}")
     if imported.waiting:
         note(
             f"note: {imported.waiting} changed texts wait; the accepted ones are served until:"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from toolsrv.key_view import key_words
 from toolsrv.plain import compact_json, one_line, plain
 from toolsrv.run_views import RunView, opinion_line, returned, unsupported_line
 from toolsrv.search_view import HitView, SearchView
 from toolsrv.trees.drawing import badge
 from toolsrv.trees.shown import ShownRun
-from toolsrv.views import ApiView, CallView, DescribeView, shorten
+from toolsrv.views import ApiView, CallView, DescribeView, call_line, check_line, shorten
 
 RESPONSE_LIMIT = 20_000
 EVIDENCE_LIMIT = 600
@@ -139,6 +140,11 @@ def tree_text(run: ShownRun) -> str:
 
 def _api_text(api: ApiView) -> str:
     lines = [api.id, f"{api.name}, of {api.tool}: {api.tool_description}", api.description]
+    lines.append(f"Request: {call_line(api)}")
+    if api.keys:
+        lines.append(f"Key: {key_words(api.keys)}")
+    if api.check is not None:
+        lines.append(f"Checked: {check_line(api.check)}")
     lines += _parameter_lines(api.parameters) or ["No parameters."]
     lines.append(f"Example: call_api(id={api.id!r}, arguments={compact_json(api.example)})")
     return "\n".join(line for line in lines if line)

@@ -210,11 +210,14 @@ class Tools:
 
     def _describe(self, ids: list[str]) -> DescribeView:
         apis, missing = [], []
+        checks = self._bench.registry().store.checks
         for one in ids:
             try:
-                apis.append(api_view(self._bench.api(one)))
+                api = self._bench.api(one)
             except NotFoundError as error:
                 missing.append(MissingView(id=one[:200], error=error.message, hint=error.hint))
+                continue
+            apis.append(api_view(api, checks([api]).get(api.id)))
         return DescribeView(apis=tuple(apis), not_found=tuple(missing))
 
 
