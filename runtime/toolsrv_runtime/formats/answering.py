@@ -26,23 +26,28 @@ def chosen(said: str, groups: Sequence[Sequence[facts.Fact]]) -> list[list[str]]
     return found
 
 
-def news(groups: Sequence[Sequence[facts.Fact]], told: Collection[str]) -> list[list[str]]:
-    """Return the names of the facts that every answer mentions, per group."""
+def news(
+    groups: Sequence[Sequence[facts.Fact]], told: Sequence[Collection[str]]
+) -> list[list[str]]:
+    """Return the names of the facts that every answer mentions, per group.
+
+    ``told`` are the values of each group, in lower case, that need not be told again.
+    """
     return [
-        [name for (name, _), must in zip(group, _musts(group, told), strict=True) if must]
-        for group in groups
+        [name for (name, _), must in zip(group, _musts(group, known), strict=True) if must]
+        for group, known in zip(groups, told, strict=True)
     ]
 
 
-def grammar(groups: Sequence[Sequence[facts.Fact]], told: Collection[str]) -> str:
+def grammar(groups: Sequence[Sequence[facts.Fact]], told: Sequence[Collection[str]]) -> str:
     """Return the grammar of an answer: of each response everything that is news, in order.
 
     A fact that repeats what the task or an argument already said is the model's choice.
     """
     rules = []
-    for index, group in enumerate(groups):
+    for index, (group, known) in enumerate(zip(groups, told, strict=True)):
         texts = [copying.literal(facts.sentence([fact])) for fact in group]
-        pairs = list(zip(texts, _musts(group, told), strict=True))
+        pairs = list(zip(texts, _musts(group, known), strict=True))
         rules.append(f"g{index}: {_sequence(pairs)}")
     body = f" {copying.literal('; ')} ".join(f"g{index}" for index in range(len(groups)))
     closing = copying.literal('"}')

@@ -19,7 +19,7 @@ from toolsrv_runtime.formats.facts import words
 from toolsrv_runtime.formats.matched import holds
 from toolsrv_runtime.formats.scene import Offer, Scene, about, news
 
-SURE = 3.0
+SURE = 2.0
 """The matcher's log-odds from which on a function answers such a question."""
 
 _KINDS = frozenset({"country", "name", "currency", "language", "zone", ""})
@@ -89,17 +89,30 @@ def _refused(scene: Scene) -> tuple[Parameter, str] | None:
 
 
 def _refused_by(step: Step, scene: Scene) -> tuple[Parameter, str] | None:
-    """Return the one name of the task that a failed call was made with, and its parameter."""
+    """Return the one name of the task that a failed call was refused for, and its parameter.
+
+    Of several names that one which the refusal repeats.
+    """
     offer = next((o for o in scene.offers if o.function.name == step.move.function), None)
-    if step.ok or step.down or offer is None or len(offer.function.api.required) != 1:
+    if step.ok or step.down or offer is None:
         return None
-    parameter = offer.function.api.required[0]
-    given = {str(one) for one in json.loads(step.move.arguments).values()}
-    value = next(iter(given), "")
-    names = patterns.kind(parameter, offer.function.api) in _KINDS and not parameter.enum
-    told = names and len(given) == 1 and any(letter.isalpha() for letter in value)
-    sentences = _SENTENCE.split(scene.task)
-    return (parameter, value) if told and any(holds(one, value) for one in sentences) else None
+    given = json.loads(step.move.arguments)
+    named = [
+        (one, str(given[key]))
+        for key, one in offer.function.parameters.items()
+        if key in given and _is_name(one, offer, str(given[key]), scene.task)
+    ]
+    if len(given) > 1:
+        named = [(one, value) for one, value in named if holds(step.observation, value)]
+    return named[0] if len(named) == 1 else None
+
+
+def _is_name(parameter: Parameter, offer: Offer, value: str, task: str) -> bool:
+    """Whether a value is a name that a sentence of the task has, of a kind of thing."""
+    kind = patterns.kind(parameter, offer.function.api)
+    lettered = any(letter.isalpha() for letter in value)
+    told = kind in _KINDS and not parameter.enum and lettered
+    return told and any(holds(one, value) for one in _SENTENCE.split(task))
 
 
 def _taker(offer: Offer, match: Match, question: str, value: str) -> str:

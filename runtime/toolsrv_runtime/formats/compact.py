@@ -296,11 +296,7 @@ class CompactFormat:
         turn.force(f"{layout.DONE}{layout.ACTION}{FINISH}{layout.INPUT}")
         steps = [step for step in view.path if step.ok and self._facts(step.response)]
         groups = [self._facts(step.response) for step in steps]
-        told = {
-            str(value).lower()
-            for step in steps
-            for value in json.loads(step.move.arguments).values()
-        }
+        told = _echoes(steps)
         try:
             said = turn.write(answering.grammar(groups, told)).removeprefix(layout.ANSWER)
             chosen = answering.chosen(said, groups)
@@ -315,6 +311,24 @@ class CompactFormat:
         answer = {"return_type": "give_answer", "final_answer": "; ".join(sentences)}
         arguments = json.dumps(answer, ensure_ascii=False)
         return Move(layout.DONE, FINISH, arguments, turn.pieces(), missing=tuple(missing))
+
+
+def _echoes(steps: Sequence[Step]) -> list[set[str]]:
+    """Return what the calls were made with, for each; not what tells calls of one function apart."""
+    given = [
+        {str(value).lower() for value in json.loads(step.move.arguments).values()} for step in steps
+    ]
+    told: set[str] = set().union(*given)
+    return [
+        told
+        - {
+            value
+            for other, theirs in zip(steps, given, strict=True)
+            if other.move.function == step.move.function
+            for value in mine - theirs
+        }
+        for step, mine in zip(steps, given, strict=True)
+    ]
 
 
 def _quit(scene: Scene, missing: Sequence[str]) -> Move:

@@ -16,14 +16,21 @@ _FROM_KEY = re.compile(r"(^|.*_)from(_.*|$)")
 _TO = re.compile(r"\b(?:to|target|into|output|want)\b")
 # What stands before the scale that a value is told in.
 _TOLD_IN = re.compile(r"(?:\d\s?(?:°|degrees?)?\s?|\bfrom\s+(?:degrees?\s+)?)$", re.IGNORECASE)
+_BELOW = re.compile(
+    r"\bnegative\b[^.;]{0,20}\b(?:down|lower|back|before|past|earlier)", re.IGNORECASE
+)
+_GOES_DOWN = re.compile(
+    r"\b(?:down|downwards?|lower(?:ed|s)?|drop(?:ped|s)?|flatter|backwards?)\b", re.IGNORECASE
+)
 _UP = re.compile(
     r"\b(?:abc|a[ -](?:to[ -])?z|alphabetic(?:al(?:ly)?)?|(?:smallest|lowest|least|shortest|earliest|oldest|"
     r"youngest|cheapest|slowest) (?:ones? )?first|increasing|ascending|growing)\b",
     re.IGNORECASE,
 )
+_ALPHABETIC = re.compile(r"\balphabetic(?:al(?:ly)?)?\b", re.IGNORECASE)
 _DOWN = re.compile(
-    r"\b(?:z[ -](?:to[ -])?a|reversed?|backwards?|(?:largest|biggest|highest|most|longest|latest|newest|"
-    r"dearest|fastest) (?:ones? )?first|decreasing|descending|falling)\b",
+    r"\b(?:z[ -](?:to[ -])?a|(?:from|with|at) (?:the )?z(?: end| first)?|z first|reversed?|backwards?|"
+    r"(?:largest|biggest|highest|most|longest|latest|newest|dearest|fastest) (?:ones? )?first|decreasing|descending|falling)\b",
     re.IGNORECASE,
 )
 # A time of day, and what leads from it to its place: "3 pm in", "noon over in", "15:00".
@@ -44,8 +51,11 @@ def turned(parameter: Parameter, value: str, part: str, task: str) -> str:
     """Return a number below zero where that undoes, by the document, what a part wants undone.
 
     Or the task, if it wants nothing done as well: "... pushed three places forward. Crack it!"
+    So is one that goes down, of "take it down by five semitones".
     """
     plain = re.fullmatch(r"\d+(?:\.\d+)?", value)
+    if plain and _BELOW.search(parameter.description) and _GOES_DOWN.search(part):
+        return f"-{value}" if float(value) else value
     text = part if _DOES.search(task) else task
     undone = plain and _BACK.search(parameter.description) and _UNDOES.search(text)
     return f"-{value}" if undone and float(value) else value
@@ -109,5 +119,7 @@ def _order(parameter: Parameter, text: str) -> str:
         for start in ways
     }
     said = [start for start, pattern in ways.items() if pattern.search(text)]
+    if len(said) > 1 and not _UP.search(_ALPHABETIC.sub("", text)):
+        said = ["desc"]  # "in alphabetical order, but from the Z end"
     both = len(parameter.enum) == 2 and all(found.values())
     return found[said[0]] if both and len(said) == 1 else ""

@@ -29,7 +29,7 @@ _NEEDS_CUE = frozenset(
 """Kinds that are so common in a text that only its words tell whether an optional one is meant."""
 
 _REFERS = re.compile(
-    r"\b(its?|that|those|the (?:result\w*|same|found|returned)|their|there|this|you found|then|"
+    r"\b(its?|that|those|the (?:result\w*|same|new|found|returned)|their|there|this|you found|then|"
     r"them|hers?|his)\b"
 )
 _ALSO = {

@@ -13,6 +13,7 @@ from functools import cached_property
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.matcher import Asked, Match, Slot, Span
+from toolsrv_runtime.formats import patterns
 from toolsrv_runtime.formats.base import Prior
 from toolsrv_runtime.formats.scene import Scene
 
@@ -37,6 +38,7 @@ _OPTIONS, _TOGETHER = 6, 3
 AS_LIKELY = 2.0
 """Nats behind words of an answer within which the whole name that they are part of is the value."""
 
+_NAMED = frozenset({"name", "country", "zone", "language"})
 _EDGES = " ,;:.!?\"'“”()"
 _ENDS = re.compile(r"\s*(?:[(,;|]|$)")
 
@@ -110,10 +112,16 @@ class Matched:
         return any(one.source == 0 and begin <= one.begin and one.end <= end for one in spans)
 
     def is_answered(self, api: Api, parameter: Parameter) -> bool:
-        """Whether an earlier answer, rather than the task, states a value for a parameter."""
+        """Whether an earlier answer, rather than the task, states a value for a parameter.
+
+        A number is no name of a place.
+        """
         slot = self._slot(api, parameter)
         best = self._ranked(api, parameter)[:1]
-        return slot is not None and any(one.source and one.score > slot.none for one in best)
+        if slot is None or not best or not best[0].source or best[0].score <= slot.none:
+            return False
+        named = patterns.kind(parameter, api) in _NAMED
+        return not named or any(letter.isalpha() for letter in self._words(best[0]))
 
     def listed(self, api: Api, parameter: Parameter, taken: Collection[str] = ()) -> str:
         """Return the likeliest of the allowed values, "" where they were not all read.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.matcher import Slot
 from toolsrv_runtime.formats import patterns, spelling
+from toolsrv_runtime.formats.facts import words
 
 MOST = 8
 """Values of one parameter that are looked at."""
@@ -58,10 +59,14 @@ def mentions(
     return sorted(found[:MOST], key=lambda one: one.begin)
 
 
-def spelled(option: str) -> re.Pattern[str]:
-    """Return what finds an allowed value as people write it: ``minor_seventh`` as two words."""
+def spelled(option: str, of: str = "") -> re.Pattern[str]:
+    """Return what finds an allowed value as people write it: ``minor_seventh`` as two words.
+
+    With the word that it is one ``of`` joined to it, too: ``camel`` of ``case`` in camelCase.
+    """
     said = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", option)))
-    return re.compile(rf"(?<!\w){said}(?!\w)", re.IGNORECASE)
+    tail = rf"(?:[_-]?{re.escape(of)})?" if of else ""
+    return re.compile(rf"(?<!\w){said}{tail}(?!\w)", re.IGNORECASE)
 
 
 def _pointed(parameter: Parameter, api: Api, slot: Slot, task: str) -> list[Mention]:
@@ -102,7 +107,10 @@ def _holds_two(one: Mention, others: Sequence[Mention], task: str) -> bool:
 
 def _listed(parameter: Parameter, slot: Slot, task: str) -> list[Mention]:
     """Return the allowed values that the task names, likeliest first, each with all its words."""
-    found = [one for at, score in slot.listed() for one in _named(parameter.enum[at], score, task)]
+    of = words(parameter.name).rpartition(" ")[2]
+    found = [
+        one for at, score in slot.listed() for one in _named(parameter.enum[at], of, score, task)
+    ]
     return [one for one in found if not any(_is_part(one, other) for other in found)]
 
 
@@ -112,6 +120,6 @@ def _is_part(one: Mention, other: Mention) -> bool:
     return inside and other.end - other.begin > one.end - one.begin
 
 
-def _named(option: str, score: float, task: str) -> Iterator[Mention]:
-    for match in spelled(option).finditer(task):
+def _named(option: str, of: str, score: float, task: str) -> Iterator[Mention]:
+    for match in spelled(option, of).finditer(task):
         yield Mention(match.start(), match.end(), match[0], option, score)

@@ -7,12 +7,13 @@ serves it, the matcher alone whether a call has answered it. Pure but for these 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from toolsrv_runtime.formats import spans
-from toolsrv_runtime.formats.base import Prior
+from toolsrv_runtime.formats.base import Prior, Step
 from toolsrv_runtime.formats.matched import Matched
 from toolsrv_runtime.formats.parts import Part, split
 from toolsrv_runtime.formats.scene import Scene, about, news
@@ -162,6 +163,8 @@ class Needs:
         called = {step.move.function for step in self._scene.path if step.ok}
         if not called or words not in self._scene.task:
             return False
+        if any(_says_no_more(words, step) for step in self._scene.path if step.ok):
+            return True
         before = self._scene.task[: self._scene.task.find(words) + len(words)]
         alone, whole = (Matched(self._scene, one, self._prior) for one in (words, before))
         best = max(
@@ -266,6 +269,12 @@ class Needs:
             return list(own)
         around = self._prior.affinity(part.context, apis)
         return [PART_SHARE * o + (1 - PART_SHARE) * a for o, a in zip(own, around, strict=True)]
+
+
+def _says_no_more(words: str, step: Step) -> bool:
+    """Whether words say what a call was about and what it was made with, and nothing else."""
+    given = " ".join(map(str, json.loads(step.move.arguments).values()))
+    return about(step) in words and spans.content(words) <= spans.content(f"{about(step)} {given}")
 
 
 def _within(placed: Sequence[_Placed], begin: int, end: int) -> list[_Placed]:

@@ -41,6 +41,9 @@ SAME = 0.5
 AGAIN = 6.0
 """Nats behind the likeliest clause of a function within which another one is a need as well."""
 
+OVER = -3.0
+"""Those for the clause, with what is answered by now, below which a function is needed no more."""
+
 PROVIDES = -2.0
 """Those for the whole task from which on a function may answer what the needs wait for."""
 
@@ -60,17 +63,20 @@ class Planned:
         """The needs in the order in which the task tells them.
 
         Each clause that some function asks for goes to the one that serves it best; a function
-        that gets one twice, once with a few words more, is needed once. What is to be worked out
+        that gets one twice, once with a few words more, is needed once, and the second clause has
+        to ask for it alone. What is to be worked out
         comes first: other words may be about the result. So does a need in the words of another one:
         "365 in the main language of Hungary".
         """
-        best = [self._best(words) for words in dict.fromkeys([*self._clauses(), *self._sums()])]
+        sums = self._sums()
+        best = [self._best(words) for words in dict.fromkeys([*self._clauses(), *sums])]
         found: list[Need] = []
         for need in sorted((one for one in best if one), key=lambda one: -one.serves):
-            twice = (one for one in found if one.function == need.function)
-            if need.serves >= SERVED and not any(_share(need, one) >= SAME for one in twice):
+            twice = [one for one in found if one.function == need.function]
+            whole = self.matches[need.function.api.id].serves
+            least = SERVED + whole if twice and need.words not in sums else SERVED
+            if need.serves >= least and not any(_share(need, one) >= SAME for one in twice):
                 found.append(need)
-        sums = self._sums()
         told = sorted(
             [*found, *self._also(found)],
             key=lambda one: (one.words not in sums, one.begin, one.end),
@@ -82,7 +88,11 @@ class Planned:
 
         ``passed`` were tried already and gave no call.
         """
-        left = [need for need in self.needs if need not in passed and not self._is_called(need)]
+        left = [
+            need
+            for need in self.needs
+            if need not in passed and not self._is_called(need) and not self._is_over(need)
+        ]
         left = [replace(one, late=True) if self._has_inner(one) else one for one in left]
         ready = next((need for need in left if not self.waits(need)), None)
         if left and ready is None:  # for an answer that another function may give
@@ -141,9 +151,18 @@ class Planned:
     def _is_called(self, need: Need) -> bool:
         """Whether a call was made for it on this path, or failed anywhere."""
         failed = (step for step in self._scene.attempts if not step.ok)
-        calls = [one for one in (*self._scene.path, *failed) if about(one) == need.words]
+        made = (*self._scene.path, *failed)
+        calls = [one for one in made if about(one) == need.words]
         same = sum(one.words == need.words for one in self.needs)
-        return len(calls) >= same or any(c.move.function == need.function.name for c in calls)
+        named = [one for one in made if one.move.function == need.function.name]
+        return len(calls) >= same or any(about(one) in need.words for one in named)
+
+    def _is_over(self, need: Need) -> bool:
+        """Whether words ask no more for a function with a call, now that more is known."""
+        called = any(s.ok and s.move.function == need.function.name for s in self._scene.path)
+        if not called:
+            return False
+        return Matched(self._scene, need.words, self._prior).serves(need.function.api) < OVER
 
     def waits(self, need: Need) -> bool:
         """Whether a value that it must have is neither stated by the task nor answered yet."""

@@ -43,6 +43,13 @@ _AGAIN = 80
 """Characters before a value in which a wish is put."""
 
 _AGAIN_BEGINS = re.compile(r"[\"'”’)]*\s*(?:[.,;?!&]|and\b|then\b)", re.IGNORECASE)
+_ALONE = re.compile(
+    r"[.?!]\s+(?:(?:and|or|then)\s+)?(?:(?:what|how) about\s+)?(?:(?:for|in|of|to|from|on|at)\s+)?"
+    r"(?:the\s+)?[\"'“‘(]?$",
+    re.IGNORECASE,
+)
+_ENDS = re.compile(r"[\"'”’)]?\s*(?:[.?!]|$)")
+_STOPS = re.compile(r"[.?!]\s")
 _WORD = re.compile(r"\s?\w+")
 _QUESTION = re.compile(r"\s?[,;.?]? ?(?:and|or) (?:what|how)\b(?: \w+){0,4} ?", re.IGNORECASE)
 _JOINING_WORD = re.compile(r"&|\b(?:and|or|plus|as well as)\b", re.IGNORECASE)
@@ -201,7 +208,15 @@ class Several:
             told = re.compile(rf"\s*{re.escape(unit)}(?!\w)", re.IGNORECASE)
             if unit and (match := told.match(between)):
                 return bool(told.match(behind) and _JOINED.fullmatch(between[match.end() :]))
-        return bool(_JOINED.fullmatch(between)) or self._says_again(one, other)
+        listed = _JOINED.fullmatch(between) or self._is_left_of_a_question(one, other)
+        return bool(listed) or self._says_again(one, other)
+
+    def _is_left_of_a_question(self, one: Mention, other: Mention) -> bool:
+        """Whether a sentence is but the other value: "Was 2100 a leap year? And 2400?"."""
+        between = self._scene.task[one.end : other.begin]
+        lead = _ALONE.search(between)
+        alone = lead and _ENDS.match(self._scene.task, other.end)
+        return bool(lead and alone) and not _STOPS.search(between, 0, lead.start() if lead else 0)
 
     def _says_again(self, one: Mention, other: Mention) -> bool:
         """Whether the wish is only put again: "the capital of Peru, what is the capital of Chile".

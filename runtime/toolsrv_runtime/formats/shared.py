@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 
 _SENTENCE = re.compile(r"(?<=[.?!;])\s")
-_SEVERAL = re.compile(r"\b(?:both|each|all|always|every|everything|throughout)\b", re.IGNORECASE)
+_SEVERAL = re.compile(
+    r"\b(?:both|each|all|always|every|everything|everywhere|throughout)\b", re.IGNORECASE
+)
 # What makes a number the beginning of something else: a date, a time, a length, a share.
 _MORE = re.compile(r"\w|[.,:/-]\d| ?%| ?[a-z]+ [0-9]{4}| (?:of|in|to) ", re.IGNORECASE)
+# What it is used for, and the colon of what it holds for.
+_HEADS = re.compile(r"(?: (?:so|because|to) [^:\d]{1,80})?:(?!\S)")
 _NAME = re.compile(r"[^\W\d_]{3,}")
 
 
@@ -30,7 +34,7 @@ def shared(name: str, text: str) -> str:
     found = [
         (
             match[1],
-            (sentence.startswith(":", match.end()) or bool(_SEVERAL.search(sentence)))
+            (bool(_HEADS.match(sentence, match.end())) or bool(_SEVERAL.search(sentence)))
             and not _MORE.match(sentence, match.end()),
         )
         for sentence in _SENTENCE.split(" ".join(text.split()))

@@ -6,7 +6,7 @@ import json
 import re
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.formats import bases, days, directions, grounding, patterns
+from toolsrv_runtime.formats import bases, days, directions, grounding, patterns, spans
 from toolsrv_runtime.formats.labels import labelled
 from toolsrv_runtime.formats.matched import holds
 from toolsrv_runtime.formats.measures import in_its_unit, whole_unit
@@ -22,6 +22,7 @@ STATED = 12.0
 
 _LABELLED = frozenset({"", "number", "name"})
 _NAMED = frozenset({"currency", "language", "date", "zone", "formula"})
+_STOP = re.compile(r"[.?!;]\s")
 _POSSESSIVE = re.compile(r"(?:its|their|his|her)\b", re.IGNORECASE)
 
 
@@ -66,7 +67,7 @@ class Stated:
         """
         if holds(self._task, said):
             return 0.0
-        if self._beside(parameter):
+        if self._beside(parameter, kind):
             return STATED
         if grounding.refers(self._part):
             return 0.0
@@ -74,18 +75,32 @@ class Stated:
         own = patterns.find(kind, self._part) if kind in _NAMED else []
         return STATED if own and len(own) >= len(alike) else ANSWERED
 
-    def _beside(self, parameter: Parameter) -> bool:
+    def _beside(self, parameter: Parameter, kind: str) -> bool:
         """Whether a call for a wish like this one took what the task says for such a parameter.
 
-        Both begin with one possessive, or neither points back to anything.
+        Both begin with one possessive, or stand in one sentence and point back to nothing. For a
+        text any quotation will do, whatever it was taken for.
         """
         mine = _POSSESSIVE.match(self._part)
-        for step in self._path if mine or not grounding.refers(self._part) else ():
+        quotations = spans.quoted(self._task)
+        if mine is None and grounding.refers(self._part):
+            return False
+        for step in self._path:
             theirs = _POSSESSIVE.match(about(step))
-            value = str(json.loads(step.move.arguments).get(parameter.name, "")) if step.ok else ""
-            if (mine and mine[0]) == (theirs and theirs[0]) and value and holds(self._task, value):
+            given = json.loads(step.move.arguments) if step.ok else {}
+            value = str(given.get(parameter.name, ""))
+            if kind == "text" and not value:
+                value = next((str(one) for one in given.values() if one in quotations), "")
+            alike = theirs and mine[0] == theirs[0] if mine else self._in_sentence(about(step))
+            if alike and value and holds(self._task, value):
                 return True
         return False
+
+    def _in_sentence(self, other: str) -> bool:
+        """Whether other words of the task stand in the part's sentence."""
+        at, to = self._task.find(other), self._task.find(self._part)
+        begin, end = min(at + len(other), to + len(self._part)), max(at, to)
+        return at >= 0 <= to and not _STOP.search(self._task, begin, end)
 
     def in_full(self, option: str, parameter: Parameter) -> str:
         """Return the allowed value that the part names and ``option`` is only some words of."""
