@@ -117,7 +117,8 @@ class Fold:
     A twin serves the same part of the text, says the same in nearly the same words and takes
     parameters of the same names, and belongs to another tool; within a tool only exact copies
     are twins. An API whose tool is named by a word of the ``text`` that the other's is not named
-    by stays: "Cricket API" and "Football API" describe their matches alike. O(kept) per candidate.
+    by, and that the API itself does not say, stays: "Cricket API" and "Football API" describe their
+    matches alike, but every tool's random joke is a joke. O(kept) per candidate.
     """
 
     def __init__(self, text: str = "") -> None:
@@ -141,12 +142,15 @@ class Fold:
         return [Kept(one, api, tuple(similar)) for one, api, _, similar in self._kept]
 
     def _sketch(self, api: Api) -> _Sketch:
-        about = api.description or api.tool_description
+        about = (api.description or api.tool_description)[:_DESCRIPTION_LIMIT]
+        named = stems(_name_words(api.tool)) & self._asked
+        if named:
+            named -= stems([*_name_words(api.name), *words(about)])
         return _Sketch(
             tool=api.id.rpartition("/")[0],
-            named=stems(_name_words(api.tool)) & self._asked,
+            named=named,
             name=_name_words(api.name),
-            text=about[:_DESCRIPTION_LIMIT].lower(),
+            text=about.lower(),
             parameters=frozenset(
                 one.name.lower() for group in (api.required, api.optional) for one in group
             ),

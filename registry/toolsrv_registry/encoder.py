@@ -27,7 +27,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from toolsrv_registry.errors import DataError, UsageError
-from toolsrv_registry.onnx_files import load_onnx
+from toolsrv_registry.onnx_files import load_onnx, read_onnx
 
 Vectors = npt.NDArray[np.float32]
 Progress = Callable[[int, int], None]
@@ -53,6 +53,9 @@ class Encoder(Protocol):
     @property
     def dimensions(self) -> int:
         """The length of a vector."""
+
+    def check(self) -> None:
+        """Raise DataError where its files cannot be used; loads nothing heavy."""
 
     def encode(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
         """Return float32 vectors of shape (texts, dimensions), each of length 1."""
@@ -118,6 +121,10 @@ class OnnxEncoder:
     def dimensions(self) -> int:
         """The length of a vector."""
         return self.card.dimensions
+
+    def check(self) -> None:
+        """Compare the files with the card; raises DataError for a missing or altered one."""
+        read_onnx(self._folder, self.card.files, of="encoder")
 
     def load(self) -> None:
         """Load the model now rather than with the first text."""
@@ -216,6 +223,9 @@ class SentenceTransformersEncoder:
         """The length of a vector."""
         return int(self._loaded().get_sentence_embedding_dimension())
 
+    def check(self) -> None:
+        """Find nothing: no card says what its files should be."""
+
     def encode(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
         """Return unit vectors (n, dimensions)."""
         model = self._loaded()
@@ -269,6 +279,9 @@ class HashingEncoder:
     def dimensions(self) -> int:
         """The length of a vector."""
         return self._dimensions
+
+    def check(self) -> None:
+        """Find nothing: it has no files."""
 
     def encode(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
         """Return unit vectors (n, dimensions); equal word bags give equal vectors."""

@@ -11,24 +11,19 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
+from toolsrv_registry import foreign_dense as dense
 from toolsrv_registry.foreign_lexicon import LONGEST_PHRASE, Language, Lexicon, folded, lexicons
-from toolsrv_registry.words import STOP_WORDS
+from toolsrv_registry.words import STOP_WORDS, words
 
 _TOKEN = re.compile(r"[^\W\d_]+|\d+(?:[.,:]\d+)*|[.,;:!?]")
 _QUOTED = re.compile(r"[\"“«„][^\"“”«»„]*[\"”»“]|[「『][^」』]*[」』]")
-_HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_DENSE_TOKEN = re.compile(rf"[{_HAN}\u3040-\u30ff]|[A-Za-z0-9][\w.:-]*|[。！？；，、.,;!?]")
-_LONGEST_RUN = 8
 _CUT = "; "
 _ENDS, _PAUSES = frozenset(".;!?。！？；"), frozenset(",:，、")
 
-# Scripts that tell the language, or a name for all that write in it; the first that fits. Japanese
-# mixes its syllables with Han, so a smaller share tells.
+# Scripts that tell the language, or a name for most that write in it; the first that fits.
 _SCRIPTS = (
-    ("ja", "Japanese", "\u3040-\u30ff"),
-    ("zh", "Chinese", _HAN),
     ("ko", "Korean", "\uac00-\ud7af\u1100-\u11ff"),
     ("ru", "Russian", "\u0400-\u04ff"),
     ("", "Greek", "\u0370-\u03ff"),
@@ -36,10 +31,29 @@ _SCRIPTS = (
     ("", "Hebrew", "\u0590-\u05ff"),
     ("", "Hindi", "\u0900-\u097f"),
     ("", "Thai", "\u0e00-\u0e7f"),
+    ("", "Armenian", "\u0530-\u058f"),
+    ("", "Bengali", "\u0980-\u09ff"),
+    ("", "Punjabi", "\u0a00-\u0a7f"),
+    ("", "Gujarati", "\u0a80-\u0aff"),
+    ("", "Odia", "\u0b00-\u0b7f"),
+    ("", "Tamil", "\u0b80-\u0bff"),
+    ("", "Telugu", "\u0c00-\u0c7f"),
+    ("", "Kannada", "\u0c80-\u0cff"),
+    ("", "Malayalam", "\u0d00-\u0d7f"),
+    ("", "Sinhala", "\u0d80-\u0dff"),
+    ("", "Lao", "\u0e80-\u0eff"),
+    ("", "Tibetan", "\u0f00-\u0fff"),
+    ("", "Burmese", "\u1000-\u109f"),
+    ("", "Georgian", "\u10a0-\u10ff"),
+    ("", "Amharic", "\u1200-\u137f"),
+    ("", "Khmer", "\u1780-\u17ff"),
+    ("", "Mongolian", "\u1800-\u18af"),
 )
 _IN_SCRIPT = tuple((code, name, re.compile(f"[{chars}]")) for code, name, chars in _SCRIPTS)
 _LETTER = re.compile(r"[^\W\d_]")
 _SCRIPT_SHARE = 0.3
+# What asks for nothing by itself.
+_SAYS_NOTHING = frozenset({"api", "apis", "today", "tomorrow", "yesterday"})
 
 # Addresses, paths and names in code are of no language.
 _IN_CODE = re.compile(r"\S*(?:://|@|[{}<>=_]|\w\.[a-z]{2,})\S*|(?<!\S)/\S+")
@@ -80,8 +94,15 @@ def gloss(text: str, language: Language) -> str:
     if lexicon is None:
         kept = re.findall(r"[A-Za-z0-9][\w.:-]*", text)
         return " ".join(kept)
-    said = _dense(text, lexicon) if language.code in ("zh", "ja") else _spaced(text, lexicon)
+    reader = dense.gloss if language.code in dense.CODES else _spaced
+    said = reader(text, lexicon)
     return re.sub(r"[\s;]*;[\s;]*", _CUT, " ".join(said)).strip("; ")
+
+
+def asks(said: str, language: Language) -> bool:
+    """Say whether a gloss asks for anything: has more than numbers, times and its language's name."""
+    idle = {*_SAYS_NOTHING, *STOP_WORDS, *language.name.lower().split()}
+    return any(word not in idle and not word.isdigit() for word in words(said))
 
 
 def english_of(word: str) -> str:
@@ -94,9 +115,13 @@ def english_of(word: str) -> str:
 
 
 def _by_script(text: str) -> Language | None:
-    letters = len(_LETTER.findall(text))
-    for code, name, pattern in _IN_SCRIPT if not text.isascii() else ():
-        if len(pattern.findall(text)) > _SCRIPT_SHARE * letters:
+    if text.isascii():
+        return None
+    least = _SCRIPT_SHARE * len(_LETTER.findall(text))
+    if dense.characters(text) > least:
+        return dense.language(text)
+    for code, name, pattern in _IN_SCRIPT:
+        if len(pattern.findall(text)) > least:
             return Language(code, name)
     return None
 
@@ -173,30 +198,3 @@ def _spaced(text: str, lexicon: Lexicon) -> Iterator[str]:
         elif forms[at] not in lexicon.dropped and forms[at] not in _PAUSES:
             yield written[at]
         at += length
-
-
-def _dense(text: str, lexicon: Lexicon) -> Iterator[str]:
-    """Read a script without spaces: the longest known run of characters at each place."""
-    units = _DENSE_TOKEN.findall(text)
-    mixed = lexicon.name == "Japanese"
-    at = 0
-    while at < len(units):
-        unit = units[at]
-        length = 1
-        if unit.isascii() and unit[0].isalnum():
-            yield unit
-        elif unit in _ENDS:
-            yield ";"
-        else:
-            for length in range(min(_LONGEST_RUN, len(units) - at), 0, -1):
-                found = lexicon.exact.get(("".join(units[at : at + length]),))
-                if found and not (mixed and length == 1 and _beside_han(units, at)):
-                    yield found
-                    break
-        at += length
-
-
-def _beside_han(units: Sequence[str], at: int) -> bool:
-    """Say whether a character is part of a longer word of Han characters."""
-    beside = [*units[max(at - 1, 0) : at], *units[at + 1 : at + 2]]
-    return any(re.match(f"[{_HAN}]", unit) for unit in beside)

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from toolsrv_registry.words import STOP_WORDS, words
 
-_JOINTS = re.compile(r"(, and | and also |, plus |, | and | plus | & )", re.IGNORECASE)
+_JOINTS = re.compile(r"(, and | and also |, plus |, |: | and | plus | & )", re.IGNORECASE)
 # What a wish begins with.
 _VERBS = re.compile(
     r"""(?:and[ ])?(?:please[ ]|also[ ])*(?:
@@ -62,7 +62,9 @@ def _listed(clause: str) -> list[str]:
     pieces = _JOINTS.split(clause)
     found = [pieces[0]]
     for joint, piece in zip(pieces[1::2], pieces[2::2], strict=True):
-        if _begins(piece.strip(), found[-1]):
+        told = piece.strip()
+        # What follows a colon may be a value; a wish is one of its own.
+        if _VERBS.match(told) if joint == ": " else _begins(told, found[-1]):
             found.append(piece)
         else:
             found[-1] += joint + piece

@@ -16,8 +16,8 @@ from toolsrv_registry.errors import DataError
 _MODEL, _TOKENISER = "model.int8.onnx", "tokenizer.json"
 
 
-def load_onnx(folder: Path, digests: Mapping[str, str], *, of: str) -> tuple[Any, Any]:
-    """Return the session, one thread a run, and the tokeniser, without padding.
+def read_onnx(folder: Path, digests: Mapping[str, str], *, of: str) -> dict[str, bytes]:
+    """Return the files of a model by name, compared with their card; loads nothing heavy.
 
     ``digests`` are the SHA-256 of the files by name; ``of`` names the model in messages.
 
@@ -38,6 +38,15 @@ def load_onnx(folder: Path, digests: Mapping[str, str], *, of: str) -> tuple[Any
                 f"the {of}'s file {folder / name} is not the one its card describes",
                 hint="reinstall toolsrv",
             )
+    return contents
+
+
+def load_onnx(folder: Path, digests: Mapping[str, str], *, of: str) -> tuple[Any, Any]:
+    """Return the session, one thread a run, and the tokeniser, without padding.
+
+    Raises as ``read_onnx`` does.
+    """
+    contents = read_onnx(folder, digests, of=of)
     runtime = importlib.import_module("onnxruntime")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1

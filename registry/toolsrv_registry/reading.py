@@ -25,14 +25,19 @@ class Reading:
     """What is searched for a text: ``text`` is the query, perhaps changed.
 
     ``corrected`` are (word as written, word searched). ``language`` is the English name of the
-    text's language when that is not English; ``translated`` says whether anything of it could be
-    put into English.
+    text's language when that is not English; ``translated`` says whether anything of it that asks
+    for something could be put into English.
     """
 
     text: str
     corrected: tuple[tuple[str, str], ...] = field(default=())
     language: str = ""
     translated: bool = False
+
+    @property
+    def unread(self) -> bool:
+        """Whether nothing of a text in another language could be read."""
+        return bool(self.language) and not self.translated
 
 
 class Reader:
@@ -51,6 +56,7 @@ class Reader:
             language = foreign.detect(query, self._is_english, self._is_named)
         if language is not None:
             said = self._searchable(foreign.gloss(query, language))
+            said = said if foreign.asks(said, language) else ""
             return Reading(said or query, (), language.name, translated=bool(said))
         if next(suspects(query), None) is None:
             return Reading(query)

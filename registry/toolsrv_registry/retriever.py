@@ -50,6 +50,8 @@ _WORDS, _RELATED = 0.3, 0.38
 _FEW, _MANY = (170, 0.28), (16_463, 0.39)
 # Words alone are a weak witness: only a nearly complete miss counts.
 _COVERED_ALONE = 0.15
+# The encoder reads English: of a text that could not be put into it most of the words have to be met.
+_COVERED_UNREAD = 0.5
 # So many of the best are judged, however many are asked for.
 _JUDGED = 5
 
@@ -181,7 +183,7 @@ class Retriever:
         ordered = alive if named else self._covered(alive, parts, place, recalled, unwanted)
         kept, more = self._kept(ordered, reading.text, limit, offset)
         page = kept[offset : offset + limit]
-        nothing_fits = not named and self._nothing_fits(kept[:_JUDGED], recalled)
+        nothing_fits = not named and self._nothing_fits(kept[:_JUDGED], recalled, reading)
         wider = _wider(place) if nothing_fits else place
         nearby = ordered if wider == place else self._ranked(parts, wider)[0]
         return SearchResult(
@@ -382,16 +384,19 @@ class Retriever:
             for rank, one in enumerate(page, start=offset + 1)
         )
 
-    def _nothing_fits(self, best: Sequence[Kept], recalled: Recalled) -> bool:
+    def _nothing_fits(self, best: Sequence[Kept], recalled: Recalled, reading: Reading) -> bool:
         """Judge whether even the best hits are unrelated to their parts of the text."""
         nearest = _least_cosine(len(recalled.lexicon.ids))
         for one in best:
             coverage = self._affinity.overlap(one.candidate.part, one.api).coverage
-            if not recalled.measured and coverage >= _COVERED_ALONE:
-                return False
-            cosine = one.candidate.similarity
-            related = cosine >= nearest and cosine + _WORDS * coverage >= _RELATED
-            if recalled.measured and related:
+            if reading.unread:
+                related = coverage >= _COVERED_UNREAD
+            elif recalled.measured:
+                cosine = one.candidate.similarity
+                related = cosine >= nearest and cosine + _WORDS * coverage >= _RELATED
+            else:
+                related = coverage >= _COVERED_ALONE
+            if related:
                 return False
         return True
 

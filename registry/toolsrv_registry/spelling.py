@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from itertools import pairwise
 
 from toolsrv_registry.encoder import SHIPPED_ENCODER
 from toolsrv_registry.words import STOP_WORDS
@@ -33,6 +34,8 @@ _SURE_LENGTH, _USUAL_ENGLISH = 9, 12_000
 _LOOKED_UP = 12
 # Two usual words in one are a word: "headset".
 _USUAL_PART, _LEAST_HEAD, _LEAST_TAIL = 8_000, 4, 3
+# A short word has many neighbours: "bake" is no slip of "bike", nor "carve" of "care".
+_SHORT, _SHORTEST = 5, 4
 # What is written as it sounds, farther from the word than a slip: "flite", "fone".
 _SOUNDS = (
     (re.compile(r"ite(s?)$"), r"ight\1"),
@@ -130,6 +133,7 @@ class Speller:
             and not _inflected(word, near)
             and _slip(word, near, int(far))
             and not (known and _extra(word, near))
+            and not (len(word) <= _SHORT and _another_short(word, near))
             and (self._frequency(near) >= self._least or _vowels_alone(word, near))
         ]
         least = min((far for _, far in slips), default=0)
@@ -163,14 +167,14 @@ def english_words() -> frozenset[str]:
 
 
 def is_english(word: str) -> bool:
-    """Say whether a lower-case word, or what is left without a common ending, is English."""
+    """Say whether a lower-case word is English, or is with a common ending more or less."""
     known = english_words()
-    if word in known or word in STOP_WORDS:
+    if word in STOP_WORDS or _is_word(word, known):
         return True
     for ending in _ENDINGS:
         rest = word.removesuffix(ending)
         if rest != word and len(rest) >= _LEAST_STEM:
-            if rest in known or f"{rest}e" in known:
+            if _is_word(rest, known) or _is_word(f"{rest}e", known):
                 return True
             if rest[-1] == rest[-2] and rest[:-1] in known:
                 return True
@@ -179,6 +183,21 @@ def is_english(word: str) -> bool:
         for ending in _TURNED_ENDINGS
         if word.endswith(ending)
     )
+
+
+def _is_word(word: str, known: frozenset[str]) -> bool:
+    """Say whether a word is known, or is by its past or its participle: "bake" by "baked".
+
+    Those of "update" make no word of "updat", nor those of "model" one of "modell".
+    """
+    if word in known:
+        return True
+    if word.endswith("e"):
+        return f"{word}d" in known
+    doubled = word + word[-1:]
+    if f"{word}e" in known or doubled in known or (word[-1:] == word[-2:-1] and word[:-1] in known):
+        return False
+    return any(f"{stem}{end}" in known for stem in (word, doubled) for end in ("ed", "ing"))
 
 
 @lru_cache(maxsize=1)
@@ -229,6 +248,19 @@ def _extra(word: str, near: str) -> bool:
     if word[at + 1 :] != near[at:]:
         return False
     return at == len(near) or (word[at] not in _VOWELS and word[at] != word[at - 1])
+
+
+def _another_short(word: str, near: str) -> bool:
+    """Say whether a short word is rather one of its own than a slip of a near one.
+
+    Slips leave letters out, swap and double them; in the shortest no letter is a mistaken one.
+    """
+    if len(near) < _SHORTEST:
+        return True
+    if len(word) == len(near):
+        return len(word) == _SHORTEST and sorted(word) != sorted(near)
+    doubled = any(one == other for one, other in pairwise(word))
+    return not doubled and _extra(word, near)
 
 
 def _slip(word: str, near: str, distance: int) -> bool:

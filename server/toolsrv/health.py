@@ -48,6 +48,7 @@ def examine(bench: Workbench) -> list[Finding]:
         "data folder": _data_folder,
         "catalogs": _catalogs,
         "index": _index,
+        "encoder": _encoder,
         "matcher": _matcher,
         "model": _model,
         "prompts": _prompts,
@@ -108,6 +109,19 @@ def _index(bench: Workbench) -> Finding:
         return Finding(check="index", state="ok", found="up to date")
     todo = "toolsrv index build (until then searches go by words alone, or build it)"
     return Finding(check="index", state="warn", found=state, next=todo)
+
+
+def _encoder(bench: Workbench) -> Finding:
+    from toolsrv_registry.errors import DataError
+
+    encoder = bench.registry().index.encoder
+    try:
+        encoder.check()
+        found = encoder.name
+    except DataError as error:
+        todo = f"{error.hint} (until then searches go by words alone)"
+        return Finding(check="encoder", state="warn", found=error.message, next=todo)
+    return Finding(check="encoder", state="ok", found=found)
 
 
 def _matcher(bench: Workbench) -> Finding:

@@ -130,6 +130,13 @@ def test_a_tool_that_the_text_names_stays() -> None:
     assert folded("flags for cricket", *apis) == ["Football Data+1", "Cricket Data+0"]
 
 
+def test_a_tool_named_by_what_its_api_says_anyway_is_a_twin() -> None:
+    apis = [api(tool, "Random Joke", "Returns a random joke") for tool in ("Joke1", "Joke Test")]
+    for text in ("random joke", "a joke", "make me laugh"):
+        assert folded(text, *apis) == ["Joke1+1"]
+    assert folded("joke test", *apis) == ["Joke1+0", "Joke Test+0"]
+
+
 def test_texts_that_say_too_little_are_no_twins() -> None:
     apis = [api(tool, "Test", "test") for tool in ("One", "Two")]
     assert len(folded("test", *apis)) == 2

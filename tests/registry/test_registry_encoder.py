@@ -99,6 +99,18 @@ def test_a_missing_file_is_refused(folder: Path, name: str) -> None:
         OnnxEncoder(folder).encode(["text"])
 
 
+@pytest.mark.parametrize("name", ["model.int8.onnx", "tokenizer.json", "card.json"])
+def test_a_check_finds_what_is_missing_or_altered(folder: Path, name: str) -> None:
+    OnnxEncoder(folder).check()
+    (folder / name).write_bytes(b"{}")
+    with pytest.raises(DataError) as caught:
+        OnnxEncoder(folder).check()
+    assert caught.value.hint
+    (folder / name).unlink()
+    with pytest.raises(DataError):
+        OnnxEncoder(folder).check()
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"name": 1}'])
 def test_an_unreadable_card_is_refused(folder: Path, text: str) -> None:
     (folder / "card.json").write_text(text)

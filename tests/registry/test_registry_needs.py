@@ -35,6 +35,11 @@ from toolsrv_registry.needs import needs
             "the distance between the tower and the bridge",
             ["the distance between the tower and the bridge"],
         ),
+        (
+            "plan a trip to Tokyo: find flights, hotels",
+            ["plan a trip to Tokyo", "find flights", "hotels"],
+        ),
+        ("reverse this text: some words", ["reverse this text: some words"]),
         ("I am planning a trip to Rome", []),
         ("I need a taxi and a pizza", ["I need a taxi", "a pizza"]),
         ("", []),

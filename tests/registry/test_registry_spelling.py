@@ -152,6 +152,26 @@ def test_english_rare_names_and_words_near_rare_ones_stay(seasoned: Speller, tex
     assert seasoned.corrections(text) == {}
 
 
+def test_a_word_is_known_by_its_past_or_its_participle() -> None:
+    near = {"bike": 90, "wild": 90, "care": 90, "rise": 90, "discord": 90, "update": 90}
+    speller = Speller([], lambda word: near.get(word, 0))
+    text = "how do I bake, weld and carve; she bakes, rinses and discards; welding"
+    assert speller.corrections(text) == {}
+    assert speller.corrections("updat it") == {"updat": "update"}
+
+
+def test_a_short_word_is_put_right_only_by_what_fingers_do() -> None:
+    near = {"book": 90, "crime": 90, "share": 90, "video": 90, "table": 90, "step": 90}
+    speller = Speller([], lambda word: near.get(word, 0))
+    assert speller.corrections("boko shred steph") == {"boko": "book"}
+    assert speller.corrections("vidoe, tabel and tabble") == {
+        "vidoe": "video",
+        "tabel": "table",
+        "tabble": "table",
+    }
+    assert speller.corrections("vodeo") == {"vodeo": "video"}
+
+
 @given(st.text(max_size=200))
 def test_any_text_can_be_looked_at(text: str) -> None:
     speller = Speller([], lambda _: 0)
@@ -178,6 +198,15 @@ def test_any_text_can_be_looked_at(text: str) -> None:
         ("把这段文字翻译成英文，然后查一下美元汇率", "Chinese",
          "text translate english dollars exchange rate"),
         ("東京の明日の天気を教えて", "Japanese", "tomorrow weather"),
+        ("今日の東京の天気", "Japanese", "today weather"),
+        ("天気 東京", "Japanese", "weather"),
+        ("株価", "Japanese", "stock"),
+        ("猫的图片", "Chinese", "cat image"),
+        ("有雨吗", "Chinese", "rain"),
+        ("阿姆斯特丹的天气", "Chinese", "weather"),
+        ("東京", "Chinese or Japanese", ""),
+        ("台北天氣 API", "Chinese or Japanese", "API"),
+        ("ఈ రోజు వాతావరణం", "Telugu", ""),
         ("서울 날씨 API", "Korean", "API"),
         ("ما هو الطقس", "Arabic", ""),
     ],
@@ -324,8 +353,36 @@ def test_misspelt_and_foreign_queries_find_their_api(
     assert result.reading.text != text
 
 
-def test_a_language_that_cannot_be_read_is_told_honestly(real: Registry) -> None:
-    result = real.retriever.search("오늘 날씨가 어때요?")
-    assert result.reading.language == "Korean"
-    assert not result.reading.translated
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("오늘 날씨가 어때요?", "Korean"),
+        ("서울 날씨 API", "Korean"),
+        ("ما هو الطقس في القاهرة", "Arabic"),
+        ("الطقس arabic", "Arabic"),
+        ("आज दिल्ली का मौसम कैसा है", "Hindi"),
+        ("Τι καιρό κάνει σήμερα στην Αθήνα;", "Greek"),
+        ("מזג אוויר", "Hebrew"),
+        ("ఈ రోజు వాతావరణం", "Telugu"),
+        ("今天的天氣", "Chinese"),
+        ("日本語", "Japanese"),
+        ("東京 2026", "Chinese or Japanese"),
+    ],
+)
+def test_a_language_that_cannot_be_read_is_told_honestly(
+    real: Registry, text: str, language: str
+) -> None:
+    result = real.retriever.search(text)
+    assert result.reading.language == language
+    assert (result.reading.unread, result.reading.text) == (True, text)
     assert result.nothing_fits
+
+
+def test_a_catalog_in_a_language_that_cannot_be_read_is_found_by_its_words(
+    hashed: Registry, make_api: MakeApi, make_catalog: MakeCatalog
+) -> None:
+    hashed.store.put_catalog(make_catalog(make_api("Weather", "서울", "오늘 날씨"), name="seoul"))
+    result = hashed.retriever.search("오늘 날씨", 1)
+    assert result.hits[0].api.name == "오늘 날씨"
+    assert not result.nothing_fits
+    assert hashed.retriever.search("환율 계산", 1).nothing_fits

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 import runpy
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 
+import toolsrv_registry
+
 ModelServer = runpy.run_path(str(Path(__file__).parents[1] / "model_server.py"))["ModelServer"]
 Run = Callable[..., Result]
 CHECKS = [
-    "versions", "data folder", "catalogs", "index", "matcher", "model", "prompts", "cores", "keys",
+    "versions", "data folder", "catalogs", "index", "encoder", "matcher", "model", "prompts", "cores",
+    "keys",
 ]  # fmt: skip
 
 
@@ -44,6 +51,41 @@ def test_what_fails_is_told_with_what_to_do_and_the_rest_is_looked_at(
     assert found["model"]["next"]
     assert found["index"]["state"] == "warn"
     assert "toolsrv index build" in found["index"]["next"]
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_damaged_encoder_is_told_by_doctor_and_index_status(
+    ready_dir: Path, tmp_path: Path, *, missing: bool
+) -> None:
+    room = tmp_path / "room"
+    package = Path(toolsrv_registry.__file__).parent
+    shutil.copytree(package, room / package.name)
+    model = room / package.name / "models" / "encoder" / "model.int8.onnx"
+    model.unlink()
+    if not missing:
+        model.write_bytes(b"altered")
+    assert ready_dir
+    path = os.pathsep.join([str(room), os.environ.get("PYTHONPATH", "")])
+
+    def said(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "toolsrv", *words]
+        return subprocess.run(
+            command,
+            env=os.environ | {"PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+
+    findings = json.loads(said("doctor", "--json").stdout)["findings"]
+    (found,) = [one for one in findings if one["check"] == "encoder"]
+    assert found["state"] == "warn"
+    assert str(model) in found["found"]
+    assert "reinstall" in found["next"]
+    status = json.loads(said("index", "status", "--json").stdout)
+    assert (status["state"], str(model) in status["encoder_damage"]) == ("ready", True)
+    assert "words alone" in said("index", "status").stderr
 
 
 def test_a_data_folder_that_cannot_be_written_fails(

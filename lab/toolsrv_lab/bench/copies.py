@@ -76,6 +76,10 @@ class NoisyEncoder:
         """The length of a vector."""
         return self._encoder.dimensions
 
+    def check(self) -> None:
+        """Raise as the encoder that it stands for."""
+        self._encoder.check()
+
     def encode(self, texts: Sequence[str], *, progress: Progress | None = None) -> Vectors:
         """Return unit vectors; raises KeyError for a text that is neither known nor a copy."""
         found = np.stack([self._known[self._copies.get(text, text)] for text in texts])

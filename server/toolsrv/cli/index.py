@@ -9,6 +9,7 @@ import click
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import emit_json, index_progress, note, table
 from toolsrv.cli.session import Session, pass_session
+from toolsrv_registry.errors import DataError
 
 
 @click.group(epilog=example("toolsrv index status"))
@@ -34,14 +35,25 @@ def build(session: Session, as_json: bool) -> None:
 @json_option
 @pass_session
 def status(session: Session, as_json: bool) -> None:
-    """Show whether the index is up to date; builds nothing."""
-    _show(session.workbench().registry().index.status().model_dump(mode="json"), as_json)
+    """Show whether the index is up to date and its encoder whole; builds nothing."""
+    index = session.workbench().registry().index
+    damage = hint = ""
+    try:
+        index.encoder.check()
+    except DataError as error:
+        damage, hint = error.message, error.hint
+    _show(index.status().model_dump(mode="json") | {"encoder_damage": damage}, as_json)
+    if damage and not as_json:
+        note(f"note: searches go by words alone: {damage} ({hint})")
 
 
 def _show(document: dict[str, object], as_json: bool) -> None:
     if as_json:
         emit_json(document)
         return
-    table(("index", "value"), [(key.replace("_", " "), value) for key, value in document.items()])
+    shown = [
+        (key.replace("_", " "), "none" if value == "" else value) for key, value in document.items()
+    ]
+    table(("index", "value"), shown)
     if document["state"] != "ready":
         note("note: build it with: toolsrv index build")
