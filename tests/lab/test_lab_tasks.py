@@ -33,6 +33,7 @@ def apis() -> Mapping[str, Api]:
         "tasks_dev.jsonl",
         "tasks_open.jsonl",
         "tasks_fresh.jsonl",
+        "tasks_more.jsonl",
         "tasks_sealed.jsonl",
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from tests.priors import Shipped
@@ -22,7 +23,8 @@ def offers() -> tuple[Offer, ...]:
     apis = [
         api
         for api in load_offline_catalog().apis
-        if api.id.rpartition("/")[2] in {CURRENCY, CITY, AIRPORT, "continent", "prime_check"}
+        if api.id.rpartition("/")[2]
+        in {CURRENCY, CITY, AIRPORT, "continent", "prime_check", "find_holiday_date"}
     ]
     return tuple(Offer(at, one) for at, one in enumerate(FunctionList(apis), start=1))
 
@@ -69,6 +71,16 @@ def test_what_a_refused_value_stands_in_is_asked_first(
     assert again is not None
     assert again.offer.function.name == function(offers, CURRENCY).name
     assert (again.words, again.arguments) == (task[-9:], {"country": "Peru"})
+
+
+def test_of_several_names_the_one_counts_that_was_refused(offers: tuple[Offer, ...]) -> None:
+    task = "Is Epiphany off in Warsaw?"
+    holiday = function(offers, "find_holiday_date")
+    given = {"country": "Warsaw", "holiday": "Epiphany", "year": 2027}
+    refused = step(holiday, "x", given)
+    assert questions(scene(task, offers, refused)) == ()
+    told = replace(refused, observation="no country 'Warsaw'")
+    assert questions(scene(task, offers, told))[0] == "Which country is Warsaw in?"
 
 
 def test_nothing_stands_in_for_what_is_no_place(offers: tuple[Offer, ...]) -> None:

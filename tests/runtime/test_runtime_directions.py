@@ -49,7 +49,9 @@ def test_parameters_without_a_direction_have_none() -> None:
         ("the words from Z to A please", "descending"),
         ("sort them in reverse", "descending"),
         ("sort pear, fig, lime", ""),
-        ("alphabetically, but backwards", ""),
+        ("alphabetically, but backwards", "descending"),
+        ("in alphabetical order, starting from the Z end", "descending"),
+        ("shortest first, or backwards", ""),
     ],
 )
 def test_up_and_down_are_read_from_how_people_put_them(text: str, order: str) -> None:
@@ -113,3 +115,20 @@ def test_a_place_behind_a_time_or_a_comparison_is_where_it_is_told(text: str, fi
     second = "Lima" if first == "Oslo" else "Oslo"
     made = {"time": "3 pm", "from_zone": "Oslo", "to_zone": "Lima"}
     assert straight(made, text) == {"time": "3 pm", "from_zone": first, "to_zone": second}
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("take B flat down by five semitones", "-5"),
+        ("what is 5 semitones lower than A", "-5"),
+        ("take B flat up by five semitones", "5"),
+        ("five semitones from B flat", "5"),
+    ],
+)
+def test_what_goes_down_by_the_document_is_below_zero(part: str, value: str) -> None:
+    semitones = next(one for one in APIS["transpose_note"].parameters if one.name == "semitones")
+    assert turned(semitones, "5", part, part) == value
+    assert turned(semitones, "-5", part, part) == "-5"
+    (year,) = APIS["leap_year"].required
+    assert turned(year, "5", part, part) == "5"

@@ -92,6 +92,24 @@ def test_a_need_in_the_words_of_another_is_served_first() -> None:
     assert Planned(answered, Shipped()).next([second]) is None
 
 
+def test_words_whose_function_had_its_call_ask_for_it_no_more_once_more_is_known() -> None:
+    task = (
+        "Offer for Jansen BV: list price 1250 euro, I give them 12 % off, then 21 % VAT comes on "
+        "top of the reduced price. What's the price after discount and what with the VAT?"
+    )
+    offered = scene(task, "discount", "sales_tax", "check_vat_number", "inflation")
+    twice = [need for need in Planned(offered, Shipped()).needs if short(need) == "discount"]
+    assert len(twice) == 2
+    first = Planned(offered, Shipped()).next()
+    assert first == twice[0]
+    reduced = called(offered, first, {"price": 1250, "percent": 12}, {"sale_price": 1100})
+    second = Planned(reduced, Shipped()).next()
+    assert second is not None
+    assert short(second) == "sales_tax"
+    both = called(reduced, second, {"price": 1100, "tax_percent": 21}, {"gross_price": 1331})
+    assert Planned(both, Shipped()).next() is None
+
+
 def test_words_that_point_back_are_not_served_first() -> None:
     task = "gas mark 7 on the dial, what is that in celsius?"
     offered = scene(task, "oven_temperature", "convert_temperature", "leap_year")

@@ -113,6 +113,24 @@ def all_calls(scene: Scene) -> list[dict[str, Any]]:
             [{"element": "silver"}, {"element": "tin"}],
         ),
         (
+            "Does 2100 have a 29 February? And 2400?",
+            "leap_year",
+            {"year": "2100"},
+            [{"year": "2400"}],
+        ),
+        (
+            "What's the capital of Peru? And what about Chile? And of Bolivia?",
+            "capital_city",
+            {"country": "Peru"},
+            [{"country": "Chile"}, {"country": "Bolivia"}],
+        ),
+        (
+            'give me "user profile image" in camelCase and in snake_case',
+            "change_case",
+            {"text": "user profile image", "case": "snake"},
+            [{"text": "user profile image", "case": "camel"}],
+        ),
+        (
             'Hash "secret" with md5 and sha256',
             "hash_text",
             {"text": "secret", "algorithm": "md5"},
@@ -166,6 +184,8 @@ def test_what_is_called_for_one_of_a_list_is_called_for_each(
         ("What's the population of Portland, Oregon?", "city_information", {"city": "Portland"}),
         ("Tell Anna and Bob what the capital of Peru is", "capital_city", {"country": "Peru"}),
         ("What are the capitals of Peru and Chile?", "capital_city", {"country": "Lima"}),
+        ("What is the capital of Peru? My aunt lives in Chile.", "capital_city",
+         {"country": "Peru"}),
         ("Which notes are in a G minor seventh chord?", "chord_notes",
          {"root": "G", "kind": "minor_seventh"}),
         ("How far is Reykjavik from Helsinki?", "time_difference",

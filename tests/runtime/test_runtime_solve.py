@@ -155,6 +155,15 @@ def test_an_answer_longer_than_a_reply_tells_all_that_is_news(
     assert cut.answer == "capital is Lima; result is 36"
 
 
+def test_an_answer_tells_calls_of_one_function_apart(
+    retriever: Finder, loaded: tuple[Engine, Profile]
+) -> None:
+    task = "md5 and sha256 of deploy-2026-11"
+    outcome = run(task, retriever, loaded[0], profile=loaded[1])
+    assert "algorithm is md5" in outcome.answer
+    assert "algorithm is sha256" in outcome.answer
+
+
 @pytest.mark.parametrize(
     ("task", "calls"),
     [
@@ -179,6 +188,22 @@ def test_an_answer_longer_than_a_reply_tells_all_that_is_news(
             "Dots were .-- .- .. - so what's that in letters? And what is NO TIME in dots and dashes?",
             [("morse_code_to_text", {"morse": ".-- .- .. -"}),
              ("text_to_morse_code", {"text": "NO TIME"})],
+        ),
+        (
+            "md5 and sha256 of deploy-2026-11",
+            [("hash_text", {"text": "deploy-2026-11", "algorithm": "md5"}),
+             ("hash_text", {"text": "deploy-2026-11", "algorithm": "sha256"})],
+        ),
+        (
+            '"Open, Sesame!": its CRC32, its hex, and is it good as a password?',
+            [("crc32_checksum", {"text": "Open, Sesame!"}),
+             ("hex_encode", {"text": "Open, Sesame!"}),
+             ("password_strength", {"password": "Open, Sesame!"})],
+        ),
+        (
+            "Take the note G3 up 6 semitones. What frequency does the new note have?",
+            [("transpose_note", {"note": "G3", "semitones": 6}),
+             ("note_frequency", {"note": "C#4"})],
         ),
         (
             "What is the wind of 40 knots on the Beaufort scale?",
