@@ -7,6 +7,9 @@ from typing import Any
 
 from toolsrv_registry.errors import UsageError
 
+_ALONE = ("matplotlib",)
+"""Libraries that need nothing else of the extra, torch least of all."""
+
 
 def load(name: str) -> Any:
     """Return the module of that name; raises UsageError where it is not installed."""
@@ -15,7 +18,10 @@ def load(name: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != name.partition(".")[0]:
             raise
+        library, whole = name.partition(".")[0], "pip install 'toolsrv[lab]'"
         raise UsageError(
-            f"this needs {name.partition('.')[0]}, which is not installed",
-            hint="pip install 'toolsrv[lab]'",
+            f"this needs {library}, which is not installed",
+            hint=f"pip install {library}; for all of the laboratory {whole}"
+            if library in _ALONE
+            else whole,
         ) from error

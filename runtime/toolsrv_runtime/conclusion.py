@@ -1,4 +1,7 @@
-"""How a solve ended: status, answer and reason, from what the search left behind. Pure."""
+"""How a solve ended: status, answer and reason, from what the search left behind.
+
+Pure, but where the model does not say what its answer leaves open: then retriever and matcher do.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,20 @@ from dataclasses import dataclass
 
 from toolsrv_runtime import outcome as out
 from toolsrv_runtime.evidence import trace
-from toolsrv_runtime.formats.base import Move
+from toolsrv_runtime.formats.base import FINISH, Move, Prior
 from toolsrv_runtime.ledger import final_answer, versions
 from toolsrv_runtime.offer import Offer
 from toolsrv_runtime.search.tree import Node
 from toolsrv_runtime.state import State
+from toolsrv_runtime.unserved import unserved
 
 TASK_LIMIT = 200
-"""Characters of a task that are told where all of it is missing."""
+"""Characters of a task, or of a part of it, that are told where it is missing."""
 
 
-def conclude(state: State, reason: str, *, model: str, form: str) -> out.Outcome:
+def conclude(state: State, reason: str, prior: Prior, *, model: str, form: str) -> out.Outcome:
     """Return the outcome; ``reason`` says why the search was ended from outside, or is empty."""
-    end = _ending(state, reason)
+    end = _ending(state, reason, prior)
     ledger, options = state.ledger, state.options
     used = {n.id for n in end.node.calls()} if end.node else set()
     evidence = tuple(ledger.evidence(used))
@@ -62,7 +66,7 @@ class _Ending:
     missing: tuple[str, ...] = ()
 
 
-def _ending(state: State, reason: str) -> _Ending:
+def _ending(state: State, reason: str, prior: Prior) -> _Ending:
     ledger = state.ledger
     if ledger.findings.answers:
         node = ledger.findings.answers[0]
@@ -70,37 +74,53 @@ def _ending(state: State, reason: str) -> _Ending:
             why = "nothing was found for: " + "; ".join(missing)
             return _Ending("partial", why, node, final_answer(node), missing)
         return _Ending("answered", "the model finished", node, final_answer(node))
-    if ledger.closing is not None:
-        missing = _left_open(ledger.closing) or tuple(ledger.unserved())
+    if (last := ledger.closing) is not None:
         why = reason or "the search came to its end without an answer"
-        return _partial(state, why, ledger.closing, final_answer(ledger.closing), missing)
-    best = ledger.best()
-    facts, missing = ledger.partial(best), tuple(ledger.unserved())
-    if state.rejected is not None:
-        best, facts = state.rejected, final_answer(state.rejected)
-        missing = _left_open(best)
+        return _unfinished(state, "partial", why, last, final_answer(last), prior)
+    if (best := state.rejected) is not None:
+        answer = final_answer(best)
+    else:
+        best = ledger.best()
+        answer = ledger.partial(best)
     if reason:
-        if state.outer.is_set():
-            return _Ending("cancelled", reason, best, facts, missing)
-        return _partial(state, reason, best, facts, missing)
-    return _Ending("gave_up", _why_given_up(state), best, facts, missing)
+        status: out.Status = "cancelled" if state.outer.is_set() else "partial"
+        return _unfinished(state, status, reason, best, answer, prior)
+    if ledger.findings.give_ups or not state.offer.shown:
+        return _unfinished(state, "gave_up", _why_given_up(state), best, answer, prior)
+    return _unfinished(state, "partial", _why_unanswered(state), best, answer, prior)
 
 
-def _partial(
-    state: State, why: str, node: Node | None, answer: str, missing: tuple[str, ...]
+def _unfinished(
+    state: State, status: out.Status, why: str, node: Node | None, answer: str, prior: Prior
 ) -> _Ending:
-    """Return the end of a search that had to end, which names what is missing.
-
-    Where nothing was found nothing of the task is done: its parts that were tried are missing, or
-    all of it.
-    """
-    if not answer.strip():
-        missing = missing or (_shortened(state.task),)
+    """Return an end without a whole answer, which names what of the task is open."""
+    known = bool(answer.strip())
+    missing = (_left_open(node) if node else ()) or _unserved(state, node, prior, known=known)
+    if known and missing and status != "cancelled":
+        why = f"{why}; still open: {'; '.join(missing)}"
+    elif status == "partial" and not known:
         open_parts = "; ".join(missing)
         why = f"nothing was found before the search ended: {why}; still open: {open_parts}"
-    elif missing:
-        why = f"{why}; nothing was found for: {'; '.join(missing)}"
-    return _Ending("partial", why, node, answer, missing)
+    return _Ending(status, why, node, answer, missing)
+
+
+def _unserved(state: State, node: Node | None, prior: Prior, *, known: bool) -> tuple[str, ...]:
+    """Return what of the task is open where the model did not say it.
+
+    Where calls say what they are for: what none was made for with success. Else: what no call
+    above ``node`` serves, on which the answer rests; a stop by the user is not kept waiting for
+    that. Where nothing is known it is the task.
+    """
+    ledger, whole = state.ledger, (_shortened(state.task),)
+    if any(step.move.about for step in ledger.steps.values()):
+        return tuple(ledger.unserved()) or (() if known else whole)
+    if not known:
+        return whole
+    if node is None or state.outer.is_set():
+        return ()
+    results = [ledger.results[one.id] for one in node.calls() if one.id in ledger.results]
+    found = unserved(state.task, tuple(state.offer.all), results, prior)
+    return tuple(map(_shortened, found))
 
 
 def _shortened(task: str) -> str:
@@ -109,19 +129,24 @@ def _shortened(task: str) -> str:
 
 
 def _left_open(node: Node) -> tuple[str, ...]:
-    """Return what an answer says that it leaves open."""
-    return node.move.missing if isinstance(node.move, Move) else ()
+    """Return what an answer says that it leaves open; nothing of a call."""
+    move = node.move
+    return move.missing if isinstance(move, Move) and move.function == FINISH else ()
 
 
 def _why_given_up(state: State) -> str:
-    ledger = state.ledger
-    failure = ledger.failure()
-    if failure and not ledger.results:
-        return failure
-    if not ledger.results and not state.offer.fits:
+    if not state.ledger.results and not state.offer.fits:
         return _nothing(state.offer)
-    if ledger.findings.give_ups:
-        return "the model gave up"
+    return "the model gave up"
+
+
+def _why_unanswered(state: State) -> str:
+    """Return why a search came to its own end, where the model did not give up."""
+    ledger = state.ledger
+    if state.rejected is not None:
+        return "the answer was read again and rejected, and no other came"
+    if (failure := ledger.failure()) and not ledger.results:
+        return f"no reply of the model led to a call: {failure}"
     return "nothing that was tried led to an answer"
 
 

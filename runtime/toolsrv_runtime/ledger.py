@@ -57,12 +57,13 @@ class Ledger:
         return Step(node.move, "", ok=True)
 
     def unserved(self) -> list[str]:
-        """Return what calls were made for that never gave anything: a part, else the function."""
+        """Return the parts of the task that calls were made for and never gave anything.
+
+        None where calls do not say what they are for.
+        """
         made: dict[str, bool] = {}
         for node in self.findings.tree.walk():
-            if node.id in self.results:
-                move = self.steps[node.id].move
-                what = move.about or move.function
+            if node.id in self.results and (what := self.steps[node.id].move.about):
                 made[what] = made.get(what, False) or self.results[node.id].ok
         return [what for what, served in made.items() if not served]
 
@@ -89,31 +90,33 @@ class Ledger:
         )
 
     def evidence(self, used: set[int]) -> list[out.Evidence]:
-        """Return the calls in tree order; one that was only repeated on a dead branch once."""
-        found = []
-        told: set[str] = set()
+        """Return the calls in tree order, each once: at a node in ``used`` if one made it."""
+        found: dict[str, out.Evidence] = {}
         for node in self.findings.tree.walk():
             result = self.results.get(node.id)
-            if result is not None and node.move is not None:
-                key = f"{result.api_id} {json.dumps(result.arguments, sort_keys=True)}"
-                if key in told and node.id not in used:
-                    continue
-                told.add(key)
-                found.append(
-                    out.Evidence(
-                        node=node.id,
-                        api_id=result.api_id,
-                        function=node.move.function,
-                        arguments=result.arguments,
-                        status=result.status,
-                        response=result.response,
-                        error=result.error,
-                        source=result.source,
-                        seconds=round(result.seconds, 4),
-                        used=node.id in used and result.ok,
-                    )
-                )
-        return found
+            if result is None or node.move is None:
+                continue
+            key = f"{result.api_id} {json.dumps(result.arguments, sort_keys=True)}"
+            is_used = node.id in used and result.ok
+            before = found.get(key)
+            if before is not None and (before.used or not is_used):
+                found[key] = before.model_copy(update={"times": before.times + 1})
+                continue
+            found.pop(key, None)
+            found[key] = out.Evidence(
+                node=node.id,
+                api_id=result.api_id,
+                function=node.move.function,
+                arguments=result.arguments,
+                status=result.status,
+                response=result.response,
+                error=result.error,
+                source=result.source,
+                seconds=round(result.seconds, 4),
+                used=is_used,
+                times=1 + (before.times if before else 0),
+            )
+        return list(found.values())
 
     def nodes(self) -> list[out.TreeNode]:
         """Return the tree for the outcome: one node per reply, the failed ones too."""

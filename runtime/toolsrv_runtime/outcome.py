@@ -27,7 +27,8 @@ class Evidence(_Frozen):
     """One API call an answer rests on (or that was tried): who, with what, what came back.
 
     ``status`` is the HTTP status code, or 0 when no response came; ``error`` is then the reason.
-    ``response`` is the parsed JSON body, or the text where it is not JSON.
+    ``response`` is the parsed JSON body, or the text where it is not JSON. A call that is asked for
+    again is answered with what it gave, and stands here once.
     """
 
     node: int
@@ -40,6 +41,9 @@ class Evidence(_Frozen):
     source: Source
     seconds: float
     used: bool = Field(description="True when the call lies on the path of the answer.")
+    times: int = Field(
+        default=1, description="How often the model asked for the call, on all branches."
+    )
 
     @property
     def ok(self) -> bool:
@@ -157,11 +161,12 @@ class Cost(_Frozen):
 class Outcome(_Frozen):
     """How a solve ended.
 
-    ``answered``: the model finished with an answer. ``partial``: a budget ended first and
-    ``answer`` holds the best that was found, "" where nothing was. ``gave_up``: nothing solved the task.
+    ``answered``: the model finished with an answer. ``partial``: the search ended first (a budget,
+    replies that nothing can be made of) and ``answer`` holds the best that was found, "" where
+    nothing was. ``gave_up``: the model chose to, or no API fits; ``answer`` as with ``partial``.
     ``cancelled``: stopped from outside; ``answer`` holds the best partial answer.
     ``reason`` says in one line why it ended as it did, ``missing`` what of the task an answer leaves
-    open (a function that gave nothing, where no more is known; the task where nothing is). ``supported`` and ``unsupported``
+    open, in the words of the task or of the model (all of it where nothing is known). ``supported`` and ``unsupported``
     are the claims of the answer that were traced to a response or the task, and those that could
     not be (``evidence.py``); ``unread`` counts those of a very long answer that were not looked
     at. ``opinions`` are the second ones, where they were asked for. ``notes`` say what prompts had

@@ -40,6 +40,7 @@ from toolsrv_runtime.search.tree import Code, Node
 from toolsrv_runtime.second_opinion import SecondOpinion
 from toolsrv_runtime.state import State
 from toolsrv_runtime.stop import Stop
+from toolsrv_runtime.waiting import off_loop
 
 
 class Run:
@@ -72,6 +73,7 @@ class Run:
             second = SecondOpinion(self._state, form, self._asking.view)
         self._calling = Calling(self._state, form, caller, second, ask)
         self._before = out.Usage()
+        self._finder = retriever
         self._engine = engine
         self._format = form
         self._draws = draws
@@ -87,7 +89,12 @@ class Run:
         await close(self._state, self._format, self._asking.view, reason)
         if self._state.ledger.closing is not None:
             self._note_cost(self._state.ledger.closing)
-        return conclude(self._state, reason, model=self._engine.name, form=self._format.name)
+        return await off_loop(lambda: self._concluded(reason), self._state.stop)
+
+    def _concluded(self, reason: str) -> out.Outcome:
+        return conclude(
+            self._state, reason, self._finder, model=self._engine.name, form=self._format.name
+        )
 
     def _strategy(self) -> Generator[Wish, Answer, int]:
         options, findings = self._state.options, self._state.ledger.findings

@@ -93,7 +93,7 @@ class Solver:
         ``ask`` asks a person for consent to a call that needs it, and its time is not the
         budget's; without it such a call stays refused.
 
-        Ends with an outcome whatever happens to the search: answered, partial (a budget ended),
+        Ends with an outcome whatever happens to the search: answered, partial (it ended first),
         gave up or cancelled (``stop`` was set). Cancelling the coroutine stops the engine at the
         next token.
 

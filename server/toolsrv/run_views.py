@@ -27,7 +27,8 @@ class RunView(BaseModel):
     run_id: str
     status: RunStatus = Field(
         description="queued and working: not ended yet, ask again with get_run. answered: done. "
-        "partial: a budget ended first. gave_up, cancelled, failed: ended without a full answer."
+        "partial: the search ended first, reason says why. gave_up: the model found no way. "
+        "cancelled, failed: ended without a full answer."
     )
     answer: str = Field(default="", description="The answer, or the best partial one.")
     reason: str = Field(default="", description="Why it ended as it did.")
@@ -88,7 +89,8 @@ def record_view(record: RunRecord) -> RunView:
 
 
 _NEXT_STEPS = {
-    "partial": "raise the budget (max_seconds, max_calls, ...), or go on with call_api",
+    "partial": "raise the budget (max_seconds, max_calls, ...) if that ended it, or go on with "
+    "call_api",
     "gave_up": "rephrase the task, or use search_apis and call_api step by step",
     "cancelled": "start again with solve_task if the answer is still needed",
 }
@@ -131,6 +133,12 @@ def returned(evidence: Evidence) -> str:
     if response not in (None, "") and not isinstance(response, str):
         response = compact_json(response)
     return ": ".join(part for part in (evidence.error, response) if part)
+
+
+def status_words(evidence: Evidence) -> str:
+    """Return the HTTP status of a call, and how often the model asked for it if more than once."""
+    status = str(evidence.status) if evidence.status else "no response"
+    return f"{status}, asked for {evidence.times} times" if evidence.times > 1 else status
 
 
 def unsupported_line(claims: Sequence[Claim], unread: int = 0) -> str:

@@ -83,6 +83,8 @@ def test_the_interval_holds_the_share(counts: tuple[int, int]) -> None:
 
 def test_prefix_reuse_is_a_share_of_all_prompts() -> None:
     assert reuse(Usage(prompt_tokens=200, evaluated_tokens=50)) == 75.0
+    assert reuse(Usage(prompt_tokens=200, evaluated_tokens=80, generated_tokens=30)) == 75.0
+    assert reuse(Usage(prompt_tokens=200, evaluated_tokens=29, generated_tokens=30)) == 100.0
     assert reuse(Usage(prompt_tokens=10, evaluated_tokens=50)) == 0.0
     assert reuse(Usage()) is None
 

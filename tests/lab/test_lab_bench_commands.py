@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
@@ -186,6 +187,32 @@ def test_a_model_that_is_not_there_is_told(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert b"no.gguf" in done.stderr
     assert done.stdout == b""
+
+
+def test_a_vocabulary_that_is_none_is_told_before_anything_is_measured(tmp_path: Path) -> None:
+    path = tmp_path / "no.gguf"
+    path.write_bytes(b"nonsense")
+    done = subprocess.run(
+        toolsrv("engine", "--random", "--vocabulary", str(path)), capture_output=True, check=False
+    )
+    assert done.returncode == 1
+    assert b"no GGUF file with a vocabulary" in done.stderr
+    assert b"loading the model" not in done.stderr
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("matplotlib") is not None, reason="matplotlib is there"
+)
+def test_a_plot_needs_no_more_than_what_draws_it(tmp_path: Path) -> None:
+    done = subprocess.run(
+        toolsrv("engine", "--plot", str(tmp_path / "a.svg"), "--json"),
+        capture_output=True,
+        check=False,
+    )
+    told = json.loads(done.stdout)
+    assert done.returncode == 2
+    assert told["error"] == "this needs matplotlib, which is not installed"
+    assert told["hint"].startswith("pip install matplotlib;")
 
 
 @pytest.mark.parametrize(

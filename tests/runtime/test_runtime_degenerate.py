@@ -70,8 +70,9 @@ def test_a_model_of_one_token_ends_within_its_budget(
 def test_replies_that_are_none_are_told_as_that(solve: Solve, reply: str, word: str) -> None:
     engine = ScriptedEngine([reply], loop=True)
     outcome = solve(engine, SolveOptions())
-    assert (outcome.status, outcome.answer) == ("gave_up", "")
+    assert (outcome.status, outcome.answer) == ("partial", "")
     assert word in outcome.reason
+    assert outcome.missing == ("capital of Peru",)
     assert len(engine.prompts) == 2
 
 
@@ -92,8 +93,8 @@ def test_a_grammar_that_takes_more_tokens_than_there_are_is_cut_and_told(
         after = engine.generate((Piece("hello"),), grammar='start: "Alpha"\n', max_tokens=20)
     finally:
         engine.close()
-    assert (outcome.status, outcome.answer) == ("gave_up", "")
-    assert outcome.reason
+    assert (outcome.status, outcome.answer) == ("partial", "")
+    assert "30 tokens" in outcome.reason
     assert outcome.usage.generated_tokens <= 90 + 512
     assert (after.finish, after.text) == ("grammar", "Alpha")
 

@@ -112,11 +112,12 @@ def test_a_reply_that_is_no_call_is_sent_back_once(
     assert len(outcome.tree) == 3  # root, call, answer: the reply that was mended is no node
 
 
-def test_a_model_that_never_calls_anything_ends_as_given_up(retriever: Finder) -> None:
+def test_a_model_that_never_calls_anything_has_not_given_up(retriever: Finder) -> None:
     with ModelServer(["It is Lima, believe me."]) as server:
         outcome = solve(server.url, retriever)
-    assert outcome.status == "gave_up"
+    assert (outcome.status, outcome.answer) == ("partial", "")
     assert "calls no function" in outcome.reason
+    assert outcome.missing == (outcome.task,)
     assert {node.kind for node in outcome.tree} == {"root", "failed"}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.events import Event
-from toolsrv_runtime.outcome import Outcome
+from toolsrv_runtime.outcome import Limits, Outcome
 from toolsrv_runtime.solve import SolveOptions
 
 Solve = Callable[..., Outcome]
@@ -62,9 +62,28 @@ def test_calls_are_the_same_when_they_mean_the_same(solve: Solve) -> None:
     engine = ScriptedEngine([said(percent, {"percent": one, "number": 240}) for one in numbers])
     options = SolveOptions(strategy="react")
     outcome = solve(engine, options, task="What is 15 percent of 240?")
-    assert [e.status for e in outcome.evidence] == [200, 200, 200]
+    assert [(e.status, e.times) for e in outcome.evidence] == [(200, 3)]
     assert outcome.usage.calls == 1
     assert outcome.tree[-1].pruned
+
+
+def test_a_repeated_call_is_one_row_of_the_evidence(solve: Solve) -> None:
+    engine = ScriptedEngine([call("Chile"), call("Peru")], loop=True)
+    options = SolveOptions(strategy="react", limits=Limits(model_calls=5), close_repeats=False)
+    outcome = solve(engine, options)
+    rows = [(one.arguments["country"], one.times, one.used) for one in outcome.evidence]
+    assert rows == [("Chile", 1, True), ("Peru", 4, True)]
+    assert outcome.usage.calls == 2
+
+
+def test_a_call_stands_where_the_answer_made_it(solve: Solve) -> None:
+    give_up = said("Finish", {"return_type": "give_up_and_restart"})
+    answer = said("Finish", {"return_type": "give_answer", "final_answer": "Lima"})
+    script = [call("Peru"), give_up, call("Chile"), call("Peru"), answer]
+    outcome = solve(ScriptedEngine(script), SolveOptions())
+    rows = [(one.arguments["country"], one.times, one.used) for one in outcome.evidence]
+    assert rows == [("Chile", 1, True), ("Peru", 2, True)]
+    assert outcome.evidence[1].node == outcome.tree[-2].id
 
 
 @pytest.mark.parametrize(
@@ -79,7 +98,7 @@ def test_calls_are_the_same_when_they_mean_the_same(solve: Solve) -> None:
 def test_what_comes_to_nothing_again_and_again_ends_too(solve: Solve, reply: str) -> None:
     engine = ScriptedEngine([reply], loop=True)
     outcome = solve(engine, SolveOptions(strategy="react", depth=96))
-    assert (outcome.status, len(engine.prompts)) == ("gave_up", 3)
+    assert (outcome.status, len(engine.prompts)) == ("partial", 3)
     assert outcome.usage.calls == 0
 
 

@@ -178,6 +178,19 @@ def test_the_model_ranks_what_it_proposed(solve: Solve) -> None:
     assert outcome.usage.model_calls == 8
 
 
+def test_of_two_functions_for_the_same_words_the_one_that_serves_them_is_entered(
+    solve: Solve, loaded: tuple[Engine, Profile]
+) -> None:
+    engine, profile = loaded
+    task = "What is the capital of Peru and the currency of Chile?"
+    outcome = solve(engine, SolveOptions(strategy="dfs"), profile=profile, task=task)
+    assert outcome.status == "answered"
+    assert "capital is Lima" in outcome.answer
+    assert "Chilean Peso" in outcome.answer
+    used = [one.api_id.rpartition("/")[2] for one in outcome.evidence if one.used]
+    assert used == ["capital_city", "national_currency"]
+
+
 def test_steps_that_do_not_fit_the_context_stay_as_they_were_made(solve: Solve) -> None:
     class Narrow(ScriptedEngine):
         def generate(self, prompt: Prompt, **given: Any) -> Reply:

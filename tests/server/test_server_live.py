@@ -59,12 +59,48 @@ def test_the_view_logs_every_event_and_the_cost(
     assert ("\x1b" in shown) is terminal
 
 
+def ended(status: out.Status, answer: str, reason: str) -> out.Outcome:
+    return out.Outcome(
+        task="t", status=status, answer=answer, reason=reason, evidence=(), candidates=(), tree=(),
+        usage=out.Usage(), limits=out.Limits(), strategy="dfsdt", model="m", format="chat", seed=0,
+        versions={},
+    )  # fmt: skip
+
+
 def test_a_quiet_view_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with live.LiveView(out.Limits(), quiet=True) as view:
         for event in EVENTS:
             view.on_event(event)
         view.finish(out.Usage())
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "said"),
+    [
+        ("gave_up", "", "No answer: the model gave up"),
+        ("gave_up", "Lima", "Only a partial answer: the model gave up"),
+        ("partial", "Lima", "Only a partial answer: the model gave up"),
+        ("partial", "", "The model gave up"),
+    ],
+)
+def test_what_is_said_of_an_answer_agrees_with_what_is_printed(
+    capsys: pytest.CaptureFixture[str], status: out.Status, answer: str, said: str
+) -> None:
+    report.show_outcome(ended(status, answer, "the model gave up"))
+    shown, noted = capsys.readouterr()
+    assert (shown.strip(), noted.strip()) == (answer, said)
+
+
+def test_a_call_that_was_asked_for_again_is_one_row_that_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    one = out.Evidence(
+        node=1, api_id="C/t/a", function="a_for_t", arguments={}, status=200, response=1,
+        source="offline", seconds=0.1, used=True, times=3,
+    )  # fmt: skip
+    report.show_outcome(ended("answered", "1", "").model_copy(update={"evidence": (one,)}))
+    assert "200, asked for 3 times" in capsys.readouterr().out
 
 
 def test_the_report_shows_answer_and_evidence_as_plain_text(

@@ -68,6 +68,14 @@ def test_a_kept_run_is_shown_as_a_tree(run: Run) -> None:
     assert all(one["tokens"] > 0 and one["seconds"] > 0 for one in replies)
 
 
+@pytest.mark.usefixtures("ready_dir")
+def test_what_an_api_returned_is_shown_in_its_own_types(run: Run) -> None:
+    assert run("solve", "How many words has the text 'peace'?", "-q").exit_code == 0
+    document = json.loads(run("run", "show", "last", "--json").stdout)
+    returned = [json.loads(one["observation"]) for one in document["nodes"] if one["has_response"]]
+    assert any(type(value) is int for one in returned for value in one.values())
+
+
 def test_an_answer_file_is_shown_as_the_run_that_it_came_from(run: Run, kept: Path) -> None:
     ours = json.loads(run("run", "show", "last", "--json").stdout)
     file = json.loads(run("run", "show", str(kept / "answer.json"), "--json").stdout)

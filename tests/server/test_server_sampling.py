@@ -85,10 +85,12 @@ async def test_a_client_without_a_model_is_told_what_to_do(ready_dir: Path, era:
     assert not found.is_error
 
 
-async def test_replies_that_are_no_calls_end_as_given_up(ready_dir: Path, era: str) -> None:
+async def test_replies_that_are_no_calls_are_told_as_that(ready_dir: Path, era: str) -> None:
     async with client(ready_dir, era, ["Lima, I think."], []) as one:
         result = await one.call_tool("solve_task", {"task": TASK, "wait_s": 60, "width": 1})
-    assert result.structured_content["status"] == "gave_up"
+    told = result.structured_content
+    assert (told["status"], told["answer"], told["missing"]) == ("partial", "", [TASK])
+    assert "cannot be used" in told["reason"]
 
 
 async def test_a_client_that_refuses_ends_the_run_with_the_reason(ready_dir: Path) -> None:

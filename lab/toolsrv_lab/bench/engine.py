@@ -87,11 +87,13 @@ def engine(
     as_json: bool,
 ) -> None:
     """Load the model, read and write with it, solve a handful of tasks, replay a tree."""
-    from toolsrv_lab.bench.replay import picture, show  # noqa: PLC0415 - heavy
+    from toolsrv_lab.bench.replay import picture, random_model, show  # noqa: PLC0415 - heavy
     from toolsrv_lab.bench.replay.ways import figures  # noqa: PLC0415 - heavy
 
     if plot is not None:
         picture.check(plot)
+    if vocabulary is not None:
+        random_model.vocabulary(vocabulary)
     report = asyncio.run(measure(model, runs=runs, threads=threads))
     found = []
     if replay:
@@ -169,7 +171,7 @@ def spared(usages: Sequence[Usage]) -> dict[str, Figure]:
             "tokens of all replies of a solve", "", [one.generated_tokens for one in usages]
         ),
         "prefix_reuse": figure(
-            "prompt tokens not evaluated again", "%", [reuse(one) for one in usages]
+            "prompt tokens that were shared prefix", "%", [reuse(one) for one in usages]
         ),
         "forced": figure(
             "reply tokens forced by the grammar",
@@ -182,9 +184,12 @@ def spared(usages: Sequence[Usage]) -> dict[str, Figure]:
 def reuse(usage: Usage) -> float | None:
     """Return how much of the prompts (%) was shared prefix, None when there were no prompts.
 
-    ``evaluated_tokens`` counts those of the replies too, so the true share is a little higher.
+    ``evaluated_tokens`` counts those of the replies too, which no prompt has; the last one of a
+    reply may not be among them, so the share is exact to a token or so a reply. Options that were
+    scored count against it.
     """
-    return share(max(0, usage.prompt_tokens - usage.evaluated_tokens), usage.prompt_tokens)
+    evaluated = max(0, usage.evaluated_tokens - usage.generated_tokens)
+    return share(max(0, usage.prompt_tokens - evaluated), usage.prompt_tokens)
 
 
 def _load(model: Path | None, threads: int | None) -> float:

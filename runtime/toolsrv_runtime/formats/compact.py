@@ -165,17 +165,23 @@ class CompactFormat:
         return self._finish(turn, view, missing)
 
     def prefers(self, view: View, first: Step, second: Step, *, stop: Stop, meter: Meter) -> bool:
-        """Whether ``first`` worked and the other did not, else which the model finds likelier.
+        """Whether ``first`` worked and the other did not, else which call serves its words better.
 
-        The model was never trained to compare steps in words; see ``Format.prefers``.
+        Of two calls for the same words the matcher says that; without it, and of others, the model
+        says which it finds likelier, as it was never trained to compare steps in words. See
+        ``Format.prefers``.
         """
         if first.ok != second.ok:
             return first.ok
+        scene = self._scene(view, meter)
+        if about(first) and about(first) == about(second):
+            matched = Matched(scene, about(first), self._prior)
+            serves = {one.function.name: matched.serves(one.function.api) for one in scene.offers}
+            one, other = (serves.get(step.move.function, 0.0) for step in (first, second))
+            if one != other:
+                return one > other
         meter.replies += 1
-        turn = Turn(
-            self._engine, self._profile, self._scene(view, meter).head(),
-            max_tokens=1, stop=stop, meter=meter,
-        )  # fmt: skip
+        turn = Turn(self._engine, self._profile, scene.head(), max_tokens=1, stop=stop, meter=meter)
         said = ["".join(piece.text for piece in step.move.pieces) for step in (first, second)]
         scores = turn.score(said)
         one, other = (score / max(1, len(text)) for score, text in zip(scores, said, strict=True))

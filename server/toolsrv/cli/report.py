@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolsrv.cli.output import console, note, table
 from toolsrv.plain import compact_json, one_line, plain
-from toolsrv.run_views import opinion_line, returned, unsupported_line
+from toolsrv.run_views import opinion_line, returned, status_words, unsupported_line
 from toolsrv_runtime.outcome import Evidence, Outcome
 
 RETURNED_LIMIT = 300
@@ -39,11 +39,12 @@ def show_outcome(outcome: Outcome) -> None:
 
 
 def _why(outcome: Outcome) -> str:
-    """Return why there is no full answer; a budget's end without any answer says so itself."""
+    """Return why there is no full answer; an end that found nothing says so itself."""
     reason = one_line(outcome.reason) or "no reason is known"
     if outcome.status == "partial" and not outcome.answer:
         return reason[0].upper() + reason[1:]
-    return f"{WORDS[outcome.status]}: {reason}"
+    status = "partial" if outcome.status == "gave_up" and outcome.answer else outcome.status
+    return f"{WORDS[status]}: {reason}"
 
 
 def _row(one: Evidence) -> tuple[str, ...]:
@@ -53,5 +54,5 @@ def _row(one: Evidence) -> tuple[str, ...]:
         compact_json(one.arguments),
         one_line(returned(one), RETURNED_LIMIT),
         one.source,
-        str(one.status) if one.status else "no response",
+        status_words(one),
     )

@@ -7,7 +7,13 @@ from typing import Any
 
 from toolsrv.key_view import key_words
 from toolsrv.plain import compact_json, one_line, plain
-from toolsrv.run_views import RunView, opinion_line, returned, unsupported_line
+from toolsrv.run_views import (
+    RunView,
+    opinion_line,
+    returned,
+    status_words,
+    unsupported_line,
+)
 from toolsrv.search_view import HitView, SearchView
 from toolsrv.trees.drawing import badge
 from toolsrv.trees.shown import ShownRun
@@ -109,7 +115,7 @@ def run_text(view: RunView) -> str:
         mark = "*" if one.used else "-"
         lines.append(
             f"{mark} {one.api_id} {compact_json(one.arguments)} -> "
-            f"{one.status or 'no response'} ({one.source}): "
+            f"{status_words(one)} ({one.source}): "
             f"{one_line(returned(one), EVIDENCE_LIMIT)}"
         )
     usage = view.usage

@@ -15,7 +15,7 @@ from toolsrv.plain import compact_json, plain
 from toolsrv.run_record import RunRecord
 from toolsrv_runtime.answers.model import Answer, CotAnswer, DfsAnswer
 from toolsrv_runtime.answers.read import tree_of
-from toolsrv_runtime.outcome import Cost, NodeKind, Outcome, TreeNode
+from toolsrv_runtime.outcome import Cost, Evidence, NodeKind, Outcome, TreeNode
 from toolsrv_runtime.search.tree import Code
 
 CODES: dict[int, str] = {
@@ -33,6 +33,8 @@ CODES: dict[int, str] = {
 
 
 BRIEF_NODES, BRIEF_LIMIT = 60, 400
+RESPONSE_LIMIT = 4_000
+"""Characters of a response that is shown in place of what a model read of it."""
 
 
 class ShownNode(BaseModel):
@@ -212,7 +214,7 @@ def _final(text: str) -> str:
 
 def _winning(outcome: Outcome) -> set[int]:
     """Return the path of the answer; of a partial one, of the calls that it rests on."""
-    if outcome.status in ("answered", "partial", "cancelled") and outcome.answer:
+    if outcome.answer:
         ends = [one.id for one in outcome.tree if one.kind == "answer"]
         used = [one.node for one in outcome.evidence if one.used]
         return _path(outcome.tree, next(iter(ends), used[-1] if used else None))
@@ -250,7 +252,7 @@ def _node(node: TreeNode, *, winning: bool, record: RunRecord | None) -> ShownNo
         api_id=plain(node.api_id),
         function=plain(node.function),
         arguments=_arguments(node),
-        observation=plain(node.observation),
+        observation=_observation(node, seen, record),
         code=node.code,
         outcome="" if node.code is None else CODES.get(node.code, "error"),
         status=node.status,
@@ -260,6 +262,19 @@ def _node(node: TreeNode, *, winning: bool, record: RunRecord | None) -> ShownNo
         winning=winning,
         has_response=seen is not None,
     )
+
+
+def _observation(node: TreeNode, seen: Evidence | None, record: RunRecord | None) -> str:
+    """Return what a call brought as its model read it.
+
+    The compact format reads facts as texts; there it is the response itself, if that is kept and
+    not too long.
+    """
+    outcome = record.outcome if record else None
+    if seen is None or outcome is None or outcome.format != "compact" or seen.error:
+        return plain(node.observation)
+    whole = compact_json(seen.response)
+    return whole if len(whole) <= RESPONSE_LIMIT else plain(node.observation)
 
 
 def _arguments(node: TreeNode) -> str:

@@ -24,14 +24,7 @@ def build(path: Path, *, vocabulary_of: Path, seed: int = 0) -> int:
     Raises:
         DataError: ``vocabulary_of`` is no GGUF file with a vocabulary.
     """
-    try:
-        source = gguf.GGUFReader(vocabulary_of)
-        words = len(source.fields["tokenizer.ggml.tokens"].data)
-    except (OSError, ValueError, KeyError, IndexError) as error:
-        raise DataError(
-            f"{str(vocabulary_of)!r} is no GGUF file with a vocabulary ({error})",
-            hint="name a GGUF file with --vocabulary",
-        ) from None
+    source, words = vocabulary(vocabulary_of)
     layers = max(1, round((PARAMETERS - 2 * words * WIDTH) / _LAYER))
     writer = gguf.GGUFWriter(path, "llama")
     _describe(writer, layers, words)
@@ -51,6 +44,22 @@ def build(path: Path, *, vocabulary_of: Path, seed: int = 0) -> int:
     writer.write_tensors_to_file()
     writer.close()
     return layers * _LAYER + 2 * words * WIDTH
+
+
+def vocabulary(path: Path) -> tuple[gguf.GGUFReader, int]:
+    """Return a GGUF file and how many words its vocabulary has.
+
+    Raises:
+        DataError: it is no GGUF file with a vocabulary.
+    """
+    try:
+        source = gguf.GGUFReader(path)
+        return source, len(source.fields["tokenizer.ggml.tokens"].data)
+    except (OSError, ValueError, KeyError, IndexError) as error:
+        raise DataError(
+            f"{str(path)!r} is no GGUF file with a vocabulary ({error})",
+            hint="name a GGUF file with --vocabulary",
+        ) from None
 
 
 def _describe(writer: gguf.GGUFWriter, layers: int, words: int) -> None:
