@@ -18,12 +18,13 @@ from typing import Any
 
 from toolsrv_catalogs.text import clean
 from toolsrv_runtime.engine.base import Engine, Piece
-from toolsrv_runtime.formats import answering, copying, directions, facts, formulas, layout
-from toolsrv_runtime.formats.base import FINISH, Interrupted, Meter, Move, Prior, Step, View
+from toolsrv_runtime.formats import copying, directions, facts, formulas, layout
+from toolsrv_runtime.formats.base import FINISH, Meter, Move, Prior, Step, View
 from toolsrv_runtime.formats.bridging import bridge, crossed, questions
 from toolsrv_runtime.formats.calculating import calculated, is_down, worked_out
 from toolsrv_runtime.formats.choosing import choose
 from toolsrv_runtime.formats.filling import Filling
+from toolsrv_runtime.formats.finishing import finish
 from toolsrv_runtime.formats.fit import Shape, fit
 from toolsrv_runtime.formats.forced import forced
 from toolsrv_runtime.formats.matched import Matched
@@ -144,12 +145,12 @@ class CompactFormat:
             missing += needs.open([*taken, *missing])
         if served and not _was_tried(view, layout.DONE):
             turn.rewind()
-            return self._finish(turn, view, missing)
+            return finish(turn, self._told(view), missing)
         return _quit(scene, missing)
 
     def finish(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | None:
         """Return an answer from the facts of the path; see ``Format.finish``."""
-        if not any(step.ok and self._facts(step.response) for step in view.path):
+        if not self._told(view):
             return None
         meter.replies += 1
         scene = self._scene(view, meter)
@@ -162,7 +163,7 @@ class CompactFormat:
             missing += [words for words in several.unanswered() if words not in missing]
             taken = [about(step) for step in view.path if step.ok]
             missing += Needs(scene, self._prior).open([*taken, *missing])
-        return self._finish(turn, view, missing)
+        return finish(turn, self._told(view), missing)
 
     def prefers(self, view: View, first: Step, second: Step, *, stop: Stop, meter: Meter) -> bool:
         """Whether ``first`` worked and the other did not, else which call serves its words better.
@@ -225,6 +226,11 @@ class CompactFormat:
 
     def _facts(self, response: Any) -> list[facts.Fact]:
         return facts.facts(response, limit=self._profile.observation_limit)
+
+    def _told(self, view: View) -> list[tuple[Step, list[facts.Fact]]]:
+        """Return the calls that answered something, with their facts."""
+        found = [(step, self._facts(step.response)) for step in view.path if step.ok]
+        return [(step, group) for step, group in found if group]
 
     def _need(self, turn: Turn, scene: Scene, *, served: bool) -> str:
         """Let the model copy what of the task comes next; empty when it is done."""
@@ -293,48 +299,6 @@ class CompactFormat:
         turn.rewind(mark)
         expression = formulas.expression(need.function.api, arguments or {}, need.words)
         return calculated(turn, need.words, scene, expression)
-
-    def _finish(self, turn: Turn, view: View, missing: Sequence[str]) -> Move:
-        """Let the model choose what the answer says of each response; tell it in full.
-
-        An answer that is longer than a reply may be tells everything that is news.
-        """
-        turn.force(f"{layout.DONE}{layout.ACTION}{FINISH}{layout.INPUT}")
-        steps = [step for step in view.path if step.ok and self._facts(step.response)]
-        groups = [self._facts(step.response) for step in steps]
-        told = _echoes(steps)
-        try:
-            said = turn.write(answering.grammar(groups, told)).removeprefix(layout.ANSWER)
-            chosen = answering.chosen(said, groups)
-        except Interrupted:
-            if turn.is_stopped:
-                raise
-            chosen = answering.news(groups, told)
-        sentences = []
-        for step, names in zip(steps, chosen, strict=True):
-            full = facts.told(step.response)
-            sentences.append(facts.sentence((name, full[name]) for name in names))
-        answer = {"return_type": "give_answer", "final_answer": "; ".join(sentences)}
-        arguments = json.dumps(answer, ensure_ascii=False)
-        return Move(layout.DONE, FINISH, arguments, turn.pieces(), missing=tuple(missing))
-
-
-def _echoes(steps: Sequence[Step]) -> list[set[str]]:
-    """Return what the calls were made with, for each; not what tells calls of one function apart."""
-    given = [
-        {str(value).lower() for value in json.loads(step.move.arguments).values()} for step in steps
-    ]
-    told: set[str] = set().union(*given)
-    return [
-        told
-        - {
-            value
-            for other, theirs in zip(steps, given, strict=True)
-            if other.move.function == step.move.function
-            for value in mine - theirs
-        }
-        for step, mine in zip(steps, given, strict=True)
-    ]
 
 
 def _quit(scene: Scene, missing: Sequence[str]) -> Move:
