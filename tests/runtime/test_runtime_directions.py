@@ -19,6 +19,7 @@ TEMPERATURE = APIS["convert_temperature"]
         ("how many degrees fahrenheit are 30 degrees celsius", "celsius", "fahrenheit"),
         ("to kelvin from celsius, please", "celsius", "kelvin"),
         ("in kelvin, what's 12 fahrenheit", "fahrenheit", "kelvin"),
+        ("set to sixty-eight, Fahrenheit obviously; in Celsius?", "fahrenheit", "celsius"),
         ("celsius or fahrenheit", "", ""),
         ("30 celsius", "", ""),
         ("30 celsius and 40 celsius", "", ""),
@@ -30,15 +31,15 @@ def test_what_stands_behind_the_number_is_what_is_converted(
     text: str, first: str, second: str
 ) -> None:
     by_name = {one.name: one for one in TEMPERATURE.parameters}
-    assert told(by_name["from_scale"], TEMPERATURE, text) == first
-    assert told(by_name["to_scale"], TEMPERATURE, text) == second
+    assert told(by_name["from_scale"], TEMPERATURE, text, text) == first
+    assert told(by_name["to_scale"], TEMPERATURE, text, text) == second
 
 
 def test_parameters_without_a_direction_have_none() -> None:
     for api in APIS.values():
         for parameter in api.parameters:
             if not parameter.name.startswith(("from", "to")):
-                assert told(parameter, api, "30 celsius to fahrenheit") == ""
+                assert told(parameter, api, *["30 celsius to fahrenheit"] * 2) == ""
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ def test_parameters_without_a_direction_have_none() -> None:
 def test_up_and_down_are_read_from_how_people_put_them(text: str, order: str) -> None:
     sort = APIS["sort_words"]
     (parameter,) = (one for one in sort.parameters if one.enum)
-    assert told(parameter, sort, text) == order
+    assert told(parameter, sort, text, text) == order
 
 
 @pytest.mark.parametrize(
@@ -132,3 +133,16 @@ def test_what_goes_down_by_the_document_is_below_zero(part: str, value: str) -> 
     assert turned(semitones, "-5", part, part) == "-5"
     (year,) = APIS["leap_year"].required
     assert turned(year, "5", part, part) == "5"
+
+
+def test_a_part_is_read_with_its_sentence_and_the_task() -> None:
+    sort = APIS["sort_words"]
+    (order,) = (one for one in sort.parameters if one.enum)
+    part = "put them in alphabetical order"
+    assert told(order, sort, part, f"Quito, Lagos: {part}, but starting from the Z end") == (
+        "descending"
+    )
+    assert told(order, sort, part, f"Quito, Lagos: {part}. Then z to a.") == "ascending"
+    scale = next(one for one in TEMPERATURE.parameters if one.name == "from_scale")
+    task = "It is set to 68, Fahrenheit. What do I set where it is all Celsius?"
+    assert told(scale, TEMPERATURE, "What do I set where it is all Celsius", task) == "fahrenheit"

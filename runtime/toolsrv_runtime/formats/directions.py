@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from text_to_num import alpha2digit
+
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.formats.facts import words
 
@@ -15,7 +17,7 @@ _FROM = re.compile(r"\b(?:from|source|base|input|have)\b")
 _FROM_KEY = re.compile(r"(^|.*_)from(_.*|$)")
 _TO = re.compile(r"\b(?:to|target|into|output|want)\b")
 # What stands before the scale that a value is told in.
-_TOLD_IN = re.compile(r"(?:\d\s?(?:°|degrees?)?\s?|\bfrom\s+(?:degrees?\s+)?)$", re.IGNORECASE)
+_TOLD_IN = re.compile(r"(?:\d,?\s?(?:°|degrees?)?\s?|\bfrom\s+(?:degrees?\s+)?)$", re.IGNORECASE)
 _BELOW = re.compile(
     r"\bnegative\b[^.;]{0,20}\b(?:down|lower|back|before|past|earlier)", re.IGNORECASE
 )
@@ -40,6 +42,7 @@ _CLOCK = (
 )
 # What another place is measured from.
 _BESIDE = r"\b(?:ahead of|behind|than(?: it is)?(?: over| here)?(?: in)?) "
+_SENTENCE = re.compile(r"(?<=[.?!;])\s+")
 _BACK = re.compile(r"\bnegative\b[^.;]{0,20}\b(?:decrypt|decod|deciph|undo|revers)", re.IGNORECASE)
 _UNDOES = re.compile(
     r"\b(?:decrypt|decod|deciph|undo|unscrambl|crack|break the|solve|what does)", re.IGNORECASE
@@ -61,14 +64,19 @@ def turned(parameter: Parameter, value: str, part: str, task: str) -> str:
     return f"-{value}" if undone and float(value) else value
 
 
-def told(parameter: Parameter, api: Api, text: str) -> str:
-    """Return the allowed value that ``text`` states for a parameter by its place, "" for none.
+def told(parameter: Parameter, api: Api, part: str, task: str) -> str:
+    """Return the allowed value that is stated for a parameter by its place, "" for none.
 
     The value behind a number, or behind "from", is what is converted; the other one what is wanted.
-    Only where two parameters share the list, by name one of each, and two of its values are named.
+    Only where two parameters share the list, by name one of each, and two of its values are named:
+    by the part, else by the task.
     """
-    if order := _order(parameter, text):
+    if order := _order(parameter, part, task):
         return order
+    return _scale(parameter, api, part) or _scale(parameter, api, task)
+
+
+def _scale(parameter: Parameter, api: Api, text: str) -> str:
     others = [one for one in api.parameters if one != parameter and one.enum == parameter.enum]
     if not parameter.enum or len(others) != 1:
         return ""
@@ -76,6 +84,7 @@ def told(parameter: Parameter, api: Api, text: str) -> str:
     is_from = bool(_FROM.search(mine) and _TO.search(other))
     if not is_from and not (_TO.search(mine) and _FROM.search(other)):
         return ""
+    text = alpha2digit(text, "en", 0)
     named = [
         (option, bool(_TOLD_IN.search(text[: match.start()])))
         for option in parameter.enum
@@ -111,15 +120,21 @@ def _comes_first(value: str, numbers: Sequence[str], text: str) -> bool:
     return bool(re.search(rf"(?:{heads}){re.escape(value)}(?!\w)", text, re.IGNORECASE))
 
 
-def _order(parameter: Parameter, text: str) -> str:
-    """Return up or down of two such values, "" where ``text`` says neither or both."""
+def _order(parameter: Parameter, part: str, task: str) -> str:
+    """Return up or down of two such values, "" where neither or both are said.
+
+    By the part, by the sentence it stands in, and last by "alphabetical", which only names the order:
+    "in alphabetical order, but from the Z end".
+    """
     ways = {"asc": _UP, "desc": _DOWN}
     found = {
         start: next((one for one in parameter.enum if one.lower().startswith(start)), "")
         for start in ways
     }
-    said = [start for start, pattern in ways.items() if pattern.search(text)]
-    if len(said) > 1 and not _UP.search(_ALPHABETIC.sub("", text)):
-        said = ["desc"]  # "in alphabetical order, but from the Z end"
-    both = len(parameter.enum) == 2 and all(found.values())
-    return found[said[0]] if both and len(said) == 1 else ""
+    if len(parameter.enum) != 2 or not all(found.values()):
+        return ""
+    sentence = next((one for one in _SENTENCE.split(task) if part in one), part)
+    for text in (_ALPHABETIC.sub("", part), _ALPHABETIC.sub("", sentence), part):
+        if said := [start for start, pattern in ways.items() if pattern.search(text)]:
+            return found[said[0]] if len(said) == 1 else ""
+    return ""

@@ -53,7 +53,7 @@ class Stated:
             if label and all(labelled(one, self._part) != label for one in others):
                 return label
         return (
-            directions.told(parameter, api, self._part)
+            directions.told(parameter, api, self._part, self._task)
             or bases.told(parameter, api, self._part, self._task)
             or self._relative(kind)
         )
