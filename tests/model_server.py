@@ -54,7 +54,7 @@ class ModelServer:
         offers: Sequence[str] = ("tools",),
         whole: bool = False,
         usage: bool = True,
-        models: bool = True,
+        models: Sequence[str] | None = ("tiny",),
         failing_probes: int = 0,
         most: int = 0,
         refusal: str = TOO_LONG,
@@ -122,9 +122,10 @@ def _handler(state: ModelServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             state.closing.wait(state.models_after_s)
-            if self.path == "/v1/models" and state.models:
+            if self.path == "/v1/models" and state.models is not None:
                 told = {"max_model_len": state.max_model_len} if state.max_model_len else {}
-                self._say(200, json.dumps({"object": "list", "data": [{"id": "tiny", **told}]}))
+                data = [{"id": one, **told} for one in state.models]
+                self._say(200, json.dumps({"object": "list", "data": data}))
             else:
                 self._say(404, '{"error": {"message": "no such path"}}')
 

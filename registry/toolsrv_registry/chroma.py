@@ -27,7 +27,8 @@ from toolsrv_registry.chroma_files import (
     strays,
 )
 from toolsrv_registry.encoder import Vectors
-from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_registry.errors import DataError, MemoryShortError, UsageError
+from toolsrv_registry.memory import AGAIN, ran_short, scarce
 from toolsrv_registry.room import shortage
 
 PREFIX = "toolsrv-"
@@ -229,6 +230,10 @@ class Chroma:
         if self._url is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             fault = database_fault(self._folder)
+            if fault and scarce():
+                raise MemoryShortError(
+                    f"no memory to check the vector index in {self._folder}: {fault}", hint=AGAIN
+                )
             if fault:
                 raise DataError(
                     f"the vector index in {self._folder} is damaged: {fault}", hint=REBUILD
@@ -269,6 +274,8 @@ class Chroma:
     def _failure(self, doing: str, error: BaseException, *, writing: bool) -> DataError:
         where = self._url or str(self._folder)
         text = (str(error) or type(error).__name__).splitlines()[0][:300]
+        if self._url is None and (ran_short(error) or scarce()):
+            return MemoryShortError(f"no memory to {doing} in {where}: {text}", hint=AGAIN)
         if self._url is not None and type(error).__name__ != "NotFoundError":
             hint = f"check that a Chroma server answers at {where}"
         elif self._url is None and (left := shortage(self._folder)):

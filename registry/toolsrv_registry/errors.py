@@ -7,6 +7,7 @@ message (what went wrong and where) and a hint (what to do next); each room deri
   unchanged cannot help.
 - ``NotFoundError``: a named thing (API id, category, catalog, run, file) does not exist.
 - ``DataError``: something stored or shipped is unreadable or damaged.
+- ``MemoryShortError``: the program, or a model, needs more memory than there is.
 - ``BusyError``: something else holds what is needed; trying again later can help.
 
 Errors are raised once and mapped once per rim: to an exit code by the command line, to a tool
@@ -35,6 +36,10 @@ class NotFoundError(ToolsrvError):
 
 class DataError(ToolsrvError):
     """Something stored or shipped cannot be read."""
+
+
+class MemoryShortError(DataError):
+    """The program, or a model, needs more memory than there is."""
 
 
 class BusyError(ToolsrvError):

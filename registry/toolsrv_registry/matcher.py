@@ -171,9 +171,9 @@ class Matcher:
     def close(self) -> None:
         """Stop the threads; the matcher may be used again."""
         with self._lock:
-            if self._pool is not None:
-                self._pool.shutdown(wait=True)
-            self._pool = None
+            pool, self._pool = self._pool, None
+        if pool is not None:  # its threads may want the lock before they end
+            pool.shutdown(wait=True)
 
     def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
         """Return what the matcher makes of each API; what was read before is kept.

@@ -27,7 +27,7 @@ from toolsrv_registry.chroma import PREFIX, REBUILD, Chroma
 from toolsrv_registry.documents import contents_hash
 from toolsrv_registry.encoder import Encoder, Progress, Vectors
 from toolsrv_registry.entries import Document, IndexPointer
-from toolsrv_registry.errors import DataError
+from toolsrv_registry.errors import DataError, MemoryShortError
 from toolsrv_registry.store import Store
 
 _log = logging.getLogger(__name__)
@@ -189,7 +189,7 @@ class Index:
                 return pointer
             _log.warning("the vector index is incomplete; building it anew")
         except DataError as error:
-            if self._chroma.place != "embedded":
+            if self._chroma.place != "embedded" or isinstance(error, MemoryShortError):
                 raise
             _log.warning("the vector index is damaged (%s); building it anew", error.message)
             self._chroma.wipe()

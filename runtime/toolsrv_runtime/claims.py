@@ -11,13 +11,14 @@ import datetime as dt
 import re
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
 
 from toolsrv_runtime.formats import readings
 from toolsrv_runtime.names import names
 from toolsrv_runtime.outcome import ClaimKind
+from toolsrv_runtime.signs import is_below, may_be_either
 
 _DIGITS_LIMIT = 40
 """Digits of a number; more are an identifier."""
@@ -71,6 +72,7 @@ _SCAN = re.compile(
     re.VERBOSE,
 )
 _NUMBERING = re.compile(r"(?m)^[ \t]*[(#]?\d{1,3}[.)][ \t]")
+_ZERO = re.compile(r"(?:below|above) zero")
 _SINGLE = frozenset({"i", "ok", "api", "apis"})
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
@@ -87,7 +89,8 @@ class Span:
 
     ``clock`` is hour, minute, second; ``code`` an identifier without its separators. ``opens`` is
     True for a name whose first capital may only be that of a sentence, ``alone`` for one that
-    fills the place of a value.
+    fills the place of a value. ``below`` is True for a number of an answer that its words put below
+    zero.
     """
 
     kind: ClaimKind
@@ -99,6 +102,7 @@ class Span:
     code: str = ""
     opens: bool = False
     alone: bool = False
+    below: bool = False
 
 
 class _Folds(dict[int, str]):
@@ -136,14 +140,18 @@ def typed(text: str) -> Iterator[Span]:
 def stated(text: str) -> list[Span]:
     """Return all that an answer states, in order: what is ``typed``, and names.
 
-    List numbering, ordinals in words and a bare "one" state nothing.
+    List numbering, ordinals in words, a bare "one" and the zero of "below zero" state nothing.
     """
     numbering = {match.end() for match in _NUMBERING.finditer(text)}
+    folded = fold(text)
     spans = [
-        one
+        replace(one, below=is_below(folded, one.start, one.start + len(one.text)))
+        if one.kind == "number"
+        else one
         for one in typed(text)
         if not (one.kind == "number" and _is_numbering(one, numbering))
         and one.text.lower() != "one"
+        and not _ZERO.fullmatch(folded, max(0, one.start - 6), one.start + len(one.text))
     ]
     return sorted([*spans, *_names(text, spans)], key=lambda one: one.start)
 
@@ -180,12 +188,14 @@ def _number(match: re.Match[str], text: str) -> Span | None:
     if match[0][0] in "-\u2212":
         value = -value
     found = [(value, place)]
+    if may_be_either(match.string, match.start()):
+        found.append((-value, place))
     if match["percent"]:
-        found.append((value / 100, place / 100))
+        found += [(one / 100, half / 100) for one, half in found]
     if scale := match["scale"]:
         power = _SCALES[scale]
-        scaled = (value.scaleb(power), place.scaleb(power))
-        found = [*found, scaled] if scale in _SHORT else [scaled]
+        scaled = [(one.scaleb(power), half.scaleb(power)) for one, half in found]
+        found = [*found, *scaled] if scale in _SHORT else scaled
     return Span("number", match.start(), text, tuple(found))
 
 
@@ -202,7 +212,10 @@ def _words(match: re.Match[str], text: str) -> Span | None:
     value = _spelled(match[0])
     if value is None:
         return None
-    return Span("number", match.start(), text, ((value, Decimal(0)),))
+    found = [(value, Decimal(0))]
+    if may_be_either(match.string, match.start()):
+        found.append((-value, Decimal(0)))
+    return Span("number", match.start(), text, tuple(found))
 
 
 @lru_cache(maxsize=4096)

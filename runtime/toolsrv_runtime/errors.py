@@ -1,7 +1,6 @@
 """The runtime's branch of the error tree.
 
 - ``ModelError``: a model file is missing, unreadable or not what it must be.
-- ``MemoryShortError``: a model needs more memory than there is.
 - ``ProfileError``: a model profile is not acceptable, or does not fit its model.
 - ``ContextError``: the prompt does not fit the model's context.
 - ``TaskTooLongError``: it would not even without anything but the task.
@@ -19,10 +18,6 @@ from toolsrv_registry.errors import DataError, UsageError
 
 class ModelError(DataError):
     """A model file is missing, unreadable or not what it must be."""
-
-
-class MemoryShortError(ModelError):
-    """A model needs more memory than there is."""
 
 
 class ProfileError(UsageError):

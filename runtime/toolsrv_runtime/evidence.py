@@ -1,6 +1,7 @@
 """Tracing an answer: which call result, or the task itself, says each thing that it states.
 
-A number is supported where a source has its value, or a longer one of which it is the rounding;
+A number is supported where a source has its value, or a longer one of which it is the rounding,
+with its sign ("fell by 12" and "12 below zero" have that of -12);
 a date or a time where a source names the same day or minute in whatever spelling; a name or an
 identifier where its words stand in a source, accents and capitals aside. A capitalised word that
 opens a sentence is a name unless it is an ordinary word: a common one (``ordinary.py``), one that
@@ -20,11 +21,12 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
 from toolsrv_runtime.claims import Day, Span, fold, stated, typed, weekday
+from toolsrv_runtime.currencies import NAMES
 from toolsrv_runtime.formats.facts import said_by
 from toolsrv_runtime.ordinary import CLOSED, forms, opens_sentences
 from toolsrv_runtime.outcome import TASK_NODE, Claim, Support
@@ -43,6 +45,7 @@ _CODE_DIGITS = 8
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _NUMERIC = re.compile(r"\d")
 _WORD = re.compile(r"[^\W\d_]+")
+_OF = " of "
 
 Sources = set[int]
 """Ids of what says something: nodes of call results, ``TASK_NODE`` for the task."""
@@ -66,7 +69,7 @@ def trace(answer: str, task: str, results: Iterable[tuple[int, Any]]) -> Traced:
     claims = spans[:CLAIMS_LIMIT]
     if not claims:
         return Traced()
-    known = _Known(_phrases(claims), frozenset(_lower(answer)))
+    known = _Known(_phrases(claims), frozenset(_lower(answer)), frozenset(_halves(claims)))
     room = TOTAL_LIMIT
     for node, response in ((TASK_NODE, task), *results):
         text, counts = said_by(response, min(room, SOURCE_LIMIT))
@@ -107,11 +110,14 @@ class _Found:
 class _Known:
     """What the sources say, by meaning. ``phrases`` are the token runs to look out for.
 
-    ``lower`` are the words that the answer has in lower case.
+    ``lower`` are the words that the answer has in lower case, ``halves`` the names on both sides of
+    an "of"; ``whole`` says where such a one is all that a value says.
     """
 
     phrases: dict[str, list[tuple[str, ...]]]
     lower: frozenset[str]
+    halves: frozenset[str] = frozenset()
+    whole: dict[str, Sources] = field(default_factory=lambda: defaultdict(set))
     said: dict[tuple[str, ...], Sources] = field(default_factory=lambda: defaultdict(set))
     numbers: dict[Decimal, Sources] = field(default_factory=lambda: defaultdict(set))
     counts: dict[int, Sources] = field(default_factory=lambda: defaultdict(set))
@@ -128,6 +134,9 @@ class _Known:
         for count in counts:
             self.counts[count].add(source)
         self._read(source, typed(text))
+        for line in text.split("\n") if self.halves else ():
+            if line in self.halves:
+                self.whole[line].add(source)
         tokens = _TOKEN.findall(fold(text))
         for at, token in enumerate(tokens):
             for phrase in self.phrases.get(token, ()):
@@ -184,7 +193,7 @@ class _Known:
     def _number(self, span: Span) -> _Found | None:
         said, rounded = set[int](), set[int]()
         for value, half in span.numbers:
-            for one in (value, -value) if value >= 0 else (value,):
+            for one in (value, -value) if span.below else (value,):
                 said |= self.numbers.get(one, set())
                 at = bisect_left(self.ordered, one - half) if one else len(self.ordered)
                 while not said and at < len(self.ordered) and self.ordered[at] <= one + half:
@@ -207,7 +216,7 @@ class _Known:
         sources = set[int]()
         for part in parts:
             for one in typed(part):
-                found = self.support(one)
+                found = self.support(replace(one, below=span.below))
                 if found is None:
                     return None
                 sources |= found.sources
@@ -218,6 +227,12 @@ class _Known:
             return _Found("said", frozenset(sources))
         if sources := self.weekdays.get(fold(span.text)):
             return _Found("said", frozenset(sources))
+        for name in NAMES.get(span.text, ()):
+            if sources := self.said.get(_tokens(name)):
+                return _Found("said", frozenset(sources))
+        halves = [self._half(one) for one in span.text.split(_OF)]
+        if len(halves) > 1 and all(halves):
+            return _Found("said", frozenset(set[int]().union(*halves)))
         if not span.opens:
             return None
         first, rest = fold(span.text.partition(" ")[0]), _rest(span.text)
@@ -227,6 +242,11 @@ class _Known:
             return _Found("said", frozenset())
         sources = self.said.get(_tokens(rest))
         return _Found("said", frozenset(sources), rest) if sources else None
+
+    def _half(self, name: str) -> Sources:
+        """Return who says a name on one side of an "of": as a whole value, or the task anywhere."""
+        task = self.said.get(_tokens(name), set()) & {TASK_NODE}
+        return self.whole.get(name, set()) | task
 
     def _is_ordinary(self, word: str, *, value: bool) -> bool:
         """Whether a word has its capital from its place; ``value``: one where a value stands."""
@@ -241,13 +261,25 @@ def _phrases(claims: Sequence[Span]) -> dict[str, list[tuple[str, ...]]]:
         _tokens(text)
         for one in claims
         if one.kind != "number"
-        for text in (one.text, *(_ways(one.text) if one.opens else ()))
+        for text in (
+            one.text,
+            *(_ways(one.text) if one.opens else ()),
+            *NAMES.get(one.text, ()),
+            *(one.text.split(_OF) if _OF in one.text else ()),
+        )
     }
     found: dict[str, list[tuple[str, ...]]] = defaultdict(list)
     for run in runs:
         if run:
             found[run[0]].append(run)
     return found
+
+
+def _halves(claims: Sequence[Span]) -> Iterator[str]:
+    """Yield the names on both sides of an "of" ("Lima of Peru")."""
+    for one in claims:
+        if one.kind == "name" and _OF in one.text:
+            yield from one.text.split(_OF)
 
 
 def _bare(span: Span) -> str:

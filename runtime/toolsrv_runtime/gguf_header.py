@@ -17,7 +17,7 @@ from typing import Any
 from toolsrv_runtime.errors import ModelError
 
 VERSIONS = (2, 3)
-HINT = "give the path of a GGUF file, or leave --model out for the model that ships"
+HINT = "name a GGUF file; toolsrv model list shows those that have a name"
 AGAIN = "download or convert the model again"
 
 _MAGIC = b"GGUF"

@@ -6,18 +6,49 @@ import os
 import re
 import resource
 from pathlib import Path
+from typing import NamedTuple
 
 _CPUS = Path("/sys/devices/system/cpu")
 _CGROUP = Path("/sys/fs/cgroup")
 
 
-def available_memory() -> int | None:
+class Memory(NamedTuple):
+    """Bytes of a process: of its own that lie in memory, and of addresses (what ``ulimit -v`` counts)."""
+
+    own: int
+    addresses: int
+
+
+class Shortage(NamedTuple):
+    """Bytes that a process still needs, bytes that are left, and who says so."""
+
+    needed: int
+    available: int
+    limit: str
+
+
+NOTHING = Memory(0, 0)
+
+
+def available_memory(program: Memory = NOTHING) -> int | None:
     """Return how many bytes this process may still take, None where nobody says.
 
     The least of what the machine, the control group and the process's own limit leave.
+    ``program`` is what the process comes to without what is asked about: what it has not taken of
+    that yet is set aside.
     """
-    left = [one for one in (_machine(), _control_group(), _own_limit()) if one is not None]
+    left = [left - needed for needed, left, _ in _limits(program)]
     return max(0, min(left)) if left else None
+
+
+def shortage(program: Memory) -> Shortage | None:
+    """Return what is missing for the process to come to ``program``, None where it has room."""
+    return next((one for one in _limits(program) if one.needed > one.available), None)
+
+
+def logical_cores() -> int:
+    """Return how many threads of cores this process may run on: what libraries count."""
+    return len(os.sched_getaffinity(0))
 
 
 def physical_cores() -> int:
@@ -25,6 +56,23 @@ def physical_cores() -> int:
     cpus = os.sched_getaffinity(0)
     cores = {_read(_CPUS / f"cpu{cpu}/topology/thread_siblings_list") or str(cpu) for cpu in cpus}
     return max(1, len(cores))
+
+
+def _limits(program: Memory) -> list[Shortage]:
+    """Return every limit that is known, with what the process still needs of it."""
+    sizes = _read(Path("/proc/self/statm")).split()
+    total, resident, shared = (
+        int(one) * resource.getpagesize() for one in (sizes[:3] if len(sizes) > 2 else "000")
+    )
+    own = max(0, program.own - (resident - shared))
+    addresses = max(0, program.addresses - total)
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    known = [
+        (own, _machine(), "the machine"),
+        (own, _control_group(), "the control group"),
+        (addresses, None if limit == resource.RLIM_INFINITY else limit - total, "ulimit -v"),
+    ]
+    return [Shortage(needed, left, who) for needed, left, who in known if left is not None]
 
 
 def _machine() -> int | None:
@@ -49,15 +97,6 @@ def _control_group() -> int | None:
         if folder == _CGROUP:
             break
     return min(left, default=None)
-
-
-def _own_limit() -> int | None:
-    """Return what ``ulimit -v`` leaves."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    pages = _read(Path("/proc/self/statm")).split()
-    if limit == resource.RLIM_INFINITY or not pages:
-        return None
-    return limit - int(pages[0]) * resource.getpagesize()
 
 
 def _read(path: Path) -> str:

@@ -16,11 +16,18 @@ from toolsrv_runtime.engine.states import StateStore
 from toolsrv_runtime.errors import ModelError, ProfileError
 from toolsrv_runtime.footprint import Footprint, footprint, resident_cells
 from toolsrv_runtime.gguf_header import Header, read_header
-from toolsrv_runtime.machine import available_memory, physical_cores
+from toolsrv_runtime.machine import NOTHING, Memory, available_memory, physical_cores
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.profiles.choose import choose
 from toolsrv_runtime.profiles.facts import ModelFacts, check_positions
-from toolsrv_runtime.suitable import check_header, check_loaded, fitting_cells, parts, refused
+from toolsrv_runtime.suitable import (
+    check_header,
+    check_loaded,
+    check_room,
+    fitting_cells,
+    parts,
+    refused,
+)
 
 SHIPPED_MODEL = Path(__file__).parent / "models" / "nano.q8_0.gguf"
 
@@ -117,12 +124,14 @@ def load_engine(
     profiles: Path | None = None,
     states: Path | None = None,
     states_bytes: int = 1 << 30,
+    program: Memory = NOTHING,
 ) -> tuple[Engine, Profile]:
     """Load a GGUF (default: the one that ships) under the profile that fits it. Blocks.
 
     ``grounded`` overrides what the profile says of it; the rest as for ``inspect_model``. Where
     memory is short, less of a tree is kept resident. ``states`` is a folder for the evaluated heads
-    of prompts, at most ``states_bytes``; None keeps none.
+    of prompts, at most ``states_bytes``; None keeps none. ``program`` is what the process comes to
+    without the model: room for the rest of it is left.
 
     Raises:
         ModelError: see ``inspect_model``; MemoryShortError where one path does not fit.
@@ -140,7 +149,7 @@ def load_engine(
         info.memory,
         context=chosen.context,
         wanted=resident_cells(chosen.context),
-        available=available_memory(),
+        available=available_memory(program),
     )
     if grounded is not None:
         chosen = chosen.model_copy(update={"grounded": grounded})
@@ -169,6 +178,7 @@ def _open(header: Header) -> Any:
     try:
         return open_model(header.path, repack=False)
     except ModelError as error:
+        check_room(header, available_memory())
         raise refused(header, error) from None
 
 

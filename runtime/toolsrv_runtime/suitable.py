@@ -11,7 +11,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from toolsrv_runtime.errors import MemoryShortError, ModelError
+from toolsrv_registry.errors import MemoryShortError
+from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.footprint import Footprint, told
 from toolsrv_runtime.gguf_header import AGAIN, Header
 
@@ -84,6 +85,21 @@ def refused(header: Header, error: ModelError) -> ModelError:
     return error
 
 
+def check_room(header: Header, available: int | None) -> None:
+    """Tell a model that could not be loaded because its weights alone do not fit.
+
+    Raises:
+        MemoryShortError: with the numbers.
+    """
+    size = sum(one.stat().st_size for one in parts(header.path))
+    if available is not None and available < size:
+        raise MemoryShortError(
+            f"{header.path.name} needs {told(size)} of memory for its weights and "
+            f"{told(available)} are available",
+            hint="close other programs, raise the limit (ulimit -v), or choose a smaller model",
+        )
+
+
 def check_loaded(llama_cpp: Any, model: Any, path: Path) -> None:
     """Refuse models that cannot go back to where a path branched.
 
@@ -131,10 +147,10 @@ def _smaller(needs: Footprint, cells: int) -> str:
     least = 512
     if cells >= least:
         return (
-            f"in a profile set context = {cells // 256 * 256}, or close other programs, or "
-            "quantise the model smaller: toolsrv model quantize"
+            f"in a profile set context = {cells // 256 * 256}, or close other programs, or raise "
+            "the limit (ulimit -v), or quantise the model smaller: toolsrv model quantize"
         )
     return (
-        f"close other programs, quantise the model smaller (toolsrv model quantize), or choose "
-        f"a smaller one; weights alone take {told(needs.weights)}"
+        "close other programs, raise the limit (ulimit -v), quantise the model smaller (toolsrv "
+        f"model quantize), or choose a smaller one; weights alone take {told(needs.weights)}"
     )

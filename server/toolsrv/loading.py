@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolsrv.memory import SOLVING
 from toolsrv.models import load_special
 from toolsrv.settings import Settings, profiles_folder
 from toolsrv_registry.errors import NotFoundError
@@ -53,4 +54,5 @@ def _load_file(settings: Settings, path: Path | None) -> tuple[Engine, Profile]:
         profiles=profiles_folder(settings.data_dir),
         states=settings.data_dir / "states" if settings.states_mib else None,
         states_bytes=settings.states_mib << 20,
+        program=SOLVING.memory(),
     )

@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from toolsrv.domains import domains, load_catalogs
 from toolsrv.loading import load_model
+from toolsrv.memory import OPENING, SEARCHING, SOLVING, check_memory
 from toolsrv.once import Once
 from toolsrv.solve_options import solve_options
-from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_registry.errors import DataError, MemoryShortError, UsageError
 
 if TYPE_CHECKING:  # downhill imports, kept out of start-up
     from toolsrv.settings import Settings
     from toolsrv_registry.api import Api
     from toolsrv_registry.registry import Registry
     from toolsrv_registry.retriever import SearchResult
+    from toolsrv_registry.vectors import IndexStatus
     from toolsrv_runtime.answers.prompts import Prompts
     from toolsrv_runtime.calls.caller import Caller
     from toolsrv_runtime.engine.base import Engine
@@ -71,9 +73,20 @@ class Workbench:
         and says so.
 
         Raises:
-            DataError: The data folder or what is in it cannot be used.
+            DataError: The data folder or what is in it cannot be used, or memory does not suffice.
         """
         return self._indexed.get()
+
+    def build_index(self, progress: Progress | None) -> IndexStatus:
+        """Bring the index up to date, however large, and return its status.
+
+        Raises:
+            DataError: Chroma, the encoder or the data folder cannot be used, or memory does not
+                suffice.
+        """
+        registry = self.registry()
+        check_memory(SEARCHING, registry.store.size())
+        return registry.index.build(progress)
 
     def caller(self) -> Caller:
         """Return the caller; it belongs to the event loop that first uses it."""
@@ -113,8 +126,10 @@ class Workbench:
         ``asks`` says that a person can be asked for consent: then what needs it is offered too.
 
         Raises:
-            DataError: The model, the data folder or what is in it cannot be used.
+            DataError: The model, the data folder or what is in it cannot be used, or memory does
+                not suffice.
         """
+        check_memory(SOLVING, self.registry().store.size())
         from toolsrv.offered import Offered
         from toolsrv_runtime.solve import Solver
 
@@ -223,6 +238,7 @@ class Workbench:
             await caller.aclose()
 
     def _open_registry(self) -> Registry:
+        check_memory(OPENING)
         from toolsrv_registry.registry import Registry
 
         folder = self.settings.data_dir
@@ -242,9 +258,12 @@ class Workbench:
 
     def _build_index(self) -> Registry:
         registry = self.registry()
+        check_memory(SEARCHING, registry.store.size())
         try:
             if registry.store.size() <= INDEXED_AT_ONCE:
                 registry.ensure_index(self.progress)
+        except MemoryShortError:
+            raise
         except DataError as error:
             log.warning("no vector index: %s (%s)", error.message, error.hint)
         return registry

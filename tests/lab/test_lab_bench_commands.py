@@ -180,6 +180,13 @@ def test_a_bad_file_of_tasks_is_told_in_one_line(tmp_path: Path, text: bytes, sa
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("command", ["engine", "solve"])
+def test_the_address_of_a_server_is_told_as_one(command: str) -> None:
+    done = CliRunner().invoke(bench, [command, "--model", "http://127.0.0.1:8000/v1"])
+    assert done.exit_code == 2
+    assert "is the address of a server" in done.stderr
+
+
 def test_a_model_that_is_not_there_is_told(tmp_path: Path) -> None:
     done = subprocess.run(
         toolsrv("engine", "--model", str(tmp_path / "no.gguf")), capture_output=True, check=False

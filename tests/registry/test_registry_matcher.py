@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -146,3 +147,19 @@ def test_a_retriever_goes_on_without_it(tmp_path: Path) -> None:
         retriever = Retriever(registry.store, registry.index, HashingEncoder(), matcher=missing)
         assert retriever.match(asked(TASK), apis) == []
         retriever.close()
+
+
+def test_closing_waits_for_what_is_being_read_and_ends() -> None:
+    matcher = Matcher()
+    reading = threading.Thread(target=matcher.match, args=(asked(TASK), list(APIS.values())))
+    reading.start()
+    while reading.is_alive() and not any(
+        one.name.startswith("matcher") for one in threading.enumerate()
+    ):
+        reading.join(0.001)
+    closing = threading.Thread(target=matcher.close, daemon=True)
+    closing.start()
+    closing.join(60)
+    assert not closing.is_alive()
+    reading.join(60)
+    assert not reading.is_alive()

@@ -75,7 +75,7 @@ def test_the_way_words_are_cut_follows_the_tokenizers_rule(tmp_path: Path) -> No
     ):
         change(place, pre_tokenizer=rule)
         reference = tokenizers.Tokenizer.from_file(str(place))
-        llama = BareLlama(convert(folder).path)
+        llama = BareLlama(convert(folder, force=True).path)
         for text in random_texts(300, 7):
             assert llama.ids(text) == reference.encode(text, add_special_tokens=False).ids, text
         llama.close()
@@ -116,7 +116,53 @@ def test_a_profile_writes_toolllamas_positions_into_the_file(tmp_path: Path) -> 
         assert info.profile.rope_freq_scale is None  # the file's own, not one over it
         assert f"by {factor}, as the file says" in info.reasons["rope"]
     with pytest.raises(UsageError, match="no profile"):
-        convert(folder, profile="toolllama-9")
+        convert(folder, profile="toolllama-9", force=True)
+
+
+def test_a_context_that_the_positions_cannot_carry_is_refused_with_what_would(
+    tmp_path: Path,
+) -> None:
+    folder = write_tiny_checkpoint(tmp_path / "short", max_position_embeddings=2048)
+    with pytest.raises(UsageError, match=r"2,048 positions divided by 2 are 4,096") as caught:
+        convert(folder, profile="toolllama-2")
+    assert caught.value.hint == "give --profile toolllama-1, which divides them by 4"
+    assert not folder.with_name("short.f16.gguf").exists()
+    made = convert(folder, profile="toolllama-1")
+    assert not inspect_model(Path(made.path)).problem
+
+
+@pytest.mark.parametrize("profile", [None, "toolllama-1"])
+def test_what_is_to_be_set_in_the_config_converts_and_runs(
+    tmp_path: Path, profile: str | None
+) -> None:
+    folder = write_tiny_checkpoint(tmp_path / "short", max_position_embeddings=256)
+    if profile is None:  # 256 positions divided by 2, and a context of 8,192 tokens
+        scaling = {"type": "linear", "factor": 2.0, "original_max_position_embeddings": 256}
+        change(folder / "config.json", max_position_embeddings=8192, rope_scaling=scaling)
+    with pytest.raises(UsageError, match="8,192 tokens is more than this checkpoint") as caught:
+        convert(folder, profile=profile)
+    said = (
+        caught.value.hint.removeprefix("in config.json set ")
+        .partition(", and leave")[0]
+        .replace(" and ", ", ")
+    )
+    change(folder / "config.json", **json.loads("{" + said + "}"))
+    made = convert(folder)
+    assert (made.context, made.rope.factor) == (8192, 32)
+    assert not inspect_model(Path(made.path)).problem
+
+
+def test_a_file_that_is_there_is_replaced_only_when_that_is_asked_for(tmp_path: Path) -> None:
+    folder = write_tiny_checkpoint(tmp_path / "llama", max_position_embeddings=4096)
+    good = Path(convert(folder, profile="toolllama-2").path)
+    before = good.read_bytes()
+    with pytest.raises(UsageError, match="is there already") as caught:
+        convert(folder)
+    assert "--force" in caught.value.hint
+    assert good.read_bytes() == before
+    good.with_name(f"{good.name}.partial").write_bytes(b"what a killed process left")
+    convert(folder, force=True)
+    assert good.read_bytes() != before
 
 
 @pytest.mark.parametrize(

@@ -212,6 +212,64 @@ def test_what_of_a_very_long_answer_nobody_looked_at_is_counted() -> None:
     assert trace("It is 1000.", "t", []).unread == 0
 
 
+@pytest.mark.parametrize(
+    ("answer", "value", "supported"),
+    [
+        ("The temperature is 5.25 degrees.", -5.25, False),
+        ("The change is 12%.", -12, False),
+        ("The change is -12%.", 12, False),
+        ("It is 5.3 degrees.", -5.25, False),
+        ("The profit was $5.", -5, False),
+        ("It lost ground. The change is 12%.", -12, False),
+        ("The temperature is -5.25 degrees.", -5.25, True),
+        ("The temperature is 5.25 degrees below zero.", -5.25, True),
+        ("The temperature is minus 5.25 degrees.", -5.25, True),
+        ("The temperature is minus five degrees.", -5, True),
+        ("It fell by 12 %.", -12, True),
+        ("It is 12 % lower.", -12, True),
+        ("A loss of 12.3 million.", -12_300_000, True),
+        ("The balance is -$12.", -12, True),
+        ("The balance is \u2212\u20ac 12.", -12, True),
+        ("Lima lies 77.03 degrees west.", -77.03, True),
+        ("Lima is 5 hours behind London.", -5, True),
+        ("The difference is 5 hours.", -5, True),
+        ("It takes 5-7 days.", "5-7 days", True),
+        ("It takes 5 to 7 days.", "5 -7 days", True),
+        ("It is open from 9 -17.", "9 to 17", True),
+        ("The result - 12 - is final.", 12, True),
+        ("It is on 2026-05-03, room 12-3.", "2026-05-03, room 12-3", True),
+    ],
+)
+def test_a_number_is_supported_with_its_sign(answer: str, value: Any, supported: bool) -> None:
+    traced = trace(answer, "x", [(1, {"value": value}), (2, "Lima London")])
+    assert (texts(traced.unsupported) == []) is supported
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.decimals(min_value="0.01", max_value=10**6, places=2), st.booleans())
+def test_another_sign_is_another_number(value: Any, negative: bool) -> None:
+    said, other = (f"-{value}", str(value)) if negative else (str(value), f"-{value}")
+    assert texts(trace(f"It is {said} here.", "x", [(1, {"v": float(said)})]).unsupported) == []
+    assert texts(trace(f"It is {said} here.", "x", [(1, {"v": float(other)})]).unsupported)
+
+
+def test_a_currencys_code_is_said_by_its_own_name_and_no_other() -> None:
+    spain = {"currency": "Euro", "other": "Dollar", "sign": "$"}
+    assert texts(trace("It costs 5 EUR.", "5", [(1, spain)]).unsupported) == []
+    assert texts(trace("It costs 5 EUR.", "5", [(1, {"sign": "\u20ac"})]).unsupported) == []
+    assert texts(trace("It costs 5 USD.", "5", [(1, spain)]).unsupported) == ["USD"]
+
+
+def test_names_around_of_are_each_a_whole_value_or_of_the_task() -> None:
+    lima = {"city": "Lima", "country": "Peru"}
+    assert texts(trace("It is Lima of Peru.", "x", [(1, lima)]).unsupported) == []
+    assert texts(trace("It is Lima of Peru.", "in Peru", [(1, "Lima")]).unsupported) == []
+    bank = {"name": "Bank of Peru", "country": "Chile", "bank": 1}
+    assert texts(trace("It is the Bank of Chile.", "x", [(1, bank)]).unsupported) == [
+        "Bank of Chile"
+    ]
+
+
 def test_an_error_is_a_source_too() -> None:
     assert trace("it failed with 503", "t", [(1, "status 503")]).supported
 

@@ -11,9 +11,10 @@ import gguf
 import numpy as np
 import pytest
 
+from toolsrv_registry.errors import MemoryShortError
 from toolsrv_runtime.convert.checkpoint import convert
 from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
-from toolsrv_runtime.errors import MemoryShortError, ModelError
+from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.footprint import Footprint, footprint, resident_cells, told
 from toolsrv_runtime.gguf_header import read_header
 from toolsrv_runtime.machine import available_memory, physical_cores

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from toolsrv_runtime.convert.checkpoint import convert
 from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
@@ -12,6 +15,7 @@ from toolsrv_runtime.errors import ProfileError
 from toolsrv_runtime.models import inspect_model, load_engine
 from toolsrv_runtime.profiles.choose import choose
 from toolsrv_runtime.profiles.facts import ModelFacts, check_positions
+from toolsrv_runtime.profiles.user import UserProfile
 
 
 def facts(
@@ -99,7 +103,7 @@ def test_the_users_profile_for_a_model_goes_before_the_built_in_ones(tmp_path: P
 
 
 def test_metadata_names_a_profile(tiny: Path) -> None:
-    folder = write_tiny_checkpoint(tiny.parent / "ToolLLaMA")
+    folder = write_tiny_checkpoint(tiny.parent / "ToolLLaMA", max_position_embeddings=2048)
     made = convert(folder, profile="toolllama-1")
     info = inspect_model(Path(made.path))
     assert info.profile.name == "toolllama-1"
@@ -157,6 +161,34 @@ def test_a_context_that_positions_cannot_carry_is_refused_with_the_value_to_set(
     engine, profile = load_engine(tiny, profile=str(long))
     assert (engine.context, profile.rope_freq_scale) == (2048, 0.25)
     engine.close()
+
+
+def test_a_file_carries_what_its_positions_are_stretched_to_whatever_it_claims() -> None:
+    one = facts("ToolLLaMA-2", trained=8192, type="linear", factor=2, original_context_length=2048)
+    profile, _ = choose(one, asked="toolllama-2")
+    with pytest.raises(ProfileError, match=r"divided by 2 they carry 4,096") as caught:
+        check_positions(profile, one)
+    assert "rope_freq_scale = 0.25 or context = 4096" in caught.value.hint
+    assert choose(one, asked="chat")[0].context == 4096
+    other = facts(trained=131_072, type="longrope", original_context_length=4096)
+    assert other.carried(None) == 131_072  # its stretching is in its tensors
+
+
+@settings(max_examples=500)
+@given(st.integers(64, 2**20), st.integers(65, 2**31 - 1))
+def test_what_a_refusal_advises_is_accepted(trained: int, context: int) -> None:
+    one = facts(trained=trained)
+    profile = choose(one)[0].model_copy(update={"context": context})
+    try:
+        check_positions(profile, one)
+    except ProfileError as error:
+        said = tomllib.loads(error.hint.removeprefix("in the profile set ").replace(" or ", "\n"))
+        mine = UserProfile.model_validate(said)
+        scaled = {"rope_freq_scale": mine.rope_freq_scale}
+        check_positions(profile.model_copy(update=scaled), one)
+        check_positions(profile.model_copy(update={"context": mine.context}), one)
+    else:
+        assert context <= trained
 
 
 def test_a_wrong_factor_for_toolllama_is_refused_too() -> None:

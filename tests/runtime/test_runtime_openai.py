@@ -307,13 +307,38 @@ def test_a_server_that_names_no_models_leaves_another_its_share_of_the_time() ->
 
 
 def test_a_server_without_a_list_of_models_works_where_the_model_is_named() -> None:
-    with ModelServer([PERU], models=False) as server:
+    with ModelServer([PERU], models=None) as server:
         named, unnamed = chat(server.url, model="mine"), chat(server.url)
         named.check(stop=Stop())
         assert ask(named).function == "capital"
         assert server.requests[0]["model"] == "mine"
         with pytest.raises(ServerError):
             unnamed.check(stop=Stop())
+
+
+def test_a_server_that_lists_nothing_takes_any_name() -> None:
+    with ModelServer([PERU], models=()) as server:
+        one = chat(server.url, model="mine")
+        one.check(stop=Stop())
+        assert ask(one).function == "capital"
+
+
+@pytest.mark.parametrize(
+    ("named", "listed"), [("mine", "mine:latest"), ("mine:8b", "mine:8b"), ("mine:fast", "mine")]
+)
+def test_a_tag_behind_the_name_of_a_model_is_the_servers(named: str, listed: str) -> None:
+    with ModelServer([PERU], models=(listed,)) as server:
+        chat(server.url, model=named).check(stop=Stop())
+        with pytest.raises(ServerError, match="has no model"):
+            chat(server.url, model="mine:70b" if ":" in listed else "other").check(stop=Stop())
+
+
+def test_of_several_servers_those_without_the_model_are_left_out() -> None:
+    with ModelServer([PERU]) as other, ModelServer([PERU], models=("mine",)) as well:
+        one = chat(other.url, well.url, model="mine")
+        one.check(stop=Stop())
+        assert [ask(one).function for _ in range(3)] == ["capital"] * 3
+        assert other.requests == []
 
 
 def test_threads_may_ask_at_the_same_time() -> None:

@@ -95,7 +95,9 @@ def prepare_example(run: Run, path: tuple[str, ...]) -> None:
         Path("run").mkdir(exist_ok=True)
         Path("run/curve.jsonl").write_text('{"step": 200, "seen": 9000, "loss": 1.5}\n')
     if path in {("model", "convert"), ("model", "quantize"), ("model", "remove")}:
-        write_tiny_checkpoint(Path("ToolLLaMA-2-7b-v2"))
+        for made in Path().glob("*.gguf"):  # no command replaces it unasked
+            made.unlink()
+        write_tiny_checkpoint(Path("ToolLLaMA-2-7b-v2"), max_position_embeddings=4096)
         words = ["model", "convert", "ToolLLaMA-2-7b-v2", "--out", "model.f16.gguf"]
         assert run(*words).exit_code == 0
     if path[0] == "recordings":

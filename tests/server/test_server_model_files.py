@@ -135,7 +135,7 @@ def test_offline_mode_says_what_to_do_instead(hub: Any, data_dir: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 1
     assert "HF_HUB_OFFLINE is set" in done.stderr
-    assert "--model" in done.stderr
+    assert "toolsrv model use" in done.stderr
     assert not hub.ranges
 
 
@@ -229,3 +229,15 @@ def test_a_context_too_long_for_the_positions_is_refused_with_the_fix(
         done = run(*words)
         assert done.exit_code == 2
         assert "rope_freq_scale = 0.25 or context = 4096" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["use", "quantize", "info"])
+def test_hints_name_only_options_that_the_command_has(
+    run: Run, tmp_path: Path, command: str
+) -> None:
+    text = tmp_path / "r.gguf"
+    text.write_text("no model")
+    done = run("model", command, str(text))
+    assert done.exit_code == 1
+    assert "is not a GGUF file" in done.stderr
+    assert "--model" not in done.stderr

@@ -16,7 +16,7 @@ Run = Callable[..., Result]
 
 
 def test_a_checkpoint_becomes_a_small_gguf_in_two_commands(run: Run, tmp_path: Path) -> None:
-    folder = write_tiny_checkpoint(tmp_path / "ToolLLaMA-2-tiny")
+    folder = write_tiny_checkpoint(tmp_path / "ToolLLaMA-2-tiny", max_position_embeddings=4096)
     made = run("model", "convert", str(folder), "--profile", "toolllama-2", "--json")
     assert made.exit_code == 0, made.stderr
     said = json.loads(made.stdout)
@@ -30,6 +30,22 @@ def test_a_checkpoint_becomes_a_small_gguf_in_two_commands(run: Run, tmp_path: P
     assert info["context_train"] == 8192
     assert info["profile"]["name"] == "toolllama-2"
     assert info["profile"]["rope_freq_scale"] is None
+
+
+def test_a_file_that_is_there_stays_without_force(run: Run, tmp_path: Path) -> None:
+    folder = write_tiny_checkpoint(tmp_path / "llama")
+    made = Path(json.loads(run("model", "convert", str(folder), "--json").stdout)["path"])
+    notes = tmp_path / "notes.txt"
+    notes.write_text("mine")
+    for words in (("convert", str(folder)), ("quantize", str(made))):
+        command = ("model", *words, "--out", str(notes))
+        done = run(*command)
+        assert done.exit_code == 2
+        assert "is there already" in done.stderr
+        assert "--force" in done.stderr
+        assert notes.read_text() == "mine"
+    assert run("model", "quantize", str(made), "--out", str(notes), "--force").exit_code == 0
+    assert notes.read_bytes()[:4] == b"GGUF"
 
 
 def test_what_the_folder_leaves_open_is_noted(run: Run, tmp_path: Path) -> None:

@@ -40,10 +40,22 @@ def test_a_task_is_solved_at_two_servers(run: Run, ready_dir: Path) -> None:
 
 def test_the_model_at_the_server_may_be_named(run: Run, ready_dir: Path) -> None:
     assert ready_dir
-    with ModelServer([PERU, answer("Lima")]) as server:
+    with ModelServer([PERU, answer("Lima")], models=("tiny", "mine")) as server:
         done = run("solve", "--model", server.url, "--engine-model", "mine", "--json", TASK)
         assert {body["model"] for body in server.requests} == {"mine"}
     assert json.loads(done.stdout)["model"].startswith("mine at 127.0.0.1")
+
+
+def test_a_model_that_the_server_does_not_list_is_refused_with_those_it_has(
+    run: Run, ready_dir: Path
+) -> None:
+    assert ready_dir
+    with ModelServer([PERU], models=("tiny", "large")) as server:
+        done = run("solve", "--model", server.url, "--engine-model", "nope", TASK)
+        assert server.requests == []
+    assert done.exit_code == 1
+    assert "has no model 'nope'; it has tiny, large" in done.stderr
+    assert "--engine-model" in done.stderr
 
 
 def test_a_server_that_is_gone_is_one_clear_error(run: Run, ready_dir: Path) -> None:

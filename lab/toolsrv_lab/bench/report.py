@@ -28,9 +28,28 @@ _CELL = 400
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document on stdout, nothing else."
 )
+
+
+class ModelFile(click.Path):
+    """A GGUF file: what is measured here is evaluated here."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the path; refuse a server's address for what it is."""
+        from toolsrv_runtime.engine.openai.place import is_url  # noqa: PLC0415 - only with --model
+
+        if is_url(str(value)):
+            self.fail(
+                f"{str(value)!r} is the address of a server, and only a GGUF file of this machine "
+                "can be measured",
+                param,
+                ctx,
+            )
+        return super().convert(value, param, ctx)
+
+
 model_option = click.option(
     "--model",
-    type=click.Path(path_type=Path),
+    type=ModelFile(path_type=Path),
     metavar="PATH",
     help="GGUF file of the model. [default: the one that ships]",
 )

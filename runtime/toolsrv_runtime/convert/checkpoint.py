@@ -16,9 +16,15 @@ from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.convert.architecture import read_architecture
 from toolsrv_runtime.convert.bpe import read_tokenizer_json
 from toolsrv_runtime.convert.errors import TokenizerError
-from toolsrv_runtime.convert.fresh import fresh_file
+from toolsrv_runtime.convert.fresh import check_free, fresh_file
 from toolsrv_runtime.convert.gguf_file import GgufFile
-from toolsrv_runtime.convert.rope import PROFILE_CONTEXT, PROFILES, Rope, profile_rope
+from toolsrv_runtime.convert.rope import (
+    PROFILE_CONTEXT,
+    PROFILES,
+    Rope,
+    check_positions,
+    profile_rope,
+)
 from toolsrv_runtime.convert.shards import Shards
 from toolsrv_runtime.convert.spm import read_tokenizer_model
 from toolsrv_runtime.convert.tensors import OutputType, check, wanted
@@ -49,27 +55,35 @@ def convert(
     *,
     type: OutputType = "f16",  # noqa: A002 - what GGUF and llama.cpp call it
     profile: str | None = None,
+    force: bool = False,
     progress: Progress | None = None,
 ) -> Converted:
     """Write the checkpoint in ``folder`` as a GGUF file (default: beside it, named after it).
 
     ``profile`` (``toolllama-1``, ``toolllama-2``) decides rotary positions and context instead of
-    ``config.json``.
+    ``config.json``. ``force`` replaces a file that is there already.
 
     Raises:
         CheckpointError: The folder cannot be converted; see ``convert.errors`` for its kinds.
         WriteError: The file cannot be written.
-        UsageError: An unknown profile or type, or .bin weights without torch.
+        UsageError: An unknown profile or type, .bin weights without torch, a profile whose
+            context the checkpoint's positions cannot carry, or a file that is there already.
     """
     if type not in get_args(OutputType):
         raise UsageError(f"there is no type {type!r}", hint="choose f16, f32 or bf16")
     folder = folder.absolute()
     target = target or folder.with_name(f"{folder.name}.{type}.gguf")
+    if not force:
+        check_free(target)
     model = read_architecture(folder)
+    trained = model.rope.original or model.positions
     notes = []
     if profile is not None:
         rope = profile_rope(profile, model.rope)
+        check_positions(rope, PROFILE_CONTEXT, trained, profile=True)
         model = model.model_copy(update={"rope": rope, "positions": PROFILE_CONTEXT})
+    elif model.rope.kind == "linear":
+        check_positions(model.rope, model.positions, trained, profile=False)
     elif model.rope.kind == "none" and _named_toolllama(folder.name):
         notes.append(
             "config.json says nothing of ToolLLaMA's stretched positions; give --profile "

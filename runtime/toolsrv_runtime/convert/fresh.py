@@ -8,8 +8,21 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from toolsrv_registry.errors import BusyError
+from toolsrv_registry.errors import BusyError, UsageError
 from toolsrv_runtime.convert.errors import WriteError
+
+
+def check_free(target: Path) -> None:
+    """Refuse a file that is there already, whatever is in it.
+
+    Raises:
+        UsageError: there is one.
+    """
+    if target.exists() or target.is_symlink():
+        raise UsageError(
+            f"{str(target)!r} is there already",
+            hint="name another place with --out, or replace it with --force",
+        )
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.convert.errors import QuantizeError
-from toolsrv_runtime.convert.fresh import fresh_file
+from toolsrv_runtime.convert.fresh import check_free, fresh_file
 
 QuantType = Literal["Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "F16"]
 
@@ -42,17 +42,19 @@ def quantize(
     target: Path | None,
     type: QuantType,  # noqa: A002 - what llama.cpp calls it
     *,
+    force: bool = False,
     progress: Progress | None = None,
 ) -> Quantized:
     """Write the GGUF file ``source`` with smaller weights (default: beside it).
 
     Rows whose length the type cannot divide get the nearest type that can; llama.cpp decides.
+    ``force`` replaces a file that is there already.
 
     Raises:
         ModelError: ``source`` is no GGUF file that llama.cpp can load.
         QuantizeError: It is quantised already, or llama.cpp failed.
         WriteError: The file cannot be written.
-        UsageError: An unknown type, or the target is the source.
+        UsageError: An unknown type, the target is the source, or it is there already.
     """
     from toolsrv_runtime.models import inspect_model  # noqa: PLC0415 - loads llama.cpp
 
@@ -67,6 +69,8 @@ def quantize(
         raise UsageError(
             "the result would replace the file it is made from", hint="name another with --out"
         )
+    if not force:
+        check_free(target)
     with fresh_file(target) as fresh:
         _run(source, fresh, type, progress)
     return Quantized(

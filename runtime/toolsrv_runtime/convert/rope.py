@@ -102,6 +102,35 @@ def profile_rope(profile: str, rope: Rope) -> Rope:
     return Rope(kind="linear", theta=rope.theta, factor=factor, original=PROFILE_CONTEXT // factor)
 
 
+def check_positions(rope: Rope, context: int, positions: int, *, profile: bool) -> None:
+    """Refuse a context that positions, divided by the rope's factor, cannot carry.
+
+    ``positions`` are those that the checkpoint was trained for, before any stretching; ``profile``:
+    a profile asks for this and not ``config.json``.
+
+    Raises:
+        UsageError: says what would carry it.
+    """
+    carried = int(positions * rope.factor)
+    if context <= carried:
+        return
+    names = [name for name, factor in PROFILES.items() if positions * factor >= context]
+    if profile and names:
+        hint = f"give --profile {names[0]}, which divides them by {PROFILES[names[0]]}"
+    else:
+        hint = (
+            f'in config.json set "max_position_embeddings": {context} and "rope_scaling": '
+            f'{{"type": "linear", "factor": {math.ceil(context / positions)}, '
+            f'"original_max_position_embeddings": {positions}}}'
+            + (", and leave --profile out" if profile else "")
+        )
+    raise UsageError(
+        f"a context of {context:,} tokens is more than this checkpoint carries: its "
+        f"{positions:,} positions divided by {rope.factor:g} are {carried:,}",
+        hint=hint,
+    )
+
+
 def _refused(said: object) -> ArchitectureError:
     return ArchitectureError(
         f"config.json: rotary positions of the kind {said!r} cannot be converted",

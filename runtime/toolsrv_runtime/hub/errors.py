@@ -30,7 +30,7 @@ def told_plainly(what: str, endpoint: str | None) -> Iterator[None]:
     except errors.OfflineModeIsEnabled:
         raise HubError(
             f"{what} cannot be pulled: HF_HUB_OFFLINE is set",
-            hint="unset it, or bring the file yourself and name its path with --model",
+            hint="unset it, or bring the file yourself: toolsrv model use FILE",
         ) from None
     except errors.GatedRepoError:
         raise NotFoundError(

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import ROUND_DOWN, Context, Decimal
 
 from toolsrv_runtime.errors import ProfileError
 from toolsrv_runtime.profile import Profile
+
+_FOUR_DIGITS = Context(prec=4, rounding=ROUND_DOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,7 @@ class ModelFacts:
     def rope_factor(self) -> float:
         """By how much the file itself says that positions are divided; 1 where it does not."""
         prefix = f"{self.architecture}.rope"
-        if self.metadata.get(f"{prefix}.scaling.type", "linear") == "none":
+        if self._scaling == "none":
             return 1.0
         said = self.metadata.get(f"{prefix}.scaling.factor") or self.metadata.get(
             f"{prefix}.scale_linear"
@@ -64,14 +67,32 @@ class ModelFacts:
         A file that names its stretching but no original length has it as its context length
         (llama.cpp reads it so).
         """
-        said = self.metadata.get(f"{self.architecture}.rope.scaling.original_context_length", "")
-        return int(said) if said.isdecimal() and int(said) > 0 else self.trained_context
+        return self._original or self.trained_context
 
     def carried(self, rope_freq_scale: float | None) -> int:
-        """Return how many tokens the model can tell apart under a rope scale (None: the file's)."""
-        if rope_freq_scale is None:
-            return max(self.trained_context, round(self.base_positions * self.rope_factor))
-        return round(self.base_positions / rope_freq_scale)
+        """Return how many tokens the model can tell apart under a rope scale (None: the file's).
+
+        Of a file that says both where its positions began and by how much they are divided, the
+        context length that it claims counts for nothing; other ways of stretching carry what they
+        claim.
+        """
+        if rope_freq_scale is not None:
+            return round(self.base_positions / rope_freq_scale)
+        stretched = round(self.base_positions * self.rope_factor)
+        if self._original and self.rope_factor > 1 and self._scaling == "linear":
+            return stretched
+        return max(self.trained_context, stretched)
+
+    @property
+    def _scaling(self) -> str:
+        """The kind of stretching; linear where the file does not say (llama.cpp reads it so)."""
+        return self.metadata.get(f"{self.architecture}.rope.scaling.type", "linear")
+
+    @property
+    def _original(self) -> int:
+        """The positions before any stretching that the file names, 0 without."""
+        said = self.metadata.get(f"{self.architecture}.rope.scaling.original_context_length", "")
+        return int(said) if said.isdecimal() else 0
 
 
 def check_positions(profile: Profile, facts: ModelFacts) -> None:
@@ -80,10 +101,11 @@ def check_positions(profile: Profile, facts: ModelFacts) -> None:
     if profile.context <= carried:
         return
     factor = 1 / profile.rope_freq_scale if profile.rope_freq_scale else facts.rope_factor
-    enough = facts.base_positions / profile.context
+    # Rounded down, or the advice would fall short of the context.
+    enough = _FOUR_DIGITS.divide(Decimal(facts.base_positions), Decimal(profile.context))
     raise ProfileError(
         f"the profile {profile.name!r} asks for a context of {profile.context:,} tokens; "
         f"{facts.filename} was trained for {facts.base_positions:,} positions, and divided by "
         f"{factor:g} they carry {carried:,}",
-        hint=f"in the profile set rope_freq_scale = {enough:.4g} or context = {carried}",
+        hint=f"in the profile set rope_freq_scale = {enough:f} or context = {carried}",
     )

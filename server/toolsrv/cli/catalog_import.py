@@ -21,8 +21,8 @@ from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import DataError, ToolsrvError, UsageError
 
 if TYPE_CHECKING:
+    from toolsrv.workbench import Workbench
     from toolsrv_catalogs.importer import Reading
-    from toolsrv_registry.registry import Registry
     from toolsrv_registry.store import Store
 
 
@@ -69,7 +69,8 @@ def import_(
     given, name = name, catalog_name(path) if name is None else name
     check_name(name)
     refuse_shipped(name, "imported over", "choose another name with --name")
-    registry = session.workbench().registry()
+    bench = session.workbench()
+    registry = bench.registry()
     if given is None:
         _refuse_other_source(registry.store, name, path)
     index = None
@@ -82,7 +83,7 @@ def import_(
             registry.store, reading, path, dry_run=dry_run, accept=accept, started=started
         )
     if not dry_run and not no_index:
-        index = _index(registry, name)
+        index = _index(bench, name)
     if as_json:
         emit_json(imported.document(registry.index.state(), index))
     else:
@@ -144,12 +145,12 @@ def _put(
     )
 
 
-def _index(registry: Registry, name: str) -> IndexResult:
+def _index(bench: Workbench, name: str) -> IndexResult:
     """Build the index; where that fails or is interrupted the catalog is there all the same."""
     started = time.perf_counter()
     try:
         with interruptible(), Bar("building the index", "APIs") as bar:
-            registry.index.build(bar.show)
+            bench.build_index(bar.show)
     except KeyboardInterrupt:
         note(
             f"note: {name} is imported and found by words; build the index with: toolsrv index build"

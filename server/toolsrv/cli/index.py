@@ -24,11 +24,12 @@ def index() -> None:
 @pass_session
 def build(session: Session, as_json: bool) -> None:
     """Build the index; APIs that have not changed are not embedded again."""
-    registry = session.workbench().registry()
+    bench = session.workbench()
+    bench.registry()
     started = time.perf_counter()
-    registry.index.build(index_progress())
+    status = bench.build_index(index_progress())
     seconds = time.perf_counter() - started
-    _show(registry.index.status().model_dump(mode="json") | {"seconds": seconds}, as_json)
+    _show(status.model_dump(mode="json") | {"seconds": seconds}, as_json)
 
 
 @index.command(epilog=example("toolsrv index status --json"))

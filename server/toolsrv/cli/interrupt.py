@@ -1,6 +1,8 @@
 """Ctrl-C and SIGTERM: work that stops stays stopped, and is told as interrupted.
 
-During asynchronous work the first asks it to stop, the second ends the process. The work gets ``GRACE_S`` seconds to hand over what it has; after that nobody waits for it.
+During asynchronous work the first asks it to stop, the second ends the process. The work gets
+``GRACE_S`` seconds to hand over what it has; after that nobody waits for it. An event loop that
+something holds up for ``STUCK_S`` seconds more hears neither, and the process ends all the same.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 GRACE_S = 0.9
+STUCK_S = 3.0
 EXIT_CODE = 130
 
 
@@ -38,8 +41,17 @@ async def stoppable(
         interrupted.set()
         ask()
 
+    def on_signal(_signal: int, _frame: FrameType | None) -> None:
+        signal.setitimer(signal.ITIMER_REAL, GRACE_S + STUCK_S)
+
+    def on_stuck(_signal: int, _frame: FrameType | None) -> None:
+        at_once()
+        os._exit(EXIT_CODE)
+
+    before = signal.signal(signal.SIGALRM, on_stuck)
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, on_interrupt)
+        signal.signal(number, on_signal)  # the loop's own does nothing but wake it
     task = asyncio.ensure_future(work)
     watch = asyncio.create_task(interrupted.wait())
     try:
@@ -51,6 +63,8 @@ async def stoppable(
         return None, True
     finally:
         watch.cancel()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
         with contextlib.suppress(NotImplementedError):
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.remove_signal_handler(number)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from toolsrv_runtime.convert.tensors import OutputType
 
 _OUT = click.Path(path_type=Path, dir_okay=False)
+_force_option = click.option("--force", is_flag=True, help="Replace a file that is there already.")
 
 
 @click.command(
@@ -30,6 +31,7 @@ _OUT = click.Path(path_type=Path, dir_okay=False)
               show_default=True, help="How weights are kept; norms are always f32.")  # fmt: skip
 @click.option("--profile", type=click.Choice(["toolllama-2", "toolllama-1"]),
               help="Positions and context of a ToolLLaMA. [default: as config.json says]")  # fmt: skip
+@_force_option
 @json_option
 @pass_session
 def convert(
@@ -38,13 +40,16 @@ def convert(
     out: Path | None,
     kind: OutputType,
     profile: str | None,
+    force: bool,
     as_json: bool,
 ) -> None:
     """Write the Hugging Face LLaMA checkpoint in FOLDER as a GGUF file."""
     from toolsrv_runtime.convert.checkpoint import convert as work
 
     with Bar("converting", "tensors") as bar, interruptible():
-        made = work(folder.expanduser(), out, type=kind, profile=profile, progress=bar.show)
+        made = work(
+            folder.expanduser(), out, type=kind, profile=profile, force=force, progress=bar.show
+        )
     _put_on_list(session, made.path, f"converted from {folder.absolute()}")
     for text in made.notes:
         note(f"note: {text}")
@@ -64,16 +69,17 @@ def convert(
               type=click.Choice(["Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "F16"], case_sensitive=False),
               help="From the largest and most exact to the smallest.")  # fmt: skip
 @click.option("--out", type=_OUT, help="The smaller file. [default: beside FILE]")
+@_force_option
 @json_option
 @pass_session
 def quantize(
-    session: Session, file: Path, kind: QuantType, out: Path | None, as_json: bool
+    session: Session, file: Path, kind: QuantType, out: Path | None, force: bool, as_json: bool
 ) -> None:
     """Write the GGUF file FILE with smaller weights, by llama.cpp."""
     from toolsrv_runtime.convert.quantize import quantize as work
 
     with Bar("quantising", "tensors") as bar, interruptible():
-        made = work(file.expanduser(), out, kind, progress=bar.show)
+        made = work(file.expanduser(), out, kind, force=force, progress=bar.show)
     _put_on_list(session, made.path, f"{kind} of {file.absolute()}")
     if as_json:
         emit_json(made.model_dump(mode="json"))

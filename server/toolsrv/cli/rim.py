@@ -20,6 +20,7 @@ from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session
 from toolsrv.plain import one_line
 from toolsrv_registry.errors import NotFoundError, ToolsrvError, UsageError
+from toolsrv_registry.memory import AGAIN, ran_short
 
 DONE, FAULT, USAGE, NO_ANSWER, INTERRUPTED, READER_GONE = 0, 1, 2, 3, 130, 141
 
@@ -79,6 +80,8 @@ def _ending(error: BaseException, session: Session) -> Ending:
         case OSError() if error.errno in _PLAIN_ERRNOS:
             where = f"{error.filename}: " if error.filename else ""
             return Ending(FAULT, f"{where}{error.strerror}", _PLAIN_ERRNOS[error.errno])
+        case _ if ran_short(error):
+            return Ending(FAULT, f"memory ran short: {error or type(error).__name__}", AGAIN)
         case _:
             return Ending(FAULT, faults.summary(error, session.fault_folder()))
 

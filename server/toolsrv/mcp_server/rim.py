@@ -22,6 +22,7 @@ from pydantic import BaseModel, ValidationError
 from toolsrv import faults
 from toolsrv.plain import one_line
 from toolsrv_registry.errors import ToolsrvError
+from toolsrv_registry.memory import AGAIN, ran_short
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +61,8 @@ class ToolsrvServer(MCPServer[None]):
                 return failure(cause.message, cause.hint)
             case ValidationError() as cause:
                 return failure(_rejected(cause))
+            case Exception() as cause if ran_short(cause):
+                return failure(f"memory ran short: {cause or type(cause).__name__}", AGAIN)
             case Exception() as cause:
                 line = faults.summary(cause, self.fault_folder)
                 log.error(line)

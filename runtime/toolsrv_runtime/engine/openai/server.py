@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import httpx
@@ -40,11 +40,20 @@ class Server:
         It is given ``within_s`` seconds at most.
 
         Raises:
-            ServerError: the server does not answer, or with something else.
+            ServerError: the server does not answer, or with something else, or lists other models
+                than the one that is named.
         """
         found = self._http.send("/models", self._read_models, stop=stop, within_s=within_s) or ()
         if not self.model and found:
             self.model = found[0]
+        if found and not _is_listed(self.model, found):
+            more = f" and {len(found) - _TOLD} more" if len(found) > _TOLD else ""
+            raise self._http.error(
+                f"has no model {self.model!r}; it has {', '.join(found[:_TOLD])}{more}",
+                hint="name one of these with --engine-model (the setting engine_model), or none "
+                "for the first",
+                again=False,
+            )
         return found
 
     def detect(self, *, stop: Stop) -> Mode | None:
@@ -154,6 +163,15 @@ class Server:
 
 _ADDRESS = "give the address of the API, for example http://127.0.0.1:8000/v1"
 _REFUSED_MODE = frozenset({400, 404, 405, 415, 422, 500, 501})
+
+
+_TOLD = 10
+"""Models of a server that an error names."""
+
+
+def _is_listed(model: str, found: Sequence[str]) -> bool:
+    """Whether a server lists a model, with the tag or provider behind a colon left to it."""
+    return not {model, f"{model}:latest", model.rpartition(":")[0]}.isdisjoint(found)
 
 
 def _not_json(text: str) -> str:

@@ -1,0 +1,52 @@
+"""Did something fail because memory ran short? Asked after it failed, to tell the likely reason."""
+
+from __future__ import annotations
+
+import errno
+import resource
+from pathlib import Path
+
+AGAIN = "close other programs or raise the limit (ulimit -v, the control group's), and repeat"
+
+SCARCE_BYTES = 256 * 1024 * 1024
+"""With less, a native library's failure is put down to it: a thread or two take as much."""
+
+_DEPTH = 10
+"""Of a chain of causes."""
+
+_SAID = (
+    "out of memory",
+    "cannot allocate memory",
+    "can't start new thread",
+    "bad_alloc",
+    "failed to spawn thread",
+    "memory allocation of",
+    "failed to map segment",  # of a library
+    "resource temporarily unavailable",  # a thread, as Rust tells it
+)
+
+
+def ran_short(error: BaseException) -> bool:
+    """Whether an error, or what it comes from, says that memory or a thread could not be had."""
+    one: BaseException | None = error
+    for _ in range(_DEPTH):
+        if one is None:
+            break
+        if isinstance(one, MemoryError) or (isinstance(one, OSError) and one.errno == errno.ENOMEM):
+            return True
+        if any(text in str(one).lower() for text in _SAID):
+            return True
+        one = one.__cause__ or one.__context__
+    return False
+
+
+def scarce() -> bool:
+    """Whether ``ulimit -v`` leaves this process less than a library may want at once."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return False
+    try:
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+    except (OSError, ValueError, IndexError):
+        return False
+    return limit - pages * resource.getpagesize() < SCARCE_BYTES
