@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from toolsrv_registry.api import Parameter
@@ -91,7 +92,7 @@ def _refused(scene: Scene) -> tuple[Parameter, str] | None:
 def _refused_by(step: Step, scene: Scene) -> tuple[Parameter, str] | None:
     """Return the one name of the task that a failed call was refused for, and its parameter.
 
-    Of several names that one which the refusal repeats.
+    Of several names that one which the refusal repeats; none that a call has taken for what it is.
     """
     offer = next((o for o in scene.offers if o.function.name == step.move.function), None)
     if step.ok or step.down or offer is None:
@@ -102,9 +103,17 @@ def _refused_by(step: Step, scene: Scene) -> tuple[Parameter, str] | None:
         for key, one in offer.function.parameters.items()
         if key in given and _is_name(one, offer, str(given[key]), scene.task)
     ]
+    before = scene.path[: scene.path.index(step)]
+    known = {str(value) for one in before if one.ok for value in _given(one)}
+    named = [(one, value) for one, value in named if value not in known]
     if len(given) > 1:
         named = [(one, value) for one, value in named if holds(step.observation, value)]
     return named[0] if len(named) == 1 else None
+
+
+def _given(step: Step) -> Iterable[object]:
+    arguments: dict[str, object] = json.loads(step.move.arguments)
+    return arguments.values()
 
 
 def _is_name(parameter: Parameter, offer: Offer, value: str, task: str) -> bool:

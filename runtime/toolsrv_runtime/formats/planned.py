@@ -158,9 +158,10 @@ class Planned:
         return len(calls) >= same or any(about(one) in need.words for one in named)
 
     def _is_over(self, need: Need) -> bool:
-        """Whether words ask no more for a function with a call, now that more is known."""
-        called = any(s.ok and s.move.function == need.function.name for s in self._scene.path)
-        if not called:
+        """Whether words that had an answer ask no more for a function with a call of its own."""
+        made = [step for step in self._scene.path if step.ok]
+        called = any(step.move.function == need.function.name for step in made)
+        if not called or not any(about(step) == need.words for step in made):
             return False
         return Matched(self._scene, need.words, self._prior).serves(need.function.api) < OVER
 

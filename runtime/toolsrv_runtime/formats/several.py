@@ -44,7 +44,7 @@ _AGAIN = 80
 
 _AGAIN_BEGINS = re.compile(r"[\"'”’)]*\s*(?:[.,;?!&]|and\b|then\b)", re.IGNORECASE)
 _ALONE = re.compile(
-    r"[.?!]\s+(?:(?:and|or|then)\s+)?(?:(?:what|how) about\s+)?(?:(?:for|in|of|to|from|on|at)\s+)?"
+    r"(?P<stop>[.?!]\s+)(?:(?:and|or|then)\s+)?(?:(?:what|how) about\s+)?(?:(?:for|in|of|to|from|on|at)\s+)?"
     r"(?:the\s+)?[\"'“‘(]?$",
     re.IGNORECASE,
 )
@@ -156,7 +156,14 @@ class Several:
         elif match is not None:
             for key in arguments:
                 for value in self._listed(offer.function, match, key, arguments):
-                    yield Another(value.words, offer, {**arguments, key: value.read})
+                    yield Another(self._asked(value), offer, {**arguments, key: value.read})
+
+    def _asked(self, value: Mention) -> str:
+        """Return the words of a value, and with them those of a question that is left for it."""
+        lead = _ALONE.search(self._scene.task[: value.begin])
+        alone = lead and _ENDS.match(self._scene.task, value.end)
+        begin = lead.end("stop") if lead and alone else value.begin
+        return self._scene.task[begin : value.end]
 
     def _sides(self, function: Function) -> list[Side]:
         """Return the calls of a function that the task tells side by side."""
