@@ -16,7 +16,8 @@ from toolsrv_registry.clauses import clauses
 from toolsrv_registry.functions import Function, FunctionList
 from toolsrv_registry.matcher import Asked
 from toolsrv_runtime.finder import Finder, Found, query
-from toolsrv_runtime.formats import arithmetic
+from toolsrv_runtime.formats import arithmetic, conversions
+from toolsrv_runtime.formats.conversions import CONVERTER
 from toolsrv_runtime.formats.formulas import CALCULATOR
 from toolsrv_runtime.outcome import Searched
 
@@ -87,9 +88,10 @@ class Offer:
             NotFoundError: the category is unknown.
         """
         wide = max(READ, self._limit) if self._wider else self._limit
-        # No document of a calculator says "squared" or "times".
-        sums = f". {CALCULATOR}" if arithmetic.share(self._task) else ""
-        found = self._finder.search(self._query + sums, wide, category=self._category)
+        # No document of a calculator says "squared" or "times", none of a converter "hours".
+        more = f". {CALCULATOR}" if arithmetic.share(self._task) else ""
+        more += f". {CONVERTER}" if conversions.find(self._task) else ""
+        found = self._finder.search(self._query + more, wide, category=self._category)
         self.fits = bool(found.hits) and not found.nothing_fits
         self.nearest = tuple(found.nearest_categories[:3])
         self.dead_left_out = found.dead_left_out

@@ -212,10 +212,20 @@ def test_time_zones_go_by_many_names(text: str, name: str) -> None:
         ("Swedish krona", "SEK"),
         ("norwegian kroner", "NOK"),
         ("pounds", "GBP"),
+        ("baht", "THB"),
+        ("Shekels", "ILS"),
+        ("quetzal", "GTQ"),
+        ("kronor", "SEK"),
     ],
 )
 def test_currencies_go_by_code_name_and_symbol(text: str, code: str) -> None:
     assert parse_currency(text) == code
+
+
+@pytest.mark.parametrize("text", ["krone", "dirham", "dinars", "gold"])
+def test_units_of_several_currencies_name_none(text: str) -> None:
+    with pytest.raises(NotFoundError):
+        parse_currency(text)
 
 
 @pytest.mark.parametrize(("text", "code"), [("French", "fr"), ("de", "de"), ("norwegian", "nb")])

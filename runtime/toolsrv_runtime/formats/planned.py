@@ -15,7 +15,7 @@ from functools import cached_property
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.matcher import Asked, Match, Slot, Span
-from toolsrv_runtime.formats import arithmetic, grounding
+from toolsrv_runtime.formats import arithmetic, conversions, grounding
 from toolsrv_runtime.formats.base import Prior, Step
 from toolsrv_runtime.formats.calculating import calculator
 from toolsrv_runtime.formats.later import later
@@ -41,6 +41,9 @@ SAME = 0.5
 AGAIN = 6.0
 """Nats behind the likeliest clause of a function within which another one is a need as well."""
 
+SURE = 12.0
+"""Those of a conversion that the task spells out."""
+
 OVER = -3.0
 """Those for the clause, with what is answered by now, below which a function is needed no more."""
 
@@ -64,11 +67,11 @@ class Planned:
 
         Each clause that some function asks for goes to the one that serves it best; a function
         that gets one twice, once with a few words more, is needed once, and the second clause has
-        to ask for it alone. What is to be worked out
-        comes first: other words may be about the result. So does a need in the words of another one:
-        "365 in the main language of Hungary".
+        to ask for it alone. What is to be worked out or converted comes first: other words may be
+        about the result. So does a need in the words of another one: "365 in the main language of
+        Hungary".
         """
-        sums = self._sums()
+        sums = [*self._sums(), *(one.words for one in conversions.find(self._scene.task))]
         best = [self._best(words) for words in dict.fromkeys([*self._clauses(), *sums])]
         found: list[Need] = []
         for need in sorted((one for one in best if one), key=lambda one: -one.serves):
@@ -234,6 +237,8 @@ class Planned:
             if api.id in self.matches:
                 serves = self.matches[api.id].serves + matched.serves(api)
                 found.append(Need(words, begin, function, serves))
+        if units := conversions.converter(words, self._scene):
+            return Need(words, begin, units.function, SURE, late=True)
         if sums := calculator(words, self._scene):
             return Need(words, begin, sums.function, max([SERVED, *(n.serves for n in found)]))
         return max(found, key=lambda one: one.serves, default=None)

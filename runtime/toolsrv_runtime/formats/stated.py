@@ -6,7 +6,7 @@ import json
 import re
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.formats import bases, days, directions, grounding, patterns, spans
+from toolsrv_runtime.formats import bases, conversions, days, directions, grounding, patterns, spans
 from toolsrv_runtime.formats.labels import labelled
 from toolsrv_runtime.formats.matched import holds
 from toolsrv_runtime.formats.measures import in_its_unit, whole_unit
@@ -55,6 +55,7 @@ class Stated:
         return (
             directions.told(parameter, api, self._part, self._task)
             or bases.told(parameter, api, self._part, self._task)
+            or conversions.told(parameter, api, self._part)
             or self._relative(kind)
         )
 

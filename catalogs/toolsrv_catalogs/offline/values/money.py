@@ -7,7 +7,7 @@ from functools import cache
 from typing import Annotated
 
 from babel import Locale
-from babel.numbers import get_currency_name
+from babel.numbers import get_currency_name, get_territory_currencies
 
 from toolsrv_catalogs.offline.endpoint import Field, quoted
 from toolsrv_catalogs.offline.values.words import fold
@@ -21,6 +21,10 @@ _ALIASES = {
     "real": "BRL", "reais": "BRL", "lira": "TRY", "zloty": "PLN", "rand": "ZAR", "peso": "MXN",
     "pesos": "MXN",
 }  # fmt: skip
+
+
+_COUNTRY = 2
+"""Letters of a country's code; larger regions have numbers."""
 
 
 @cache
@@ -37,7 +41,23 @@ def _codes() -> Mapping[str, str]:
         table.setdefault(fold(name), code)
         table.setdefault(fold(get_currency_name(code, count=2, locale="en")), code)
         table[code.lower()] = code
-    return table | _ALIASES
+    return table | _units() | _ALIASES
+
+
+def _units() -> dict[str, str]:
+    """Return the codes by the last words of names that one currency in use has: "baht"."""
+    units: dict[str, set[str]] = {}
+    regions = (str(region) for region in Locale("en").territories)
+    for code in {
+        str(code)
+        for region in regions
+        if len(region) == _COUNTRY
+        for code in get_territory_currencies(region)
+    }:
+        for count in (1, 2):
+            name = fold(get_currency_name(code, count=count, locale="en"))
+            units.setdefault(name.rpartition(" ")[2], set()).add(code)
+    return {unit: min(codes) for unit, codes in units.items() if len(codes) == 1 and unit != "gold"}
 
 
 def parse_currency(text: str) -> str:

@@ -1,0 +1,68 @@
+"""Times in other units, by the words of the task alone."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_registry.functions import FunctionList
+from toolsrv_runtime.formats.conversions import converter, find, told
+from toolsrv_runtime.formats.scene import Offer, Scene
+
+APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
+CONVERT = APIS["convert_units"]
+
+
+def stated(part: str) -> tuple[str, ...]:
+    by_name = {one.name: one for one in CONVERT.parameters}
+    return tuple(told(by_name[name], CONVERT, part) for name in ("amount", "from_unit", "to_unit"))
+
+
+@pytest.mark.parametrize(
+    ("text", "amount", "unit", "wanted"),
+    [
+        ("how many minutes is 3.5 hours", "3.5", "hours", "minutes"),
+        ("How many seconds are there in 1,200 days?", "1200", "days", "seconds"),
+        ("how many minutes are in an hour", "1", "hour", "minutes"),
+        ("how many days make up twelve weeks", "12", "weeks", "days"),
+        ("what's 90 minutes in hours?", "90", "minutes", "hours"),
+        ("convert half an hour into seconds", "0.5", "hour", "seconds"),
+        ("how many days are 5 days", "", "", ""),
+        ("how many days is 3 weeks from today", "", "", ""),
+        ("how many hours and minutes is it to Lima", "", "", ""),
+        ("how many litres are 40 gallons", "", "", ""),
+        ("2 hours in minutes and 3 days in hours", "", "", ""),
+        ("in 2-3 hours in minutes", "", "", ""),
+    ],
+)
+def test_what_is_converted_is_spelled_out(text: str, amount: str, unit: str, wanted: str) -> None:
+    assert stated(text) == (amount, unit, wanted)
+
+
+def test_only_a_converter_of_units_takes_them() -> None:
+    task = "What is 15 percent of 80, and how many weeks are 100 days?"
+    names = ("percentage_of_number", "convert_temperature", "convert_units", "number_to_words")
+    offers = tuple(
+        Offer(at, one) for at, one in enumerate(FunctionList([APIS[name] for name in names]), 1)
+    )
+    scene = Scene(task, offers, (), (), ())
+    (found,) = find(task)
+    assert found.words == "how many weeks are 100 days"
+    assert task[found.begin :].startswith(found.words)
+    offer = converter(found.words, scene)
+    assert offer is not None
+    assert offer.function.api is CONVERT
+    assert converter("15 percent of 80", scene) is None
+    assert converter(found.words, Scene(task, offers[:2], (), (), ())) is None
+    for name, api in APIS.items():
+        for parameter in api.parameters if name != "convert_units" else ():
+            assert not told(parameter, api, found.words)
+
+
+def test_a_hostile_text_is_cut_and_quick() -> None:
+    began = time.monotonic()
+    for text in ("how many minutes is are in " * 3_000, "1 day in " * 9_000, "a " * 40_000):
+        find(text)
+    assert time.monotonic() - began < 5
