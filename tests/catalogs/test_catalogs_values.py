@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolsrv_catalogs.offline.domains.color_lab import parse_color
 from toolsrv_catalogs.offline.values.city import bearing, distance_km, find_city
 from toolsrv_catalogs.offline.values.country import parse_country
 from toolsrv_catalogs.offline.values.day import (
@@ -222,10 +223,23 @@ def test_currencies_go_by_code_name_and_symbol(text: str, code: str) -> None:
     assert parse_currency(text) == code
 
 
-@pytest.mark.parametrize("text", ["krone", "dirham", "dinars", "gold"])
+@pytest.mark.parametrize("text", ["krone", "dirham", "dinars"])
 def test_units_of_several_currencies_name_none(text: str) -> None:
     with pytest.raises(NotFoundError):
         parse_currency(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("navy blue", "#000080"),
+        ("dark red", "#8b0000"),
+        ("Teal green", "#008080"),
+        ("#0ff", "#00ffff"),
+    ],
+)
+def test_colours_go_by_name_shade_and_code(text: str, code: str) -> None:
+    assert parse_color(text).hex == code
 
 
 @pytest.mark.parametrize(("text", "code"), [("French", "fr"), ("de", "de"), ("norwegian", "nb")])
@@ -239,6 +253,7 @@ _FINDERS: list[Callable[[str], Any]] = [
     parse_zone,
     parse_currency,
     parse_language,
+    parse_color,
 ]
 
 

@@ -34,6 +34,11 @@ def _names() -> dict[str, Rgb]:
     return {name: Rgb(*webcolors.name_to_rgb(name)) for name in webcolors.names("css3")}
 
 
+_HUES = frozenset(
+    {"red", "green", "blue", "yellow", "orange", "purple", "pink", "brown", "gray", "grey"}
+)
+
+
 def parse_color(text: str) -> Rgb:
     """Return the color written as name, ``#rgb``, ``#rrggbb`` or ``rgb(1, 2, 3)``.
 
@@ -47,7 +52,11 @@ def parse_color(text: str) -> Rgb:
     triple = re.fullmatch(r"(?:rgb ?)?\(?([0-9]{1,3})[, ]+([0-9]{1,3})[, ]+([0-9]{1,3})\)?", plain)
     if triple and all(int(part) < 256 for part in triple.groups()):
         return Rgb(*(int(part) for part in triple.groups()))
-    color = _names().get(plain.replace(" ", ""))
+    # "navy blue" is navy: people add the colour that a shade is one of.
+    shade, _, hue = plain.rpartition(" ")
+    shade = shade if hue in _HUES else ""
+    names = _names()
+    color = names.get(plain.replace(" ", "")) or names.get(shade.replace(" ", ""))
     if color is None:
         raise NotFoundError(f"no color {quoted(text)}; give a CSS name like teal or a code")
     return color
