@@ -54,17 +54,19 @@ def questions(scene: Scene) -> tuple[str, ...]:
 def bridge(scene: Scene, prior: Prior) -> Crossing | None:
     """Return the call whose answer may be what the last one was refused for; None without one."""
     refused = _refused(scene)
+    if refused is None:
+        return None
+    value = refused[1]
     called = {step.move.function for step in scene.attempts}
     offers = [one for one in scene.offers if one.function.name not in called]
-    best: tuple[float, Crossing] | None = None
-    for question in questions(scene) if refused else ():
-        value = refused[1] if refused else ""
-        found = prior.match(Asked(question), [one.function.api for one in offers])
-        for offer, match in zip(offers, found, strict=False):
+    found: list[tuple[float, Crossing]] = []
+    for question in questions(scene):
+        matches = prior.match(Asked(question), [one.function.api for one in offers])
+        for offer, match in zip(offers, matches, strict=False):
             key = _taker(offer, match, question, value)
-            if key and match.serves >= max(SURE, best[0] if best else SURE):
-                best = match.serves, Crossing(value, offer, {key: value})
-    return best[1] if best else None
+            if key and match.serves >= SURE:
+                found.append((match.serves, Crossing(value, offer, {key: value})))
+    return max(found, key=lambda one: one[0])[1] if found else None
 
 
 def crossed(scene: Scene) -> Crossing | None:
