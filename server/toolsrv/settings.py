@@ -39,6 +39,14 @@ Strategy = Literal["dfsdt", "dfs", "react", "cot"]
 Mode = Literal["live", "record", "replay", "offline"]
 
 
+def _accept(parse: Callable[[str], object], value: str) -> None:
+    """Raise ValueError, as pydantic wants it, where a value cannot be read."""
+    try:
+        parse(value)
+    except UsageError as error:
+        raise ValueError(f"{error.message}; {error.hint}") from error
+
+
 class Settings(BaseSettings):
     """Every setting, with its default, its limits and what it means."""
 
@@ -196,10 +204,7 @@ class Settings(BaseSettings):
         if value:
             from toolsrv_runtime.calls.policy import parse_rules
 
-            try:
-                parse_rules(value)
-            except UsageError as error:
-                raise ValueError(f"{error.message}; {error.hint}") from error
+            _accept(parse_rules, value)
         return value
 
     @field_validator("own_hosts")
@@ -208,10 +213,7 @@ class Settings(BaseSettings):
         if value:
             from toolsrv_runtime.calls.addresses import parse_own
 
-            try:
-                parse_own(value)
-            except UsageError as error:
-                raise ValueError(f"{error.message}; {error.hint}") from error
+            _accept(parse_own, value)
         return value
 
     @field_validator("faithful_in")
@@ -220,10 +222,7 @@ class Settings(BaseSettings):
         if value:
             from toolsrv_runtime.fidelity import parse_fidelity
 
-            try:
-                parse_fidelity(value)
-            except UsageError as error:
-                raise ValueError(f"{error.message}; {error.hint}") from error
+            _accept(parse_fidelity, value)
         return value
 
     @field_validator("chroma_url")
