@@ -155,6 +155,14 @@ def test_an_answer_longer_than_a_reply_tells_all_that_is_news(
     assert cut.answer == "capital is Lima; result is 36"
 
 
+def test_a_give_up_without_a_call_speaks_of_no_failure(
+    retriever: Finder, loaded: tuple[Engine, Profile]
+) -> None:
+    outcome = run("Write me a poem", retriever, loaded[0], profile=loaded[1])
+    assert (outcome.status, outcome.evidence) == ("gave_up", ())
+    assert not [node for node in outcome.tree if "failed" in node.thought]
+
+
 def test_an_answer_tells_calls_of_one_function_apart(
     retriever: Finder, loaded: tuple[Engine, Profile]
 ) -> None:

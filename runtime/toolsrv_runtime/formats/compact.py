@@ -302,7 +302,7 @@ class CompactFormat:
 
 
 def _quit(scene: Scene, missing: Sequence[str]) -> Move:
-    failed = [step for step in scene.attempts if not step.ok]
+    failed = [step for step in scene.attempts if not step.ok and step.move.function != FINISH]
     if failed:
         thought = f"#{scene.number(failed[-1])}{layout.GIVE_UP}"
     else:

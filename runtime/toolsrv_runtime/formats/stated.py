@@ -83,15 +83,14 @@ class Stated:
         text any quotation will do, whatever it was taken for.
         """
         mine = _POSSESSIVE.match(self._part)
-        quotations = spans.quoted(self._task)
         if mine is None and grounding.refers(self._part):
             return False
+        quotations = spans.quoted(self._task) if kind == "text" else ()
         for step in self._path:
             theirs = _POSSESSIVE.match(about(step))
             given = json.loads(step.move.arguments) if step.ok else {}
             value = str(given.get(parameter.name, ""))
-            if kind == "text" and not value:
-                value = next((str(one) for one in given.values() if one in quotations), "")
+            value = value or next((str(one) for one in given.values() if one in quotations), "")
             alike = theirs and mine[0] == theirs[0] if mine else self._in_sentence(about(step))
             if alike and value and holds(self._task, value):
                 return True
