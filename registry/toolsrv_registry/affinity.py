@@ -1,6 +1,6 @@
 """How well each of a few APIs fits a short text: word overlap and cosine, in [0, 1].
 
-Word weights come from the store (a word in few APIs says more); an API's words and vector are
+Word weights come from the lexicon (a word in few APIs says more); an API's words and vector are
 computed once and kept. Thread-safe. Knows nothing about rankings or indexes.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -18,7 +18,7 @@ from toolsrv_registry.documents import document_hash, document_text
 from toolsrv_registry.encoder import Encoder, Vectors
 from toolsrv_registry.errors import DataError
 from toolsrv_registry.examples import Examples
-from toolsrv_registry.store import Store
+from toolsrv_registry.lexicon import Lexicon
 from toolsrv_registry.words import content_words, stem, words
 
 _KEPT = 4_096
@@ -61,15 +61,17 @@ class _Weighed:
 
 
 class Affinity:
-    """Measures texts against APIs of one store with one encoder."""
+    """Measures texts against APIs with one encoder; ``lexicon`` gives the present catalogs' words."""
 
-    def __init__(self, store: Store, encoder: Encoder, examples: Examples | None = None) -> None:
-        self._store = store
+    def __init__(
+        self, lexicon: Callable[[], Lexicon], encoder: Encoder, examples: Examples | None = None
+    ) -> None:
+        self._lexicon = lexicon
         self._encoder = encoder
         self._examples = Examples() if examples is None else examples
         self._fields: _Kept[str, tuple[Api, dict[str, float]]] = _Kept(_KEPT)
         self._vectors: _Kept[str, Vectors] = _Kept(_KEPT)
-        self._weights: _Kept[tuple[str, str], tuple[_Weighed, ...]] = _Kept(_KEPT)
+        self._weights: _Kept[str, tuple[Lexicon, tuple[_Weighed, ...]]] = _Kept(_KEPT)
 
     def measure(self, text: str, apis: Sequence[Api]) -> list[float]:
         """Return the affinity of each API; word overlap alone where the encoder fails."""
@@ -160,17 +162,17 @@ class Affinity:
 
     def _weighed(self, text: str) -> tuple[_Weighed, ...]:
         """Return the content words of a text with their weights in the present catalogs."""
-        key = (self._store.content_hash(), text)
-        kept = self._weights.get(key)
-        if kept is None:
-            total, weighed = self._store.size(), []
+        lexicon = self._lexicon()
+        kept = self._weights.get(text)
+        if kept is None or kept[0] is not lexicon:
+            weighed = []
             for word in content_words(text):
-                having = self._store.frequency(word)
-                weight = math.log(1 + (total + 0.5) / (having + 0.5))
+                having = lexicon.having(word)
+                weight = math.log(1 + (len(lexicon) + 0.5) / (having + 0.5))
                 weighed.append(_Weighed(word, stem(word), weight, weight if having else 0.0))
-            kept = tuple(weighed)
-            self._weights.put(key, kept)
-        return kept
+            kept = (lexicon, tuple(weighed))
+            self._weights.put(text, kept)
+        return kept[1]
 
 
 class _Kept(Generic[Key, Value]):

@@ -35,6 +35,7 @@ SIGNALS = (
 _NEAREST, _NEAREST_CAP = 20, 8
 _CANDIDATES_CAP = 10
 _FIRST = 10
+_BEST = 3
 # How sharply the plain sums, which lie in [0, 1], are told apart in shares of all candidates.
 _SHARPNESS = 6.0
 
@@ -56,105 +57,100 @@ class Alone(NamedTuple):
 
 def company(
     alone: Alone, tool_numbers: npt.ArrayLike, category_numbers: npt.ArrayLike, *, measured: bool
-) -> Floats:
-    """Return the signals (n, len(SIGNALS)) of candidates of those tools and categories.
+) -> tuple[npt.ArrayLike, ...]:
+    """Return per name of ``SIGNALS`` the column (n,) of candidates of those tools and categories.
 
-    NaN where nothing is known: without vectors, or with no other of its kind.
+    NaN where nothing is known: without vectors, or with no other of its kind. A column that is the
+    same for all is one number.
     """
-    tool, tools = _numbered(tool_numbers)
-    category, categories = _numbered(category_numbers)
-    best, mean = _best_cosines(alone.nearest, tool, tools)
+    tool, category = _grouped(tool_numbers, alone.plain), _grouped(category_numbers, alone.plain)
+    best, mean = _best_cosines(alone.nearest, tool)
     near = (alone.vector_rank > 0) & (alone.vector_rank <= _NEAREST)
-    crowd = np.minimum(_count(near, tool, tools), _NEAREST_CAP) / _NEAREST_CAP
-    words = np.zeros(tools, np.float32)
-    np.maximum.at(words, tool, alone.words)
-    leads = np.zeros((len(alone.leads), tools), np.bool_)
+    crowd = np.minimum(tool.marked(near), _NEAREST_CAP) / _NEAREST_CAP
+    leads = np.zeros((len(alone.leads), tool.groups), np.bool_)
     for row, leading in zip(leads, alone.leads, strict=True):
-        row[tool[leading]] = True
+        row[tool.of[leading]] = True
     top = alone.plain.max()
-    place = np.empty(len(tool), np.int64)
-    place[np.argsort(-alone.plain, kind="stable")] = np.arange(len(tool))
+    place = np.empty(len(tool.of), np.int64)
+    place[np.argsort(-alone.plain, kind="stable")] = np.arange(len(tool.of))
     mass = np.exp(_SHARPNESS * (alone.plain - top))
     mass /= mass.sum()
-    of_tool = np.bincount(tool, weights=mass)[tool]
-    of_category = np.bincount(category, weights=mass)[category]
+    of_tool = np.bincount(tool.of, weights=mass)[tool.of]
+    of_category = np.bincount(category.of, weights=mass)[category.of]
     first = place < _FIRST
-    columns = (
-        best[tool],
-        mean[tool],
-        crowd if measured else np.full(len(tool), np.nan),
-        words[tool],
-        np.minimum(np.bincount(tool)[tool], _CANDIDATES_CAP),
-        leads.mean(axis=0)[tool],
+    return (
+        best[tool.of],
+        mean[tool.of],
+        crowd if measured else np.nan,
+        np.maximum.reduceat(alone.words[tool.order], tool.starts)[tool.of],
+        np.minimum(tool.sizes[tool.of], _CANDIDATES_CAP),
+        leads.mean(axis=0)[tool.of],
         place,
         alone.plain - top,
         of_tool - mass,
         of_category - of_tool,
-        _best_other(alone.plain, tool, tools) - top,
-        _best_other(alone.plain, category, categories) - top,
-        _place_within(alone.plain, tool, tools),
-        _count(first, category, categories),
-        _count(first, tool, tools),
+        _best_other(alone.plain, tool) - top,
+        _best_other(alone.plain, category) - top,
+        _place_within(tool),
+        category.marked(first),
+        tool.marked(first),
     )
-    return np.stack([np.asarray(column, np.float32) for column in columns], axis=1)
 
 
-def _numbered(numbers: npt.ArrayLike) -> tuple[Places, int]:
-    """Return the groups' numbers without gaps, and how many groups there are."""
-    found, places = np.unique(numbers, return_inverse=True)
-    return places.astype(np.int64), len(found)
+class _Groups(NamedTuple):
+    """Candidates in groups: the group of each, and all by group, best first.
+
+    ``order[starts[g]:][:sizes[g]]`` are the candidates of group g.
+    """
+
+    of: Places
+    order: Places
+    starts: Places
+    sizes: Places
+
+    @property
+    def groups(self) -> int:
+        return len(self.starts)
+
+    def marked(self, marked: npt.NDArray[np.bool_]) -> Places:
+        """Return for each candidate how many of its group are marked."""
+        counts: Places = np.bincount(self.of[marked], minlength=self.groups)[self.of]
+        return counts
 
 
-def _count(marked: npt.NDArray[np.bool_], group: Places, groups: int) -> Places:
-    """Return for each candidate how many of its group are marked."""
-    counts: Places = np.bincount(group[marked], minlength=groups)[group]
-    return counts
+def _grouped(numbers: npt.ArrayLike, values: Floats) -> _Groups:
+    found, of, sizes = np.unique(numbers, return_inverse=True, return_counts=True)
+    starts = np.zeros(len(found), np.int64)
+    np.cumsum(sizes[:-1], out=starts[1:])
+    return _Groups(of.astype(np.int64), np.lexsort((-values, of)), starts, sizes)
 
 
-def _by_group(values: Floats, group: Places, groups: int) -> tuple[Places, Places]:
-    """Return the candidates by group, best first, and where each group begins."""
-    order = np.lexsort((-values, group))
-    return order, np.searchsorted(group[order], np.arange(groups))
-
-
-def _place_within(values: Floats, group: Places, groups: int) -> Places:
+def _place_within(group: _Groups) -> Places:
     """Return each candidate's place in its group, from 0."""
-    order, starts = _by_group(values, group, groups)
-    places = np.empty(len(group), np.int64)
-    places[order] = np.arange(len(group)) - starts[group[order]]
+    places = np.empty(len(group.of), np.int64)
+    places[group.order] = np.arange(len(group.of)) - np.repeat(group.starts, group.sizes)
     return places
 
 
-def _best_other(values: Floats, group: Places, groups: int) -> Floats:
+def _best_other(values: Floats, group: _Groups) -> Floats:
     """Return the best value among the others of each candidate's group; NaN where it is alone."""
-    order, starts = _by_group(values, group, groups)
-    best = order[starts]
-    second = np.full(groups, np.nan, np.float32)
-    several = np.flatnonzero(np.bincount(group, minlength=groups) > 1)
-    second[several] = values[order[starts[several] + 1]]
-    others: Floats = np.where(
-        best[group] == np.arange(len(group)), second[group], values[best][group]
-    )
+    best = group.order[group.starts]
+    second = np.full(group.groups, np.nan, np.float32)
+    several = np.flatnonzero(group.sizes > 1)
+    second[several] = values[group.order[group.starts[several] + 1]]
+    others = values[best][group.of]
+    others[best] = second
     return others
 
 
-def _best_cosines(nearest: Floats, tool: Places, tools: int) -> tuple[Floats, Floats]:
-    """Return each tool's best cosine and the mean of its three best; NaN where it has none."""
-    best = np.full(tools, np.nan, np.float32)
-    total, count = np.zeros(tools, np.float32), np.zeros(tools, np.float32)
-    order = np.lexsort((-nearest, tool))
-    order = order[~np.isnan(nearest[order])]
-    sorted_tools = tool[order]
-    first = np.searchsorted(sorted_tools, np.arange(tools))
-    for k in range(3):
-        at = first + k
-        fine = at < len(order)
-        fine[fine] &= sorted_tools[at[fine]] == np.flatnonzero(fine)
-        values = nearest[order[at[fine]]]
-        if k == 0:
-            best[fine] = values
-        total[fine] += values
-        count[fine] += 1
-    with np.errstate(invalid="ignore"):
-        mean = np.where(count > 0, total / np.maximum(count, 1), np.nan).astype(np.float32)
-    return best, mean
+def _best_cosines(nearest: Floats, group: _Groups) -> tuple[Floats, Floats]:
+    """Return each group's best cosine and the mean of its three best; NaN where it has none."""
+    # What was not measured comes last in its group.
+    values = nearest[np.lexsort((-nearest, group.of))]
+    at = group.starts[:, None] + np.arange(_BEST)
+    inside = at < (group.starts + group.sizes)[:, None]
+    three = np.where(inside, values[np.minimum(at, len(values) - 1)], np.nan)
+    count = (~np.isnan(three)).sum(axis=1)
+    total = np.nan_to_num(three, nan=0.0).sum(axis=1, dtype=np.float32)
+    mean = np.where(count > 0, total / np.maximum(count, 1).astype(np.float32), np.nan)
+    return three[:, 0], mean.astype(np.float32)

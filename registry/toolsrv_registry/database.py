@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,6 +28,8 @@ APPLICATION_ID = 0x746F6F6C  # "tool"
 _ANEW = "move it away and repeat: a new one is begun, and what was imported is imported again"
 
 Migration = Callable[[sqlite3.Connection], None]
+Stamp = tuple[int, int]
+"""Two numbers: the first moves when another connection wrote the file, the second when ours did."""
 
 
 class Database:
@@ -35,6 +38,7 @@ class Database:
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._lock = threading.RLock()
+        self._writes = 0
         self.path = path
 
     @classmethod
@@ -81,6 +85,32 @@ class Database:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
+            finally:
+                self._writes += 1
+
+    def stamp(self) -> Stamp:
+        """Return two numbers that move when anybody writes the file.
+
+        Inside ``steady`` other processes' writes do not count.
+        """
+        seen = _SEEN.get()
+        if seen is not None and seen[0] is self:
+            return seen[1], self._writes
+        version = self.read("PRAGMA data_version")[0][0]
+        return int(version), self._writes
+
+    @contextmanager
+    def steady(self) -> Iterator[None]:
+        """Look only once, now, whether others wrote the file: for many short reads in a row.
+
+        Where a file is shared each look costs some system calls. Holds for this thread, and for
+        whoever runs in a copy of its context.
+        """
+        token = _SEEN.set((self, self.stamp()[0]))
+        try:
+            yield
+        finally:
+            _SEEN.reset(token)
 
     def close(self) -> None:
         """Close the file. Twice is fine."""
@@ -92,6 +122,9 @@ class Database:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+_SEEN: ContextVar[tuple[Database, int] | None] = ContextVar("toolsrv_seen", default=None)
 
 
 def _storable(value: Any) -> Any:

@@ -9,7 +9,6 @@ text changes it counts as never checked. Knows nothing of calling; who checks ju
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
@@ -18,6 +17,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from toolsrv_registry.database import Database
+from toolsrv_registry.kept import Kept
 
 Standing = Literal["alive", "dead", "unknown"]
 
@@ -137,9 +137,7 @@ class Health:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._lock = threading.Lock()
-        self._state: tuple[int, int] | None = None
-        self._dead: Mapping[str, str] = MappingProxyType({})
+        self._dead = Kept(database, self._read_dead)
 
     def record(self, entries: Iterable[HealthEntry]) -> None:
         """Keep these checks, all of them or none; an earlier one of the same content goes."""
@@ -181,14 +179,9 @@ class Health:
 
         A check by this or another process shows in the next call.
         """
-        state = self._changes()
-        with self._lock:
-            if state != self._state:
-                self._dead = MappingProxyType(self._read_dead())
-                self._state = state
-            return self._dead
+        return self._dead.get()
 
-    def _read_dead(self) -> dict[str, str]:
+    def _read_dead(self) -> Mapping[str, str]:
         rows = self._database.read(
             "SELECT api_id, checked_at, verdict, status, guessed FROM health"
             " JOIN visible ON visible.id = api_id AND visible.content_hash = health.content_hash"
@@ -200,9 +193,4 @@ class Health:
             verdict = Verdict(row["verdict"])
             if verdict.standing(row["status"], guessed=bool(row["guessed"])) == "dead":
                 found[row["api_id"]] = told(verdict, row["status"], row["checked_at"])
-        return found
-
-    def _changes(self) -> tuple[int, int]:
-        """Return two numbers that move when another connection, or this one, wrote the file."""
-        row = self._database.read("SELECT data_version, total_changes() FROM pragma_data_version")
-        return int(row[0][0]), int(row[0][1])
+        return MappingProxyType(found)

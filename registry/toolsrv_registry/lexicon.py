@@ -136,6 +136,11 @@ class Lexicon:
             tools=self.tools.total(known[0], size),
         )
 
+    def having(self, word: str) -> int:
+        """Return how many APIs have a word, in any form with its stem."""
+        term = self._numbers.get(stem(word))
+        return 0 if term is None else int(self.words.starts[term + 1] - self.words.starts[term])
+
     def called(self, text: str) -> list[int]:
         """Return the places of the APIs whose tool's and own name the text is, in either order."""
         return called(self.full_names, text)

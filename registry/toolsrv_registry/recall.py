@@ -19,7 +19,7 @@ from toolsrv_registry.encoder import Encoder, Vectors
 from toolsrv_registry.errors import DataError
 from toolsrv_registry.lexicon import Lexicon
 from toolsrv_registry.lexicon_file import Lexicons
-from toolsrv_registry.signals import Judged, Near, judge
+from toolsrv_registry.signals import Judged, Near, judge, worded
 from toolsrv_registry.store import Store
 from toolsrv_registry.vectors import Index
 
@@ -76,14 +76,12 @@ class Recall:
         """Return what the parts find in a place, down to ``DEPTH`` each."""
         lexicon = self._lexicons.current()
         within = lexicon.within(place.category, place.tool, place.catalog, place.among)
+        # Encoder and Chroma need no interpreter lock, so the words are weighed meanwhile.
+        weighed = self._beside.submit(lambda: worded(lexicon.fit(parts), DEPTH, within))
         vectors, degraded = (None, "") if words_only else self._measured(parts)
-        # The encoder has both cores for itself. Chroma needs one and no interpreter lock, so the
-        # words are weighed meanwhile; the other way round each would wait for the lock.
-        weighed = self._beside.submit(lexicon.fit, parts)
         rows, fault = self._searched(lexicon, vectors, place)
-        fit = weighed.result()
         near = [_near(lexicon, row) for row in rows]
-        judged = judge(lexicon, fit, near, DEPTH, within)
+        judged = judge(lexicon, weighed.result(), near, within)
         return Recalled(lexicon, judged, bool(rows), fault or degraded)
 
     def called(self, text: str, place: Place) -> list[str]:
@@ -97,9 +95,9 @@ class Recall:
         within = lexicon.within(place.category, place.tool, place.catalog, place.among)
         return [lexicon.ids[at] for at in found if within is None or within[at]]
 
-    def load(self) -> None:
-        """Read the lexicon now rather than with the first search."""
-        self._lexicons.current()
+    def lexicon(self) -> Lexicon:
+        """Return the words of the visible APIs; cheap while nothing changed, else read now."""
+        return self._lexicons.current()
 
     def close(self) -> None:
         """Let go of the threads."""
@@ -187,10 +185,7 @@ def _words_only(error: DataError) -> str:
 
 def _near(lexicon: Lexicon, row: Row) -> Near:
     """Return the APIs behind the nearest documents; several APIs may share a text."""
-    places: list[int] = []
-    cosines: list[float] = []
-    for key, cosine in row:
-        found = lexicon.places.get(key, ())
-        places += found
-        cosines += [cosine] * len(found)
+    known = lexicon.places
+    found = [(at, cosine) for key, cosine in row for at in known.get(key, ())]
+    places, cosines = zip(*found, strict=True) if found else ((), ())
     return Near(np.asarray(places, np.int64), np.asarray(cosines, np.float32))

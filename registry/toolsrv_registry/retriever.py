@@ -37,7 +37,7 @@ from toolsrv_registry.store import Store
 from toolsrv_registry.vectors import Index
 
 # So many candidates are ranked by the ranker.
-_RANKED = 128
+_RANKED = 96
 # The nearest categories are those of so many of the best.
 _NEAREST, _CATEGORIES = 20, 5
 # At least so many APIs are read for a page, for the twins of its hits.
@@ -141,7 +141,7 @@ class Retriever:
         self._ranker = Ranker() if ranker is None else ranker
         self._recall = Recall(store, index, encoder)
         self._reader = Reader(store.shelf, store.frequency)
-        self._affinity = Affinity(store, encoder)
+        self._affinity = Affinity(self._recall.lexicon, encoder)
         self._matcher = Matcher() if matcher is None else matcher
 
     def search(
@@ -170,35 +170,36 @@ class Retriever:
         if offset < 0:
             raise UsageError(f"a list does not begin at {offset}", hint="begin at 0 or later")
         query = _query(text)
-        place = self._place(category, tool, catalog)
-        named = self._recall.called(query, place)
-        # A full name is no text to put right or into English.
-        reading = Reading(query) if named else self._reader.read(query)
-        parts = _parts(reading.text)
-        ranked, recalled = self._ranked(parts, place)
-        ranked = named_first(ranked, named, query)
-        dead = self._store.dead()
-        unwanted = frozenset[str]() if include_dead else frozenset(dead)
-        alive = [c for c in ranked if c.api_id not in unwanted] if unwanted else ranked
-        ordered = alive if named else self._covered(alive, parts, place, recalled, unwanted)
-        kept, more = self._kept(ordered, reading.text, limit, offset)
-        page = kept[offset : offset + limit]
-        nothing_fits = not named and self._nothing_fits(kept[:_JUDGED], recalled, reading)
-        wider = _wider(place) if nothing_fits else place
-        nearby = ordered if wider == place else self._ranked(parts, wider)[0]
-        return SearchResult(
-            query=query,
-            hits=self._hits(page, offset, dead),
-            nothing_fits=nothing_fits,
-            nearest_categories=_categories(nearby),
-            offset=offset,
-            next_offset=offset + limit if more else None,
-            total=None if more else len(kept),
-            dead_left_out=0 if include_dead else _left_out(ranked, page, dead),
-            hidden_behind={} if catalog is None else self._store.shelf.hidden_behind(catalog),
-            degraded=recalled.degraded,
-            reading=reading,
-        )
+        with self._store.steady():
+            place = self._place(category, tool, catalog)
+            named = self._recall.called(query, place)
+            # A full name is no text to put right or into English.
+            reading = Reading(query) if named else self._reader.read(query)
+            parts = _parts(reading.text)
+            ranked, recalled = self._ranked(parts, place)
+            ranked = named_first(ranked, named, query)
+            dead = self._store.dead()
+            unwanted = frozenset[str]() if include_dead else frozenset(dead)
+            alive = [c for c in ranked if c.api_id not in unwanted] if unwanted else ranked
+            ordered = alive if named else self._covered(alive, parts, place, recalled, unwanted)
+            kept, more = self._kept(ordered, reading.text, limit, offset)
+            page = kept[offset : offset + limit]
+            nothing_fits = not named and self._nothing_fits(kept[:_JUDGED], recalled, reading)
+            wider = _wider(place) if nothing_fits else place
+            nearby = ordered if wider == place else self._ranked(parts, wider)[0]
+            return SearchResult(
+                query=query,
+                hits=self._hits(page, offset, dead),
+                nothing_fits=nothing_fits,
+                nearest_categories=_categories(nearby),
+                offset=offset,
+                next_offset=offset + limit if more else None,
+                total=None if more else len(kept),
+                dead_left_out=0 if include_dead else _left_out(ranked, page, dead),
+                hidden_behind={} if catalog is None else self._store.shelf.hidden_behind(catalog),
+                degraded=recalled.degraded,
+                reading=reading,
+            )
 
     def rank(
         self,
@@ -215,9 +216,11 @@ class Retriever:
         What ``search`` starts from, for evaluation: nothing is moved, folded or left out. With
         ``among`` only those APIs are ranked. Raises as ``search`` does.
         """
-        reading = self._reader.read(_query(text))
-        place = replace(self._place(category, tool, catalog), among=among)
-        ranked, _ = self._ranked(_parts(reading.text), place)
+        query = _query(text)
+        with self._store.steady():
+            reading = self._reader.read(query)
+            place = replace(self._place(category, tool, catalog), among=among)
+            ranked, _ = self._ranked(_parts(reading.text), place)
         return [(candidate.api_id, candidate.score) for candidate in ranked[:depth]]
 
     def load(self) -> None:
@@ -225,7 +228,7 @@ class Retriever:
 
         Raises DataError when one of them cannot be read; a search goes on without the ranker.
         """
-        self._recall.load()
+        self._recall.lexicon()
         self._ranker.load()
         self._reader.load()
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from toolsrv_registry.database import Database
+from toolsrv_registry.kept import Kept
 
 Value = TypeVar("Value")
 _KEPT = 4
@@ -35,14 +36,18 @@ class Label(NamedTuple):
 
 
 class Shelf:
-    """Labels of APIs, members of catalogs and what hides them, words of names. Thread-safe."""
+    """Labels of APIs, members of catalogs and what hides them, words of names. Thread-safe.
 
-    def __init__(self, database: Database) -> None:
+    ``state`` tells apart any two states of the catalogs.
+    """
+
+    def __init__(self, database: Database, state: Kept[str]) -> None:
         self._database = database
-        self._members: _Kept[frozenset[str]] = _Kept()
-        self._counts: _Kept[Mapping[str, int]] = _Kept()
-        self._names: _Kept[frozenset[str]] = _Kept()
-        self._hidden: _Kept[Mapping[str, int]] = _Kept()
+        self._state = state
+        self._members: _Several[frozenset[str]] = _Several()
+        self._counts: _Several[Mapping[str, int]] = _Several()
+        self._names: _Several[frozenset[str]] = _Several()
+        self._hidden: _Several[Mapping[str, int]] = _Several()
 
     def labels(self, api_ids: Sequence[str]) -> dict[str, Label]:
         """Return the labels of the visible APIs among the ids."""
@@ -64,22 +69,23 @@ class Shelf:
             values = {"catalog": catalog, "ids": json.dumps(list(ids))}
             return self._read_hidden(_GIVEN_IDS, values)
         values = {"catalog": catalog}
-        return self._hidden.get(self._state(), catalog, lambda: self._read_hidden(_OWN_IDS, values))
+        state = self._state.get()
+        return self._hidden.get(state, catalog, lambda: self._read_hidden(_OWN_IDS, values))
 
     def documents_of(self, catalog: str) -> frozenset[str]:
         """Return the document hashes of a catalog's visible APIs; O(1) while nothing changed."""
-        return self._members.get(self._state(), catalog, lambda: self._read_documents(catalog))
+        return self._members.get(self._state.get(), catalog, lambda: self._read_documents(catalog))
 
     def names(self) -> frozenset[str]:
         """Return the words in the names of APIs, tools and categories; O(1) while kept."""
-        return self._names.get(self._state(), "", self._read_names)
+        return self._names.get(self._state.get(), "", self._read_names)
 
     def counts(self) -> Mapping[str, int]:
         """Return in how many APIs' texts each word stands as it is written.
 
         Of any catalog, unstemmed; O(1) while kept, some 0.2 s for 16,000 APIs to read.
         """
-        return self._counts.get(self._state(), "", self._read_counts)
+        return self._counts.get(self._state.get(), "", self._read_counts)
 
     def _read_documents(self, catalog: str) -> frozenset[str]:
         rows = self._database.read(
@@ -107,14 +113,8 @@ class Shelf:
             counts.update(set(row["text"].split()))
         return counts
 
-    def _state(self) -> str:
-        rows = self._database.read(
-            "SELECT name, enabled, content_hash, revision FROM catalogs ORDER BY 1"
-        )
-        return repr([tuple(row) for row in rows])
 
-
-class _Kept(Generic[Value]):
+class _Several(Generic[Value]):
     """A few values of one state of the file."""
 
     def __init__(self) -> None:

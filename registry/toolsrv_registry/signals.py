@@ -75,21 +75,37 @@ class Judged(NamedTuple):
     cosines: Floats
 
 
+class Worded(NamedTuple):
+    """What the words of the parts find in a place.
+
+    ``words`` (parts, APIs) is the fit's, 0 outside the place; ``best`` holds each part's best
+    places, best first.
+    """
+
+    fit: Fit
+    words: Floats
+    best: list[Places]
+
+
+def worded(fit: Fit, depth: int, within: npt.NDArray[np.bool_] | None = None) -> Worded:
+    """Return the best ``depth`` APIs of each part by words, within a place."""
+    words = fit.words if within is None else np.where(within, fit.words, 0.0)
+    return Worded(fit, words, [_best(row, depth) for row in words])
+
+
 def judge(
     lexicon: Lexicon,
-    fit: Fit,
+    found: Worded,
     near: Sequence[Near],
-    depth: int,
     within: npt.NDArray[np.bool_] | None = None,
 ) -> Judged:
-    """Return the candidates of a search: the best ``depth`` of each part by words and meaning.
+    """Return the candidates of a search: the best of each part by words and by meaning.
 
-    ``near`` holds one entry per part of ``fit``, or none at all when there are no vectors.
+    ``near`` holds one entry per part, or none at all when there are no vectors.
     """
-    words = fit.words if within is None else np.where(within, fit.words, 0.0)
-    lists = [_best(row, depth) for row in words]
     near = [Near(*_inside(one, within)) for one in near] if within is not None else list(near)
-    places = np.unique(np.concatenate([*lists, *(one.places for one in near)])).astype(np.int64)
+    places = np.unique(np.concatenate([*found.best, *(one.places for one in near)]))
+    places = places.astype(np.int64)
     if not len(places):
         empty = np.zeros(0, np.int64)
         return Judged(
@@ -100,7 +116,7 @@ def judge(
             empty,
             np.zeros(0, np.float32),
         )
-    word_ranks = np.stack([_ranks(one, places) for one in lists])
+    word_ranks = np.stack([_ranks(one, places) for one in found.best])
     measured = bool(near)
     vector_ranks = (
         np.stack([_ranks(one.places, places) for one in near])
@@ -112,44 +128,47 @@ def judge(
         if measured
         else np.full(word_ranks.shape, np.nan, np.float32)
     )
-    signals = _signals(lexicon, fit, words, places, word_ranks, vector_ranks, cosines, measured)
-    part = _best_part(words[:, places], word_ranks, vector_ranks, cosines)
+    known = _Known(places, found.words[:, places], word_ranks, vector_ranks, cosines)
+    signals = _signals(lexicon, found, known, measured=measured)
+    part = _best_part(known)
     at = np.arange(len(places))
     return Judged(
         places, signals, part, word_ranks[part, at], vector_ranks[part, at], cosines[part, at]
     )
 
 
-def _signals(
-    lexicon: Lexicon,
-    fit: Fit,
-    words: Floats,
-    places: Places,
-    word_ranks: Places,
-    vector_ranks: Places,
-    cosines: Floats,
-    measured: bool,
-) -> Floats:
+class _Known(NamedTuple):
+    """The candidates' places (n,) and what each part says of them (parts, n)."""
+
+    places: Places
+    words: Floats
+    word_ranks: Places
+    vector_ranks: Places
+    cosines: Floats
+
+
+def _signals(lexicon: Lexicon, found: Worded, known: _Known, *, measured: bool) -> Floats:
+    places, words, cosines = known.places, known.words, known.cosines
     clauses = slice(1, None) if len(words) > 1 else slice(0, 1)
-    top = np.maximum(words.max(axis=1, keepdims=True), 1e-6)
-    share = words[:, places] / top
+    top = np.maximum(found.words.max(axis=1, keepdims=True), 1e-6)
+    share = words / top
     whole = cosines[0]
     best_clause = _most(cosines[clauses])
-    by_words, by_meaning = _reciprocal(word_ranks), _reciprocal(vector_ranks)
+    by_words, by_meaning = _reciprocal(known.word_ranks), _reciprocal(known.vector_ranks)
     both = share + _share(cosines)
     by_both = _reciprocal(_order(both))
     leads = _order(both[clauses]) <= _LEADING
     words_first, meaning_first = by_words[clauses].max(axis=0), by_meaning[clauses].max(axis=0)
     together = plain(words_first, meaning_first, best_clause)
-    alone = Alone(np.fmax(whole, best_clause), vector_ranks[0], share[0], leads, together)
-    named = fit.tools[places]
-    names = fit.names[:, places]
-    unknown = np.full(len(places), np.nan, np.float32)
+    alone = Alone(np.fmax(whole, best_clause), known.vector_ranks[0], share[0], leads, together)
+    named = found.fit.tools[places]
+    names = found.fit.names[:, places]
+    full = np.maximum(found.fit.full[clauses, None], 1e-6)
     columns = (
         whole,
         best_clause,
-        by_meaning[0] if measured else unknown,
-        meaning_first if measured else unknown,
+        by_meaning[0] if measured else np.nan,
+        meaning_first if measured else np.nan,
         share[0],
         share[clauses].max(axis=0),
         by_words[0],
@@ -158,10 +177,10 @@ def _signals(
         named * np.minimum(lexicon.tool_weights[places], _TOOL_WEIGHT) / _TOOL_WEIGHT,
         names[0],
         names[clauses].max(axis=0),
-        (words[clauses][:, places] / np.maximum(fit.full[clauses, None], 1e-6)).max(axis=0),
+        (words[clauses] / full).max(axis=0),
         lexicon.described[places],
         whole - (np.nanmax(whole) if measured and not np.isnan(whole).all() else np.nan),
-        np.full(len(places), len(words) - 1),
+        len(words) - 1,
         whole * share[0],
         lexicon.name_lengths[places],
         by_both[0],
@@ -173,7 +192,10 @@ def _signals(
     others = company(
         alone, lexicon.tool_numbers[places], lexicon.category_numbers[places], measured=measured
     )
-    return np.column_stack([*(np.asarray(column, np.float32) for column in columns), others])
+    rows = np.empty((len(SIGNALS), len(places)), np.float32)
+    for row, values in zip(rows, (*columns, *others), strict=True):
+        row[:] = values
+    return np.ascontiguousarray(rows.T)
 
 
 def _best(scores: Floats, depth: int) -> Places:
@@ -228,11 +250,11 @@ def _most(rows: Floats) -> Floats:
     return most
 
 
-def _best_part(words: Floats, word_ranks: Places, vector_ranks: Places, cosines: Floats) -> Places:
+def _best_part(known: _Known) -> Places:
     """Return for each candidate the part that speaks most for it, clauses before the whole."""
-    cosine = np.nan_to_num(cosines, nan=0.0)
-    strength = _reciprocal(word_ranks) + _reciprocal(vector_ranks) + cosine
-    strength += 1e-3 * words / np.maximum(words.max(), 1e-6)
+    cosine = np.nan_to_num(known.cosines, nan=0.0)
+    strength = _reciprocal(known.word_ranks) + _reciprocal(known.vector_ranks) + cosine
+    strength += 1e-3 * known.words / np.maximum(known.words.max(), 1e-6)
     if len(strength) > 1:
         strength[0] -= 0.25
     best: Places = strength.argmax(axis=0)

@@ -18,10 +18,11 @@ import json
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from pydantic_core import PydanticSerializationError
 
@@ -40,6 +41,7 @@ from toolsrv_registry.entries import (
 )
 from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_registry.health import Health, HealthEntry
+from toolsrv_registry.kept import Kept
 from toolsrv_registry.nearby import listed, nearest, short
 from toolsrv_registry.schema import MIGRATIONS
 from toolsrv_registry.shelf import Shelf
@@ -59,6 +61,8 @@ STORE_FILE = "registry.sqlite3"
 
 _TERM_LIMIT = 64
 
+Value = TypeVar("Value")
+
 
 class Store:
     """An open registry file; ``Store.open`` makes one."""
@@ -66,9 +70,11 @@ class Store:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.health = Health(database)
-        self.shelf = Shelf(database)
         self._lock = threading.Lock()
         self._hashes: tuple[str, str] = ("", "")
+        self._size = Kept(database, self._read_size)
+        self._state = Kept(database, self._read_state)
+        self.shelf = Shelf(database, self._state)
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -302,7 +308,7 @@ class Store:
 
     def size(self) -> int:
         """Return the number of stored APIs, hidden ones included; O(1) on the word index."""
-        return int(self._database.read("SELECT count(*) AS n FROM apis")[0]["n"])
+        return self._size.get()
 
     def stats(self) -> StoreStats:
         """Return totals over the enabled catalogs."""
@@ -394,11 +400,19 @@ class Store:
         hint = f"did you mean {listed(near)}?" if near else "list them with `toolsrv catalog list`"
         raise NotFoundError(f"no tool{place} is called {short(name)!r}", hint=hint)
 
+    def kept(self, read: Callable[[], Value]) -> Kept[Value]:
+        """Return what keeps a reading of this file until the file changes."""
+        return Kept(self._database, read)
+
+    def steady(self) -> AbstractContextManager[None]:
+        """Look only once whether another process wrote the file: for one search."""
+        return self._database.steady()
+
     # --- for the vector index -----------------------------------------------------------------
 
     def content_hash(self) -> str:
         """Return a hash over the texts of all visible APIs: what a vector index depends on."""
-        state = self._state()
+        state = self._state.get()
         with self._lock:
             if self._hashes[0] == state:
                 return self._hashes[1]
@@ -428,7 +442,7 @@ class Store:
 
     def state_hash(self) -> str:
         """Return a hash that changes with anything a search may see; cheap."""
-        return hashlib.sha256(self._state().encode()).hexdigest()
+        return hashlib.sha256(self._state.get().encode()).hexdigest()
 
     def word_rows(self) -> list[tuple[str, ...]]:
         """Return the visible APIs in a fixed order, each as the lexicon wants it.
@@ -472,7 +486,10 @@ class Store:
 
     # --- helpers ------------------------------------------------------------------------------
 
-    def _state(self) -> str:
+    def _read_size(self) -> int:
+        return int(self._database.read("SELECT count(*) AS n FROM apis")[0]["n"])
+
+    def _read_state(self) -> str:
         rows = self._database.read(
             "SELECT name, enabled, content_hash, revision FROM catalogs ORDER BY name"
         )

@@ -70,6 +70,7 @@ class Index:
         self._folder = folder
         self._chroma = Chroma(folder=folder / "chroma", url=url)
         self._checked = ""
+        self._current = store.kept(lambda: store.pointer(self._chroma.place, self._encoder.digest))
 
     @property
     def encoder(self) -> Encoder:
@@ -158,7 +159,7 @@ class Index:
             self._check(pointer)
             return read(pointer)
         except DataError:
-            newer = self._pointer()
+            newer = self._store.pointer(self._chroma.place, self._encoder.digest)
             if newer is None or newer.collection == pointer.collection:
                 raise
             # The folder may have been made anew under the open one.
@@ -174,7 +175,7 @@ class Index:
     def _pointer(self) -> IndexPointer | None:
         if not self._chroma.present:
             return None
-        return self._store.pointer(self._chroma.place, self._encoder.digest)
+        return self._current.get()
 
     def _usable(self) -> IndexPointer | None:
         """Return the pointer if its collection can be read and is whole; else clear the way."""

@@ -26,7 +26,8 @@ def judged(
         leads=np.asarray([[at == 0 for at in range(size)]]),
         plain=np.asarray(plain, np.float32),
     )
-    return company(alone, tools, categories, measured=measured)
+    columns = company(alone, tools, categories, measured=measured)
+    return np.column_stack([np.broadcast_to(np.asarray(one, np.float32), size) for one in columns])
 
 
 def column(found: Floats, name: str) -> list[float]:

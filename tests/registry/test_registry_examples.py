@@ -13,6 +13,7 @@ from toolsrv_registry.documents import document_hash, document_text
 from toolsrv_registry.encoder import HashingEncoder, OnnxEncoder, Vectors
 from toolsrv_registry.errors import DataError
 from toolsrv_registry.examples import Examples, spread, write_examples
+from toolsrv_registry.lexicon_file import Lexicons
 from toolsrv_registry.store import Store
 
 
@@ -69,7 +70,7 @@ def test_a_request_in_other_words_than_the_document_is_like_its_api(tmp_path: Pa
     others = [api for api in apis.values() if api.id != wanted.id]
     with Store.open(tmp_path / "store.sqlite3") as store:
         store.put_catalog(load_offline_catalog())
-        like = Affinity(store, OnnxEncoder()).likeness(
+        like = Affinity(Lexicons(store).current, OnnxEncoder()).likeness(
             "which city does the government of Peru sit in", [wanted, *others]
         )
     assert like[0] == max(like)
@@ -79,8 +80,8 @@ def test_without_examples_the_affinity_says_what_to_expect(tmp_path: Path) -> No
     apis = load_offline_catalog().apis[:5]
     with Store.open(tmp_path / "store.sqlite3") as store:
         store.put_catalog(load_offline_catalog())
-        measured = Affinity(store, HashingEncoder())
-        broken = Affinity(store, OnnxEncoder(), Examples(tmp_path / "none.npz"))
+        measured = Affinity(Lexicons(store).current, HashingEncoder())
+        broken = Affinity(Lexicons(store).current, OnnxEncoder(), Examples(tmp_path / "none.npz"))
         order = np.argsort(measured.measure("capital of Peru", apis))
         assert (np.argsort(measured.likeness("capital of Peru", apis)) == order).all()
         assert all(0.1 < one < 0.8 for one in broken.likeness("capital of Peru", apis))

@@ -19,7 +19,7 @@ from toolsrv_registry.lexicon import Entry, Lexicon, make_lexicon
 from toolsrv_registry.ranker import MODEL_FILE, SHIPPED_RANKER, Ranker
 from toolsrv_registry.registry import Registry
 from toolsrv_registry.retriever import Retriever
-from toolsrv_registry.signals import PLAIN, SIGNALS, Near, judge
+from toolsrv_registry.signals import PLAIN, SIGNALS, Near, judge, worded
 
 WORDS = ("weather", "forecast", "city", "convert", "currency", "euro", "joke", "random")
 DEPTH = 5
@@ -70,7 +70,7 @@ def test_every_candidate_is_judged_once_and_within_bounds(
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        judged = judge(known, known.fit(parts), rows, DEPTH)
+        judged = judge(known, worded(known.fit(parts), DEPTH), rows)
     found = {at for one in near for at in one}
     assert found <= set(judged.places.tolist())
     assert len(set(judged.places.tolist())) == len(judged.places)
@@ -91,13 +91,13 @@ def test_a_place_leaves_out_what_lies_elsewhere() -> None:
     known = lexicon([["weather"], ["weather"], ["weather"], ["joke"]])
     near = [Near(np.asarray([0, 1, 3]), np.asarray([0.9, 0.8, 0.1], np.float32))]
     within = known.within(None, "t1", None)
-    judged = judge(known, known.fit(["weather"]), near, DEPTH, within)
+    judged = judge(known, worded(known.fit(["weather"]), DEPTH, within), near, within)
     assert judged.places.tolist() == [1]
 
 
 def test_nothing_to_judge_is_judged() -> None:
     known = lexicon([["weather"]])
-    judged = judge(known, known.fit(["zzz"]), [], DEPTH)
+    judged = judge(known, worded(known.fit(["zzz"]), DEPTH), [])
     assert judged.signals.shape == (0, len(SIGNALS))
     assert Ranker().score(judged.signals).shape == (0,)
 
