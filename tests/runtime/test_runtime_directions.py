@@ -35,11 +35,12 @@ def test_what_stands_behind_the_number_is_what_is_converted(
     assert told(by_name["to_scale"], TEMPERATURE, text, text) == second
 
 
-def test_parameters_without_a_direction_have_none() -> None:
+def test_parameters_without_a_direction_have_the_scale_of_the_number_or_none() -> None:
     for api in APIS.values():
         for parameter in api.parameters:
             if not parameter.name.startswith(("from", "to")):
-                assert told(parameter, api, *["30 celsius to fahrenheit"] * 2) == ""
+                scale = "celsius" if "celsius" in parameter.enum else ""
+                assert told(parameter, api, *["30 celsius to fahrenheit"] * 2) == scale
 
 
 @pytest.mark.parametrize(

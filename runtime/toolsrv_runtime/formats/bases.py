@@ -43,6 +43,9 @@ def told(parameter: Parameter, api: Api, part: str, task: str) -> str:
     if len(here) == 1 and len(whole) == 2:
         here, text = whole, task
     source, target = _way(here)
+    number = next(iter(_NUMBER.findall(_BASE_DIGITS.sub(" ", task))), "") if source else ""
+    if not target and source != "10" and number.isdigit() and not _reads(number, int(source or 10)):
+        source, target = "", source  # "1987 and the binary for it"
     if parameter == roles["from"]:
         return source if source != str(parameter.default) else ""
     if parameter == roles["to"]:

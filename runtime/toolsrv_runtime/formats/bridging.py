@@ -63,7 +63,7 @@ def bridge(scene: Scene, prior: Prior) -> Crossing | None:
     for question in questions(scene):
         matches = prior.match(Asked(question), [one.function.api for one in offers])
         for offer, match in zip(offers, matches, strict=False):
-            key = _taker(offer, match, question, value)
+            key = taker(offer, match, question, value)
             if key and match.serves >= SURE:
                 found.append((match.serves, Crossing(value, offer, {key: value})))
     return max(found, key=lambda one: one[0])[1] if found else None
@@ -126,8 +126,8 @@ def _is_name(parameter: Parameter, offer: Offer, value: str, task: str) -> bool:
     return told and any(holds(one, value) for one in _SENTENCE.split(task))
 
 
-def _taker(offer: Offer, match: Match, question: str, value: str) -> str:
-    """Return the one parameter that must be given and that a question states a value for."""
+def taker(offer: Offer, match: Match, question: str, value: str) -> str:
+    """Return the one parameter that must be given and whose value a question states; "" for none."""
     required = offer.function.api.required
     slot = match.parameters.get(required[0].name) if len(required) == 1 else None
     best = slot.best(1) if slot else []

@@ -17,12 +17,14 @@ from dataclasses import replace
 from typing import Any
 
 from toolsrv_catalogs.text import clean
+from toolsrv_registry.api import Parameter
 from toolsrv_runtime.engine.base import Engine, Piece
-from toolsrv_runtime.formats import copying, directions, facts, formulas, layout
+from toolsrv_runtime.formats import copying, directions, facts, feasts, formulas, layout
 from toolsrv_runtime.formats.base import FINISH, Meter, Move, Prior, Step, View
-from toolsrv_runtime.formats.bridging import bridge, crossed, questions
+from toolsrv_runtime.formats.bridging import Crossing, bridge, crossed, questions
 from toolsrv_runtime.formats.calculating import calculated, is_down, worked_out
 from toolsrv_runtime.formats.choosing import choose
+from toolsrv_runtime.formats.codes import coded
 from toolsrv_runtime.formats.filling import Filling
 from toolsrv_runtime.formats.finishing import finish
 from toolsrv_runtime.formats.fit import Shape, fit
@@ -91,16 +93,18 @@ class CompactFormat:
             expression = worked_out(scene, view.path[-1])
             if move := calculated(turn, failed, scene, expression):
                 return move
-            if self._prior is not None and (over := bridge(scene, self._prior)):
-                return forced(
-                    turn, over.words, over.offer, json.dumps(over.arguments, ensure_ascii=False)
-                )
+            if self._prior is not None and (
+                over := coded(scene, self._prior, meant=False) or bridge(scene, self._prior)
+            ):
+                return _crossing(turn, over)
             move = self._serve(turn, failed, scene, ()) if tries <= RETRIES else None
             wanted = (formulas.CALCULATOR,) if expression else questions(scene)
             return replace(move or _quit(scene, ()), wanted=wanted)
-        if again := crossed(scene):
-            text = json.dumps(again.arguments, ensure_ascii=False)
-            return forced(turn, again.words, again.offer, text)
+        again = crossed(scene)
+        if again is None and self._prior is not None and view.path:
+            again = coded(scene, self._prior, meant=False)
+        if again:
+            return _crossing(turn, again)
         missing = list(dict.fromkeys(text for step in view.path for text in step.move.missing))
         taken = [
             about(step)
@@ -127,7 +131,7 @@ class CompactFormat:
                 break
             known = need is not None or plan is None or plan.may_serve(words)
             move = self._serve(turn, words, scene, tuple(missing), need) if known else None
-            if move is not None and _repeats(move, view.path):
+            if move is not None and _repeats(move, scene, needs):
                 taken.append(words)
                 turn.rewind()
                 served = True
@@ -146,6 +150,13 @@ class CompactFormat:
         if served and not _was_tried(view, layout.DONE):
             turn.rewind()
             return finish(turn, self._told(view), missing)
+        if (
+            not served
+            and self._prior is not None
+            and (first := coded(scene, self._prior, meant=True))
+        ):
+            turn.rewind()
+            return _crossing(turn, first)
         return _quit(scene, missing)
 
     def finish(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | None:
@@ -221,7 +232,7 @@ class CompactFormat:
         )
         seen = [fact for step in reversed(view.path) if step.ok for fact in news(step)][:SEEN]
         attempts = (*view.path, *view.tried, *view.failed)
-        task = _TAG.sub("?", clean(view.task, 20_000))
+        task = feasts.dated(_TAG.sub("?", clean(view.task, 20_000)))
         return Scene(task, tuple(offers), view.path, attempts, tuple(seen))
 
     def _facts(self, response: Any) -> list[facts.Fact]:
@@ -301,6 +312,10 @@ class CompactFormat:
         return calculated(turn, need.words, scene, expression)
 
 
+def _crossing(turn: Turn, one: Crossing) -> Move:
+    return forced(turn, one.words, one.offer, json.dumps(one.arguments, ensure_ascii=False))
+
+
 def _quit(scene: Scene, missing: Sequence[str]) -> Move:
     failed = [step for step in scene.attempts if not step.ok and step.move.function != FINISH]
     if failed:
@@ -316,9 +331,41 @@ def _was_tried(view: View, thought: str) -> bool:
     return any(step.move.thought == thought for step in view.tried)
 
 
-def _repeats(move: Move, path: Sequence[Step]) -> bool:
-    """Whether the path already has this very call: the part it is for is served then."""
-    return any(
-        step.ok and (step.move.function, step.move.arguments) == (move.function, move.arguments)
-        for step in path
-    )
+def _repeats(move: Move, scene: Scene, needs: Needs | None) -> bool:
+    """Whether the path already has this very call: the part it is for is served then.
+
+    So has it where words that ask for nothing only put a function's own answer into it again.
+    """
+    made = [step for step in scene.path if step.ok and step.move.function == move.function]
+    offer = next((one for one in scene.offers if one.function.name == move.function), None)
+    if not made or offer is None:
+        return False
+    given = _told_values(move, offer)
+    if any(_told_values(step.move, offer) == given for step in made):
+        return True
+    if needs is None or needs.asks(move.about):
+        return False
+    answers = {value for step in made for _, value in news(step)}
+    return any(value in answers and value not in scene.task for value in given.values())
+
+
+def _told_values(move: Move, offer: Offer) -> dict[str, str]:
+    """Return a call's arguments without optional ones that say what is meant anyway."""
+    given = {key: str(value) for key, value in json.loads(move.arguments).items()}
+    optional = {
+        key: one
+        for key, one in offer.function.parameters.items()
+        if one in offer.function.api.optional
+    }
+    return {
+        key: value
+        for key, value in given.items()
+        if key not in optional or not _is_usual(value, optional[key])
+    }
+
+
+def _is_usual(value: str, parameter: Parameter) -> bool:
+    """Whether a value is what a parameter has anyway: "Language, English by default"."""
+    said = rf"\b{re.escape(value)} by default\b|\bdefault(?:s to|:)? {re.escape(value)}\b"
+    usual = str(parameter.default).lower() == value.lower()
+    return usual or bool(re.search(said, parameter.description, re.IGNORECASE))

@@ -18,6 +18,7 @@ _FROM_KEY = re.compile(r"(^|.*_)from(_.*|$)")
 _TO = re.compile(r"\b(?:to|target|into|output|want)\b")
 # What stands before the scale that a value is told in.
 _TOLD_IN = re.compile(r"(?:\d,?\s?(?:°|degrees?)?\s?|\bfrom\s+(?:degrees?\s+)?)$", re.IGNORECASE)
+_NUMBER_BEFORE = re.compile(r"\d,?\s?(?:°|degrees?)?\s?$", re.IGNORECASE)
 _BELOW = re.compile(
     r"\bnegative\b[^.;]{0,20}\b(?:down|lower|back|before|past|earlier)", re.IGNORECASE
 )
@@ -73,7 +74,28 @@ def told(parameter: Parameter, api: Api, part: str, task: str) -> str:
     """
     if order := _order(parameter, part, task):
         return order
-    return _scale(parameter, api, part) or _scale(parameter, api, task)
+    return _scale(parameter, api, part) or _scale(parameter, api, task) or _told_in(parameter, part)
+
+
+def _told_in(parameter: Parameter, part: str) -> str:
+    """Return the one allowed value that a number is told in: "375 fahrenheit, what is that in celsius".
+
+    Only where the part names another one too, and the parameter is not what is wanted.
+    """
+    name = words(parameter.name)
+    if not parameter.enum or _TO.search(name):
+        return ""
+    text = alpha2digit(part, "en", 0)
+    named = {
+        option: [
+            bool(_NUMBER_BEFORE.search(text, 0, match.start()))
+            for match in re.finditer(rf"(?<!\w){re.escape(option)}(?!\w)", text, re.IGNORECASE)
+        ]
+        for option in parameter.enum
+    }
+    behind = [option for option, places in named.items() if any(places)]
+    others = [option for option, places in named.items() if places and not any(places)]
+    return behind[0] if len(behind) == 1 and others else ""
 
 
 def _scale(parameter: Parameter, api: Api, text: str) -> str:
@@ -107,6 +129,8 @@ def straight(arguments: Mapping[str, str], text: str) -> dict[str, str]:
         if other == key or other not in arguments:
             continue
         mine, wanted = arguments[key], arguments[other]
+        if mine.isdigit() and wanted.isdigit():
+            continue  # bases; "1010" has no 10 behind a 10
         numbers = [n for n in arguments.values() if re.fullmatch(r"[\d.]+", n)]
         if _comes_first(wanted, numbers, text) and not _comes_first(mine, numbers, text):
             turned[key], turned[other] = wanted, mine

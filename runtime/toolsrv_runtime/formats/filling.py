@@ -24,11 +24,12 @@ from toolsrv_runtime.formats import (
     spelling,
 )
 from toolsrv_runtime.formats.calculating import operands
+from toolsrv_runtime.formats.extent import narrowed
 from toolsrv_runtime.formats.inverse import put_back
 from toolsrv_runtime.formats.matched import Matched, holds
 from toolsrv_runtime.formats.measures import unit_of_answer
 from toolsrv_runtime.formats.scene import Scene, used
-from toolsrv_runtime.formats.stated import Stated
+from toolsrv_runtime.formats.stated import STATED, Stated
 from toolsrv_runtime.formats.turn import Turn
 
 MEANT = 2.0
@@ -91,7 +92,7 @@ class Filling:
             value = self._value(parameter, api, {*written.values(), *undone}, past)
             if value is None:
                 return None
-            value = self._says.meant(parameter, value)
+            value = narrowed(parameter, self._says.meant(parameter, value), written.values())
             if past and value not in past:
                 spent = []  # another try differs in the first argument that can
             written[key] = value
@@ -152,11 +153,14 @@ class Filling:
         used_up = {folded(one) for one in taken}
         free = [one for one in typed or pool if folded(self._read(kind, one)) not in used_up]
         scores = {}
+        options = free or typed or pool
         if self._matched.given(api, parameter) is not None:
+            away = {one: self._says.away(one, parameter, kind, api) for one in pool}
             for one in pool:
                 fits = self._matched.within if one in whole else self._matched.score
-                scores[one] = fits(api, parameter, one) - self._says.away(one, parameter, kind, api)
-        options = free or typed or pool
+                scores[one] = fits(api, parameter, one) - away[one]
+            near_by = [[one for one in some if away[one] < STATED] for some in (options, pool)]
+            options = near_by[0] or near_by[1] or options
         if kind == "expression":  # a bare number is nothing to work out
             options = [one for one in options if not _BARE_NUMBER.fullmatch(one)]
         return self._best(kind, options, near, scores)
@@ -182,7 +186,8 @@ class Filling:
             for said in self._matched.values(api, parameter)
             if not any(said != one and holds(one, said) for one in whole)
         ]
-        return list(dict.fromkeys([*matched, *pool]))
+        same = self._says.beside(parameter, kind)
+        return list(dict.fromkeys([*matched, *([same] if same else []), *pool]))
 
     def _best(
         self,

@@ -41,6 +41,13 @@ _UNITS = {
     "foot": r"ft|feet|foot",
     "inch": r"inch(?:es)?",
     "liter": r"l|lit(?:er|re)s?",
+    "second": r"secs?|seconds?",
+    "minute": r"min|mins|minutes?",
+    "hour": r"hrs?|hours?",
+    "day": r"days?",
+    "week": r"weeks?",
+    "month": r"months?",
+    "year": r"yrs?|years?",
     "milliliter": r"ml|millilit(?:er|re)s?",
     "gallon": r"gal|gallons?",
 }
@@ -59,6 +66,9 @@ DECIMALS, SMALL = 2, 6
 """Decimals that a converted number keeps, and one below 1."""
 
 _RATE = re.compile(r"\bper\b(?! hour)", re.IGNORECASE)
+_AMOUNT = re.compile(r"[\d.,]+\s?[^\W\d]+")
+_A_TIME = re.compile(r"\s?(?:/|per\b|an? (?:hour|minute|second)\b)", re.IGNORECASE)
+_TO_EACH = re.compile(r"(?:\bper|/)\s*$", re.IGNORECASE)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
@@ -103,6 +113,16 @@ def whole_unit(parameter: Parameter, value: str, task: str) -> str:
             if _IS_UNIT.fullmatch(match[0]):
                 return match[0]
     return value
+
+
+def is_rate(said: str, task: str) -> bool:
+    """Whether a number with its unit stands only within rates: "22 km" of 22 km/h, l per 100 km."""
+    if not _AMOUNT.fullmatch(said):
+        return False
+    places = list(re.finditer(rf"(?<![\w.,]){re.escape(said)}(?!\w)", task, re.IGNORECASE))
+    return bool(places) and all(
+        _A_TIME.match(task, one.end()) or _TO_EACH.search(task, 0, one.start()) for one in places
+    )
 
 
 @lru_cache(maxsize=1024)

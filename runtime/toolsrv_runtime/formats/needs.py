@@ -160,7 +160,7 @@ class Needs:
 
         "Is it a holiday, and if so, which one?"
         """
-        called = {step.move.function for step in self._scene.path if step.ok}
+        called = self._called()
         if not called or words not in self._scene.task:
             return False
         if any(_says_no_more(words, step) for step in self._scene.path if step.ok):
@@ -178,6 +178,13 @@ class Needs:
             and whole.serves(best.function.api) > 0
             and not alone.is_told_by(best.function.api)
         )
+
+    def _called(self) -> set[str]:
+        """Return the functions that answered, and those that are down with a call in their place."""
+        made = [step for step in self._scene.path if step.ok]
+        served = {about(step) for step in made}
+        down = [step for step in self._scene.attempts if step.down and about(step) in served]
+        return {step.move.function for step in (*made, *down)}
 
     def _whole(self, words: str) -> str:
         """Return words that only tell something together with the question right behind them."""

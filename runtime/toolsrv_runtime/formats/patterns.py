@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.formats import arithmetic, days
+from toolsrv_runtime.formats import arithmetic, days, feasts
 from toolsrv_runtime.formats.facts import words
 
 LOOSE = frozenset(
@@ -38,7 +38,7 @@ _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
 _DATE = (
     rf"\d{{4}}-\d{{1,2}}-\d{{1,2}}|\d{{1,2}}[/.]\d{{1,2}}[/.]\d{{4}}"
     rf"|{_DAY}(?: of)? {_MONTH}(?:,? \d{{4}})?|{_MONTH} {_DAY}(?:,? \d{{4}})?"
-    rf"|{days.PATTERN}"
+    rf"|{days.PATTERN}|{feasts.PATTERN}"
 )
 _CLOCK = r"\d{1,2}:\d{2}(?::\d{2})?(?: ?[ap]\.?m\.?)?|\d{1,2} ?[ap]\.?m\.?"
 _NUMBER = r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?"

@@ -21,6 +21,7 @@ from toolsrv_runtime.formats.calculating import calculator
 from toolsrv_runtime.formats.later import later
 from toolsrv_runtime.formats.matched import Matched
 from toolsrv_runtime.formats.need import Need
+from toolsrv_runtime.formats.parts import split
 from toolsrv_runtime.formats.scene import Scene, about
 
 PLANNED = 1.0
@@ -80,11 +81,36 @@ class Planned:
             least = SERVED + whole if twice and need.words not in sums else SERVED
             if need.serves >= least and not any(_share(need, one) >= SAME for one in twice):
                 found.append(need)
+        found = [one for one in found if not self._only_tells(one, found)]
         told = sorted(
             [*found, *self._also(found)],
             key=lambda one: (one.words not in sums, one.begin, one.end),
         )
         return sorted(told, key=lambda one: _depth(one, told), reverse=True)
+
+    def _only_tells(self, need: Need, needs: Sequence[Need]) -> bool:
+        """Whether a need's words ask for nothing and others ask for the same function.
+
+        "My brother lives in Perth and I'm in Berlin. If I call at 8, what time is it for him?"
+        """
+        others = [one for one in needs if one.function == need.function and one is not need]
+        return not self._asks(need) and any(map(self._asks, others))
+
+    def _asks(self, need: Need) -> bool:
+        """Whether a need's words hold a question, an order, or what goes on with one."""
+        return any(begin < need.end and need.begin < end for begin, end in self._asking)
+
+    @cached_property
+    def _asking(self) -> list[tuple[int, int]]:
+        """Where in the task the parts stand that ask for something."""
+        found: list[tuple[int, int]] = []
+        at = 0
+        for part in split(self._scene.task):
+            at = max(at, self._scene.task.find(part.text, at))
+            if part.asks or (part.goes_on and found):
+                found.append((at, at + len(part.text)))
+            at += len(part.text)
+        return found
 
     def next(self, passed: Collection[Need] = ()) -> Need | None:
         """Return the first need without a call that has all it takes, else the first one.

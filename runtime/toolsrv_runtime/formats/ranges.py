@@ -19,6 +19,9 @@ _DAYS = re.compile(rf"(?<!\w)(?:the\s+)?{_DAY}{_TO}{_DAY}(?!\w)", re.IGNORECASE)
 _MONTH_ALONE = re.compile(rf"(?<!\w)(?<!\d\s)({_MONTH})\.?\s+([12]\d{{3}})(?!\d)", re.IGNORECASE)
 _BARE_DAY = re.compile(r"(?:the\s+)?(\d{1,2})(?:st|nd|rd|th)?", re.IGNORECASE)
 _NAMED = re.compile(rf"(?<!\w){_MONTH}(?!\w)", re.IGNORECASE)
+_SAME_YEAR = re.compile(
+    r",?\s+(?:of|in)\s+(?:the (?:very )?same|that(?: same)?) year\b", re.IGNORECASE
+)
 _YEAR = re.compile(r"(?<!\d)[12]\d{3}(?!\d)")
 
 
@@ -26,7 +29,8 @@ def completed(said: str, text: str) -> str:
     """Return a day without month or year with those of the other end of its range in ``text``.
 
     Or with the one month that the text names beside days alone: "May 2027, from the 1st to the
-    31st". Anything else as it is: a date without a year may well be this year's.
+    31st", or its one year where that is pointed at: "1 October of that year". Anything else as it
+    is: a date without a year may well be this year's.
     """
     plain = said.strip()
     if _YEAR.search(plain) or not re.search(r"\d", plain):
@@ -42,6 +46,9 @@ def completed(said: str, text: str) -> str:
         inside = any(begin <= place.start() and place.end() <= end for begin, end in pairs)
         if bare and inside and len(months) == 1:
             return f"{bare[1]} {months[0][0]} {months[0][1]}"
+        years = set(_YEAR.findall(text))
+        if _SAME_YEAR.match(text, place.end()) and _NAMED.search(plain) and len(years) == 1:
+            return f"{said} {years.pop()}"
     return said
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dateutil import parser
 from text_to_num import alpha2digit
 
-from toolsrv_runtime.formats import arithmetic, days, peoples, sums
+from toolsrv_runtime.formats import arithmetic, days, feasts, peoples, sums
 
 _LENGTH_LIMIT = 64
 """Characters of a spelling that is looked at; no number or date is longer, arithmetic may be."""
@@ -76,6 +76,8 @@ def _number(said: str) -> str:
 def _date(said: str) -> str:
     if days.is_relative(said):
         return days.read(said, _today())
+    if (named := feasts.read(said)) != said:
+        return named
     text = _digits(said)
     numeric = _NUMERIC.search(text)
     if not numeric and not (_MONTH.search(text) and _YEAR.search(text)):

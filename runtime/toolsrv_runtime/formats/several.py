@@ -39,6 +39,9 @@ _JOINED = re.compile(
     r"(?:\b(?:also|both|then|in|of|for|at|on|to|into|from|the)\s+){0,3}[\"'“‘(]*",
     re.IGNORECASE,
 )
+_LEADS = re.compile(r"\s+(?:in|of|for|at|on|to|into|from)\s+(?:the\s+)?", re.IGNORECASE)
+"""What joins no list: "220 Celsius in Fahrenheit", "Paris in France"."""
+
 _AGAIN = 80
 """Characters before a value in which a wish is put."""
 
@@ -215,8 +218,10 @@ class Several:
             told = re.compile(rf"\s*{re.escape(unit)}(?!\w)", re.IGNORECASE)
             if unit and (match := told.match(between)):
                 return bool(told.match(behind) and _JOINED.fullmatch(between[match.end() :]))
-        listed = _JOINED.fullmatch(between) or self._is_left_of_a_question(one, other)
-        return bool(listed) or self._says_again(one, other)
+        listed = _JOINED.fullmatch(between) and not _LEADS.fullmatch(between)
+        return bool(
+            listed or self._is_left_of_a_question(one, other) or self._says_again(one, other)
+        )
 
     def _is_left_of_a_question(self, one: Mention, other: Mention) -> bool:
         """Whether a sentence is but the other value: "Was 2100 a leap year? And 2400?"."""
@@ -228,13 +233,15 @@ class Several:
     def _says_again(self, one: Mention, other: Mention) -> bool:
         """Whether the wish is only put again: "the capital of Peru, what is the capital of Chile".
 
-        Or the question alone: "what would I pay over 5 years, and what over 7 years".
+        Or the question alone: "what would I pay over 5 years, and what over 7 years"; or nothing,
+        and one word stands behind both: "in French words and also in German words".
         """
         between = self._scene.task[one.end : other.begin]
         unit = _WORD.match(between)
         if unit and re.compile(rf"{re.escape(unit[0])}\b").match(self._scene.task, other.end):
             between = between[unit.end() :]
-            if _QUESTION.fullmatch(between) and not spans.content(between):
+            asked = _QUESTION.fullmatch(between) and not spans.content(between)
+            if asked or _JOINED.fullmatch(between):
                 return True
         before = spans.content(self._scene.task[max(0, one.begin - _AGAIN) : one.begin])
         again = spans.content(between)

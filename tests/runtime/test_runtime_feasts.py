@@ -1,0 +1,33 @@
+"""Named days of a fixed date: read with their year, and told by it unless the date is asked for."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolsrv_runtime.formats import patterns, readings
+from toolsrv_runtime.formats.feasts import dated, read
+
+
+@pytest.mark.parametrize(
+    ("said", "day"),
+    [
+        ("Christmas 2031", "2031-12-25"),
+        ("christmas day, 2031", "2031-12-25"),
+        ("Christmas Eve of 2030", "2030-12-24"),
+        ("New Year’s Eve 2027", "2027-12-31"),
+        ("Halloween in 2029", "2029-10-31"),
+        ("Christmas", "Christmas"),
+        ("Easter 2031", "Easter 2031"),
+        ("Christmas 20311", "Christmas 20311"),
+    ],
+)
+def test_a_named_day_with_a_year_is_a_date(said: str, day: str) -> None:
+    assert read(said) == day
+    assert readings.read("date", said) == day
+    assert (patterns.find("date", said) == [said]) is (said != day)
+
+
+def test_a_task_tells_the_date_itself() -> None:
+    assert dated("Which weekday is Christmas 2031?") == "Which weekday is 25 December 2031?"
+    asked = "When is Boxing Day 2030 in Ghana?"
+    assert dated(asked) == asked
