@@ -9,6 +9,10 @@ from toolsrv_runtime.formats.directions import straight, told, turned
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 TEMPERATURE = APIS["convert_temperature"]
+TWICE = (
+    "I'm in Lima, she is in Oslo. When it's 3 pm here, what is it for her? "
+    "And when it's 3 pm there, what is it for me?"
+)
 
 
 @pytest.mark.parametrize(
@@ -117,6 +121,39 @@ def test_a_place_behind_a_time_or_a_comparison_is_where_it_is_told(text: str, fi
     second = "Lima" if first == "Oslo" else "Oslo"
     made = {"time": "3 pm", "from_zone": "Oslo", "to_zone": "Lima"}
     assert straight(made, text) == {"time": "3 pm", "from_zone": first, "to_zone": second}
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "first"),
+    [
+        ("I'm in Lima, she is in Oslo. When it's 3 pm here, what time is it for her?", "", "Lima"),
+        ("I'm in Oslo, she is in Lima. At 3 pm her time, what will my clock say?", "", "Lima"),
+        ("I'm in Oslo, she is in Lima. At 3 pm my time, what does her watch show?", "", "Oslo"),
+        # A place behind a time is sure; so is a route.
+        ("I'm in Lima, she is in Oslo. What is 3 pm in Oslo for me?", "", "Oslo"),
+        ("I live in Lima. From Oslo to Lima, please: she rings at 3 pm my time", "", "Oslo"),
+        # Neither says whose, or both are of one side.
+        ("When it's 3 pm here, what time is it there: Oslo, Lima", "", "Oslo"),
+        ("I'm in Lima, I live in Oslo. It's 3 pm here", "", "Oslo"),
+        # Asked twice, in both ways: by the sentence of the part.
+        (TWICE, "what is it for her", "Lima"),
+        (TWICE, "what is it for me", "Oslo"),
+        (TWICE, "", "Oslo"),
+    ],
+)
+def test_whose_the_places_are_tells_from_which_to_which(text: str, part: str, first: str) -> None:
+    second = "Lima" if first == "Oslo" else "Oslo"
+    made = {"time": "3 pm", "from_zone": "Oslo", "to_zone": "Lima"}
+    assert straight(made, text, part) == {"time": "3 pm", "from_zone": first, "to_zone": second}
+
+
+@pytest.mark.parametrize("keys", [("from", "to"), ("from_airport", "to_airport")])
+def test_any_pair_of_from_and_to_is_told_by_whose_it_is(keys: tuple[str, str]) -> None:
+    text = "We are in Lima, our aunt is in Oslo. How far away is she from us?"
+    made = dict(zip(keys, ("Oslo", "Lima"), strict=True))
+    assert straight(made, text) == dict(zip(keys, ("Lima", "Oslo"), strict=True))
+    others = dict(zip(("first", "second"), ("Oslo", "Lima"), strict=True))
+    assert straight(others, text) == others
 
 
 @pytest.mark.parametrize(

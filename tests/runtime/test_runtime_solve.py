@@ -217,6 +217,26 @@ def test_an_answer_tells_calls_of_one_function_apart(
             "What is the wind of 40 knots on the Beaufort scale?",
             [("beaufort_scale", {"wind_kmh": 74.08})],
         ),
+        (
+            ("We sit in Santiago de Chile and have a video meeting with people in Auckland on 20 January "
+             "2027. How many hours are they ahead of us that day?"),
+            [("time_difference",
+              {"from_city": "Santiago de Chile", "to_city": "Auckland", "date": "2027-01-20"})],
+        ),
+        (
+            ("The client in New York wants to talk on Feb 10th 2027 at 3:30 pm his time. I'm sitting in "
+             "Kolkata, so what will my clock say?"),
+            [("convert_time",
+              {"time": "2027-02-10 15:30", "from_zone": "New York", "to_zone": "Kolkata"})],
+        ),
+        (
+            "I sit in Seoul. My colleague is in Chicago. It's 8 am for me; what time is it for her?",
+            [("convert_time", {"time": "8 am", "from_zone": "Seoul", "to_zone": "Chicago"})],
+        ),
+        (
+            "I live in Oslo, my aunt in Lima. What's the distance from her to me?",
+            [("distance_between_cities", {"from_city": "Lima", "to_city": "Oslo"})],
+        ),
     ],
 )  # fmt: skip
 def test_the_shipped_model_makes_these_calls_alone(

@@ -289,7 +289,7 @@ class CompactFormat:
             return None
         if self._prior is not None:
             straight = Several(scene, self._prior).straightened(offer.function, arguments)
-            straight = directions.straight(straight, scene.task)
+            straight = directions.straight(straight, scene.task, part)
             if straight != arguments:
                 turn.rewind(mark)
                 text = json.dumps(straight, ensure_ascii=False)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from text_to_num import alpha2digit
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.formats import viewpoint
 from toolsrv_runtime.formats.facts import words
 
 _FROM = re.compile(r"\b(?:from|source|base|input|have)\b")
@@ -117,11 +118,12 @@ def _scale(parameter: Parameter, api: Api, text: str) -> str:
     return next(option for option, told_in in named if told_in == is_from)
 
 
-def straight(arguments: Mapping[str, str], text: str) -> dict[str, str]:
+def straight(arguments: Mapping[str, str], text: str, part: str = "") -> dict[str, str]:
     """Return a call's arguments, from and to changed over where the words before one say so.
 
     In "how many millilitres are 12 fluid ounces" ounces stand behind the number: from those. So do
-    places behind a time of day, or behind what they are compared with ("ahead of Lisbon").
+    places behind a time of day, or behind what they are compared with ("ahead of Lisbon"). Where
+    neither does, or both do, the people whose places they are may say it ("ahead of us").
     """
     turned = dict(arguments)
     for key in arguments:
@@ -132,9 +134,19 @@ def straight(arguments: Mapping[str, str], text: str) -> dict[str, str]:
         if mine.isdigit() and wanted.isdigit():
             continue  # bases; "1010" has no 10 behind a 10
         numbers = [n for n in arguments.values() if re.fullmatch(r"[\d.]+", n)]
-        if _comes_first(wanted, numbers, text) and not _comes_first(mine, numbers, text):
+        told = [one for one in (mine, wanted) if _comes_first(one, numbers, text)]
+        if len(told) != 1 and not _is_route(mine, wanted, text):
+            beside = [value for name, value in arguments.items() if name not in {key, other}]
+            told = [viewpoint.first(mine, wanted, beside, part, text)]
+        if told == [wanted]:
             turned[key], turned[other] = wanted, mine
     return turned
+
+
+def _is_route(one: str, other: str, text: str) -> bool:
+    """Whether ``text`` says "from" one "to" the other."""
+    route = rf"\bfrom\s+{re.escape(one)}(?!\w)[^.?!]{{0,40}}?\bto\s+{re.escape(other)}(?!\w)"
+    return bool(re.search(route, text, re.IGNORECASE))
 
 
 def _comes_first(value: str, numbers: Sequence[str], text: str) -> bool:
