@@ -92,6 +92,10 @@ def test_what_undoes_by_the_document_is_below_zero(part: str, task: str, value: 
         ("12 millilitres, 12 fluid ounces", "millilitres", "fluid ounces"),
         ("a dozen millilitres in fluid ounces", "millilitres", "fluid ounces"),
         ("112 fluid ounces", "millilitres", "fluid ounces"),
+        ("How many millilitres are in a fluid ounces jug?", "fluid ounces", "millilitres"),
+        ("a couple of fluid ounces in millilitres", "fluid ounces", "millilitres"),
+        ("12 millilitres to a fluid ounces scale", "millilitres", "fluid ounces"),
+        ("extra fluid ounces", "millilitres", "fluid ounces"),
     ],
 )
 def test_the_unit_behind_the_number_is_the_one_to_convert(

@@ -1,4 +1,4 @@
-"""Countries by their people's names."""
+"""Countries and languages by their people's names."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from importlib.resources import files
 
 import pytest
 
+from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_catalogs.offline.values.country import parse_country
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.formats import patterns, peoples, readings
@@ -43,3 +44,34 @@ def test_only_a_parameter_for_countries_is_read_so() -> None:
     country, language = Parameter(name="country"), Parameter(name="language")
     assert readings.read(patterns.kind(country, api), "Polish") == "Poland"
     assert readings.read(patterns.kind(language, api), "Polish") == "Polish"
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("how would a swede write that number in words", "Swedish"),
+        ("Write 75 as a Frenchman would say it", "French"),
+        ("Spell it out the way Germans do it", "German"),
+        ("Say 99 like the Danes do.", "Danish"),
+        ("What would a Pole call Germany?", "Polish"),
+        ("How do Spanish speakers write 17?", "Spanish"),
+        ("as a Hungarian puts it", "Hungarian"),
+        ("how would a german and how would a dutchman say it", ""),
+        ("How would a Swede say it in Danish?", ""),
+        ("How would a Belgian say 90?", ""),
+        ("How do you say 90?", ""),
+        ("What currency do Danes use?", ""),
+        ("My Swedish friend asked", ""),
+    ],
+)
+def test_how_a_people_says_it_names_the_language(text: str, meant: str) -> None:
+    api = next(one for one in load_offline_catalog().apis if one.id.endswith("number_to_words"))
+    found = {one.name: peoples.told(one, api, text, text) for one in api.parameters}
+    assert found == {"number": "", "language": meant, "form": ""}
+    assert peoples.told(api.optional[0], api, "Write 75.", text) == meant
+
+
+def test_of_two_languages_neither_is_told_by_a_people() -> None:
+    source, target = (Parameter(name=f"{one}_language") for one in ("source", "target"))
+    api = Api(id="c/t/n", category="c", tool="t", name="n", required=(source, target))
+    assert peoples.told(target, api, "How would a Swede say it?", "") == ""

@@ -59,6 +59,9 @@ from toolsrv_runtime.formats.readings import read
         ("language", "the Swiss", "the Swiss"),
         ("language", "klingons", "klingons"),
         ("text", "nine lives", "nine lives"),
+        ("name", "Dar es Salaam (5,383,728)", "Dar es Salaam"),
+        ("name", "Portland (Oregon)", "Portland (Oregon)"),
+        ("name", "(12)", "(12)"),
     ],
 )
 def test_a_spelling_is_read_as_an_api_takes_it(kind: str, said: str, means: str) -> None:

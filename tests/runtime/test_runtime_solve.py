@@ -137,6 +137,20 @@ def test_the_shipped_model_solves_a_task_of_two_calls_with_evidence(
             "A colleague claims dusty and study are the same letters just shuffled, true?",
             {"first": "dusty", "second": "study"},
         ),
+        (
+            "How many litres are a couple of pints?",
+            {"amount": 2, "from_unit": "pints", "to_unit": "litres"},
+        ),
+        (
+            "Our rent is now 1,250, last year it was 1,100. What's the change in percent?",
+            {"old_value": 1100, "new_value": 1250},
+        ),
+        ("how would a swede write 1984 in words", {"number": 1984, "language": "Swedish"}),
+        (
+            "A shirt costs nineteen ninety-nine dollars. What do I pay with 20 percent off?",
+            {"price": 19.99, "percent": 20},
+        ),
+        ("What's the biggest city of Kazakhstan?", {"country": "Kazakhstan", "limit": 1}),
     ],
 )
 def test_the_shipped_model_takes_values_whole(

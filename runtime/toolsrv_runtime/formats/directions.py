@@ -42,6 +42,8 @@ _CLOCK = (
     r"\b(?:\d{1,2}(?::\d\d)?\s?[ap]\.?m\.?|\d{1,2}:\d\d|noon|midnight|o'clock)\s+"
     r"(?:(?:over |here |there |down |up )?in )?"
 )
+# What stands before a unit for a number: "how many feet are in a mile".
+_ONE = r"(?<![\w'])(?:an?|a couple of|a dozen)\s"
 # What another place is measured from.
 _BESIDE = r"\b(?:ahead of|behind|than(?: it is)?(?: over| here)?(?: in)?) "
 _SENTENCE = re.compile(r"(?<=[.?!;])\s+")
@@ -121,9 +123,10 @@ def _scale(parameter: Parameter, api: Api, text: str) -> str:
 def straight(arguments: Mapping[str, str], text: str, part: str = "") -> dict[str, str]:
     """Return a call's arguments, from and to changed over where the words before one say so.
 
-    In "how many millilitres are 12 fluid ounces" ounces stand behind the number: from those. So do
-    places behind a time of day, or behind what they are compared with ("ahead of Lisbon"). Where
-    neither does, or both do, the people whose places they are may say it ("ahead of us").
+    In "how many millilitres are 12 fluid ounces" ounces stand behind the number: from those, and so
+    from miles in "how many feet are in a mile". So do places behind a time of day, or behind what
+    they are compared with ("ahead of Lisbon"). Where neither does, or both do, the people whose
+    places they are may say it ("ahead of us").
     """
     turned = dict(arguments)
     for key in arguments:
@@ -150,9 +153,9 @@ def _is_route(one: str, other: str, text: str) -> bool:
 
 
 def _comes_first(value: str, numbers: Sequence[str], text: str) -> bool:
-    """Whether ``text`` has a value behind a number, a time of day or a comparison."""
+    """Whether ``text`` has a value behind a number or article, a time of day or a comparison."""
     before = [rf"(?<![\w.]){re.escape(number)}\s?" for number in numbers]
-    heads = "|".join((*before, _CLOCK, _BESIDE))
+    heads = "|".join((*before, _ONE, _CLOCK, _BESIDE))
     return bool(re.search(rf"(?:{heads}){re.escape(value)}(?!\w)", text, re.IGNORECASE))
 
 

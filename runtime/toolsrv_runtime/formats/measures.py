@@ -77,7 +77,7 @@ def in_its_unit(parameter: Parameter, value: str, part: str, task: str) -> str:
 
     What the part says counts, else what the task does.
     """
-    unit = _unit_of(parameter) if _NUMBER.fullmatch(value) else ""
+    unit = unit_of(parameter) if _NUMBER.fullmatch(value) else ""
     if not unit:
         return value
     told = _behind(value, part) or _behind(value, task)
@@ -126,7 +126,7 @@ def is_rate(said: str, task: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _unit_of(parameter: Parameter) -> str:
+def unit_of(parameter: Parameter) -> str:
     """Return the one unit that a parameter of numbers is told in, "" for none or several."""
     name = words(parameter.name)
     if parameter.type.upper() != "NUMBER" or _RATE.search(name):

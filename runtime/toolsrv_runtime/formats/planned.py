@@ -98,6 +98,8 @@ class Planned:
 
     def _asks(self, need: Need) -> bool:
         """Whether a need's words hold a question, an order, or what goes on with one."""
+        if "?" in self._scene.task[need.begin : need.end + 2]:
+            return True
         return any(begin < need.end and need.begin < end for begin, end in self._asking)
 
     @cached_property

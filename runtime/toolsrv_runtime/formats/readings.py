@@ -50,6 +50,8 @@ _CLOCK = re.compile(r"\d:\d{2}|\d ?[ap]\.?m\b", re.IGNORECASE)
 _SOUTH_OR_WEST = re.compile(r"\d\s*°?\s*(?:south|west|[SW])\b")
 _DAYS = re.compile(days.PATTERN, re.IGNORECASE)
 _NEVER = dt.datetime(1, 1, 1, tzinfo=dt.UTC)
+_FIGURE = re.compile(r"(?<=\S) \([\d.,]+\)$")
+"""What lists tell of each name, no part of it: "Dar es Salaam (5,383,728)"."""
 _UNIT = re.compile(r"(?<=[\d\s])(?:kilos?|kgs)\b", re.IGNORECASE)
 
 
@@ -141,6 +143,7 @@ _READERS: dict[str, Callable[[str], str]] = {
     "number": _number,
     "year": _number,
     "date": _date,
+    "name": lambda said: _FIGURE.sub("", said),
     "country": peoples.country,
     "language": peoples.language,
     "coordinate": _coordinate,

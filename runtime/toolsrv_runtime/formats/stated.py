@@ -8,12 +8,17 @@ import re
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.formats import (
     ages,
+    amounts,
     bases,
+    changes,
     conversions,
     days,
     directions,
     grounding,
     patterns,
+    peoples,
+    prices,
+    ranked,
     spans,
 )
 from toolsrv_runtime.formats.base import Step
@@ -82,6 +87,11 @@ class Stated:
             or conversions.told(parameter, api, self._part)
             or ages.told(parameter, self._part)
             or ages.told(parameter, self._task)
+            or amounts.told(parameter, api, self._part, self._context)
+            or changes.told(parameter, api, self._part, self._context)
+            or prices.told(parameter, api, self._part, self._context, self._task)
+            or ranked.told(parameter, api, self._part, self._context)
+            or peoples.told(parameter, api, self._part, self._context)
             or self._relative(kind)
         )
 

@@ -1,0 +1,55 @@
+"""Prices as they are spoken."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_runtime.formats.prices import told
+
+APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
+
+
+def price(function: str, part: str, task: str = "") -> list[str]:
+    api = APIS[function]
+    return [told(one, api, part, part, task or part) for one in api.required]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("diesel at one sixty-nine a litre", "1.69"),
+        ("fuel at one eighty per litre", "1.80"),
+        ("it's two fifty each", "2.50"),
+        ("nineteen ninety-nine dollars", "19.99"),
+        ("forty-nine ninety euros", "49.90"),
+        ("Four ninety-nine pounds", "4.99"),
+        ("two oh five a litre", "2.05"),
+        ("seventeen fifty an hour", "17.50"),
+        ("bread at three twenty a loaf", "3.20"),
+        ("nineteen ninety-nine", ""),
+        ("at one sixty-nine it is", ""),
+        ("one fifty dollars", ""),
+        ("two fifty a night", ""),
+        ("twenty thirty euros", ""),
+        ("twenty five euros", ""),
+        ("twenty-five euros", ""),
+        ("one hundred fifty euros", ""),
+        ("two fifty each, three fifty each", ""),
+        ("1.69 a litre", ""),
+    ],
+)
+def test_two_numbers_before_a_currency_or_a_rate_are_a_price(text: str, said: str) -> None:
+    assert price("fuel_cost", text) == ["", "", said]
+    assert price("discount", text) == [said, ""]
+
+
+def test_the_task_counts_where_the_part_lacks_a_number() -> None:
+    task = "With 15% off, how much is a mug at seven twenty-five each?"
+    assert price("discount", "With 15% off", task) == ["7.25", ""]
+    assert price("discount", "15% off 40", task) == ["", ""]
+
+
+def test_only_the_one_price_of_a_function_is_read_so() -> None:
+    text = "nineteen ninety-nine dollars"
+    assert not any(price("percentage_of_number", text) + price("number_to_words", text))
