@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from toolsrv_registry.api import Parameter
-from toolsrv_runtime.formats.measures import in_its_unit, unit_of_answer, whole_unit
+from toolsrv_runtime.formats.measures import (
+    in_its_unit,
+    is_rate,
+    lasting,
+    unit_of_answer,
+    whole_unit,
+)
 
 
 def parameter(name: str, description: str = "", kind: str = "NUMBER") -> Parameter:
@@ -80,3 +86,39 @@ def test_a_unit_has_all_its_words() -> None:
     assert whole_unit(parameter("to_unit"), "miles", task) == "miles"
     assert whole_unit(parameter("to_unit"), "square", task) == "square"
     assert whole_unit(parameter("city"), "nautical", task) == "nautical"
+
+
+@pytest.mark.parametrize(
+    ("part", "read"),
+    [
+        ("42 km took 1 h 45 min", "1.75"),
+        ("in 2 hours and 20 minutes", "2.33333"),
+        ("1 hour 30 mins, yes 1 hour 30 mins", "1.5"),
+        ("1 h 45 min or 2 h 10 min", ""),
+        ("at 1 h", ""),
+        ("1:45", ""),
+    ],
+)
+def test_a_time_of_hours_and_minutes_is_one_number(part: str, read: str) -> None:
+    assert lasting(parameter("hours"), part) == read
+    assert lasting(parameter("distance_km"), part) == ""
+
+
+def test_months_are_years_and_minutes_hours() -> None:
+    text = "over 18 months, in 90 minutes"
+    assert in_its_unit(parameter("years"), "18", text, text) == "1.5"
+    assert in_its_unit(parameter("hours"), "90", text, text) == "1.5"
+
+
+@pytest.mark.parametrize(
+    ("said", "task", "rate"),
+    [
+        ("22 km", "by bike at 22 km/h", True),
+        ("100 km", "with 7 l per 100 km", True),
+        ("70 km", "70 km an hour, so 70 km", False),
+        ("22", "at 22 km/h", False),
+        ("22 km", "from here", False),
+    ],
+)
+def test_a_number_within_rates_alone_is_no_distance(said: str, task: str, rate: bool) -> None:
+    assert is_rate(said, task) is rate

@@ -133,6 +133,14 @@ SOLVED: list[tuple[str, Calls]] = [
         [("convert_number_base", {"number": "1010", "to_base": 10, "from_base": 2})],
     ),
     (
+        "A bike ride of 42 km took 1 h 45 min. What was my average speed?",
+        [("average_speed", {"distance": "42 km", "hours": 1.75})],
+    ),
+    (
+        "Band practice tomorrow and the chart says Bdim. Which keys do I put my fingers on?",
+        [("chord_notes", {"root": "B", "kind": "diminished"})],
+    ),
+    (
         "I'm 34, resting pulse 58: what's my maximum heart rate?",
         [("heart_rate_zones", {"age": 34})],
     ),

@@ -66,6 +66,10 @@ DECIMALS, SMALL = 2, 6
 """Decimals that a converted number keeps, and one below 1."""
 
 _RATE = re.compile(r"\bper\b(?! hour)", re.IGNORECASE)
+_LASTING = re.compile(
+    r"(?<![\w.,:])(\d{1,3})\s?(?:h|hrs?|hours?)(?:,|\s|\sand\s|,\sand\s)?\s?(\d{1,2})\s?m(?:ins?|inutes?)?(?!\w)",
+    re.IGNORECASE,
+)
 _AMOUNT = re.compile(r"[\d.,]+\s?[^\W\d]+")
 _A_TIME = re.compile(r"\s?(?:/|per\b|an? (?:hour|minute|second)\b)", re.IGNORECASE)
 _TO_EACH = re.compile(r"(?:\bper|/)\s*$", re.IGNORECASE)
@@ -84,6 +88,20 @@ def in_its_unit(parameter: Parameter, value: str, part: str, task: str) -> str:
     if len(told) != 1 or unit in told:
         return value
     return _converted(value, told.pop(), unit)
+
+
+def lasting(parameter: Parameter, part: str) -> str:
+    """Return the one time of hours and minutes that a part tells, in its parameter's unit; "" for none.
+
+    "42 km took 1 h 45 min": 1.75 hours.
+    """
+    unit = unit_of(parameter)
+    found = {match.groups() for match in _LASTING.finditer(part)}
+    if unit not in {"hour", "minute", "second"} or len(found) != 1:
+        return ""
+    hours, minutes = found.pop()
+    seconds = int(hours) * 3600 + int(minutes) * 60
+    return f"{seconds / {'hour': 3600, 'minute': 60, 'second': 1}[unit]:.6g}"
 
 
 def unit_of_answer(

@@ -11,6 +11,7 @@ from toolsrv_runtime.formats import (
     amounts,
     bases,
     changes,
+    chords,
     conversions,
     days,
     directions,
@@ -25,7 +26,7 @@ from toolsrv_runtime.formats.base import Step
 from toolsrv_runtime.formats.facts import words
 from toolsrv_runtime.formats.labels import labelled
 from toolsrv_runtime.formats.matched import holds
-from toolsrv_runtime.formats.measures import in_its_unit, is_rate, whole_unit
+from toolsrv_runtime.formats.measures import in_its_unit, is_rate, lasting, whole_unit
 from toolsrv_runtime.formats.mentions import spelled
 from toolsrv_runtime.formats.moments import dated
 from toolsrv_runtime.formats.scene import Scene, about, news
@@ -85,6 +86,10 @@ class Stated:
             directions.told(parameter, api, self._part, self._task)
             or bases.told(parameter, api, self._part, self._task)
             or conversions.told(parameter, api, self._part)
+            or lasting(parameter, self._part)
+            or lasting(parameter, self._context)
+            or chords.told(parameter, api, self._part)
+            or chords.told(parameter, api, self._task)
             or ages.told(parameter, self._part)
             or ages.told(parameter, self._task)
             or amounts.told(parameter, api, self._part, self._context)

@@ -1,0 +1,36 @@
+"""Chord symbols: Bdim, F#m7, Ebmaj7. The root is a note, what stands behind it names the kind. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from toolsrv_registry.api import Api, Parameter
+
+_KINDS = {
+    "m": "minor", "min": "minor", "maj": "major", "dim": "diminished", "°": "diminished",
+    "aug": "augmented", "+": "augmented", "7": "dominant seventh", "maj7": "major seventh",
+    "M7": "major seventh", "m7": "minor seventh", "min7": "minor seventh", "dim7": "diminished seventh",
+    "sus2": "suspended second", "sus4": "suspended fourth", "6": "major sixth", "m6": "minor sixth",
+}  # fmt: skip
+_SUFFIX = "|".join(map(re.escape, sorted(_KINDS, key=len, reverse=True)))
+_SYMBOL = re.compile(rf"(?<![\w#])([A-G](?:#|b|♯|♭)?)({_SUFFIX})(?![\w#+])")
+
+
+def told(parameter: Parameter, api: Api, part: str) -> str:
+    """Return the root or the kind that the one chord symbol of a part tells; "" for none or several.
+
+    For a function that takes both: a note, and a list of kinds with major and minor in it.
+    """
+    kinds = next((one for one in api.parameters if {"major", "minor"} <= set(one.enum)), None)
+    symbols = set(_SYMBOL.findall(part)) if kinds else set()
+    if kinds is None or len(symbols) != 1:
+        return ""
+    root, suffix = symbols.pop()
+    if parameter.name == "root":
+        return root
+    if parameter != kinds:
+        return ""
+    name = _KINDS[suffix]
+    short = name.removeprefix("dominant ")
+    plain = {re.sub(r"[\s_-]+", " ", option.lower()): option for option in kinds.enum}
+    return plain.get(name) or plain.get(suffix) or plain.get(short) or ""

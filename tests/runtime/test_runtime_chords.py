@@ -1,0 +1,36 @@
+"""Chord symbols: their root and their kind."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_runtime.formats.chords import told
+
+APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
+CHORD = APIS["chord_notes"]
+ROOT, KIND = CHORD.parameters
+
+
+@pytest.mark.parametrize(
+    ("part", "root", "kind"),
+    [
+        ("the chart says Bdim", "B", "diminished"),
+        ("Which notes are in an E7 chord", "E", "seventh"),
+        ("F#m7, please", "F#", "minor_seventh"),
+        ("Ebmaj7", "Eb", "major_seventh"),
+        ("play Am", "A", "minor"),
+        ("Caug then", "C", "augmented"),
+        ("Am or Dm", "", ""),
+        ("A minor", "", ""),
+        ("Bsus4", "B", ""),
+        ("Adam plays", "", ""),
+    ],
+)
+def test_a_symbol_tells_root_and_kind(part: str, root: str, kind: str) -> None:
+    assert (told(ROOT, CHORD, part), told(KIND, CHORD, part)) == (root, kind)
+
+
+def test_only_chords_have_symbols() -> None:
+    frequency = APIS["note_frequency"]
+    assert told(frequency.parameters[0], frequency, "the chart says Bdim") == ""
