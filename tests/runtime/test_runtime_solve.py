@@ -228,6 +228,25 @@ def test_an_answer_tells_calls_of_one_function_apart(
              ("note_frequency", {"note": "C#4"})],
         ),
         (
+            ("The call is at 9:15 on 4 March 2027, Oslo time. What will the clocks say in Manila, "
+             "and in Lima? And how many hours lie between those two?"),
+            [("convert_time", {"time": "2027-03-04 09:15", "from_zone": "Oslo", "to_zone": city})
+             for city in ("Manila", "Lima")]
+            + [("time_difference", {"from_city": "Manila", "to_city": "Lima"})],
+        ),
+        (
+            ("JNB to PER, how long would one sit in the plane? "
+             "And the second of those, what's that airport called?"),
+            [("flight_distance", {"from_airport": "JNB", "to_airport": "PER"}),
+             ("airport_by_code", {"code": "PER"})],
+        ),
+        (
+            ("Borrowing 240,000 at 3.9 percent over twenty-five years, what do I pay a month? "
+             "And if I stretched it to thirty? Or hurried it into twenty?"),
+            [("loan_payment", {"loan": 240000, "rate": 3.9, "years": years})
+             for years in (25, 30, 20)],
+        ),
+        (
             "What is the wind of 40 knots on the Beaufort scale?",
             [("beaufort_scale", {"wind_kmh": 74.08})],
         ),
@@ -595,3 +614,12 @@ def test_a_failed_call_is_no_evidence_for_an_answer(retriever: Finder) -> None:
     script = [call("Atlantis"), call("Peru"), answer("Lima")]
     outcome = run("capital of Peru", retriever, ScriptedEngine(script))
     assert [(e.status, e.used) for e in outcome.evidence] == [(404, False), (200, True)]
+
+
+def test_a_question_after_what_a_decoded_text_says_is_not_open(
+    retriever: Finder, loaded: tuple[Engine, Profile]
+) -> None:
+    task = "Gur pnxr vf va gur bira, or so my roommate's note says. It's rot13. What is she telling me?"
+    outcome = run(task, retriever, loaded[0], profile=loaded[1])
+    assert (outcome.status, outcome.missing) == ("answered", ())
+    assert "The cake is in the oven" in outcome.answer

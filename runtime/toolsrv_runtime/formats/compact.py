@@ -33,6 +33,7 @@ from toolsrv_runtime.formats.matched import Matched
 from toolsrv_runtime.formats.need import Need
 from toolsrv_runtime.formats.needs import Needs
 from toolsrv_runtime.formats.planned import Planned
+from toolsrv_runtime.formats.pointing import pointed
 from toolsrv_runtime.formats.scene import Offer, Scene, about, news
 from toolsrv_runtime.formats.several import Several
 from toolsrv_runtime.formats.turn import Turn
@@ -289,6 +290,7 @@ class CompactFormat:
             return None
         if self._prior is not None:
             straight = Several(scene, self._prior).straightened(offer.function, arguments)
+            straight = pointed(part, scene, offer.function, straight)
             straight = directions.straight(straight, scene.task, part)
             if straight != arguments:
                 turn.rewind(mark)

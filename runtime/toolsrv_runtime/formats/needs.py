@@ -16,6 +16,7 @@ from toolsrv_runtime.formats import spans
 from toolsrv_runtime.formats.base import Prior, Step
 from toolsrv_runtime.formats.matched import Matched
 from toolsrv_runtime.formats.parts import Part, split
+from toolsrv_runtime.formats.readout import asks_what_it_says, reads
 from toolsrv_runtime.formats.scene import Scene, about, news
 
 NEED = 0.35
@@ -158,12 +159,15 @@ class Needs:
     def is_answered(self, words: str) -> bool:
         """Whether a call that was made serves the words best, and they state nothing of their own.
 
-        "Is it a holiday, and if so, which one?"
+        "Is it a holiday, and if so, which one?" Or whether they only ask what a text says that one
+        of them has decoded.
         """
         called = self._called()
         if not called or words not in self._scene.task:
             return False
         if any(_says_no_more(words, step) for step in self._scene.path if step.ok):
+            return True
+        if self._is_read_out(words):
             return True
         before = self._scene.task[: self._scene.task.find(words) + len(words)]
         alone, whole = (Matched(self._scene, one, self._prior) for one in (words, before))
@@ -185,6 +189,16 @@ class Needs:
         served = {about(step) for step in made}
         down = [step for step in self._scene.attempts if step.down and about(step) in served]
         return {step.move.function for step in (*made, *down)}
+
+    def _is_read_out(self, words: str) -> bool:
+        """Whether words ask no more than what a text says, and a call has decoded one."""
+        task = self._scene.task
+        apis = {offer.function.name: offer.function.api for offer in self._scene.offers}
+        return asks_what_it_says(words, task[: task.find(words)]) and any(
+            reads(step, apis[step.move.function], task)
+            for step in self._scene.path
+            if step.ok and step.move.function in apis
+        )
 
     def _whole(self, words: str) -> str:
         """Return words that only tell something together with the question right behind them."""

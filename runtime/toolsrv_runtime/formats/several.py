@@ -20,9 +20,11 @@ from toolsrv_registry.functions import Function
 from toolsrv_registry.matcher import Asked, Match
 from toolsrv_runtime.formats import spans
 from toolsrv_runtime.formats.base import Prior, Step
+from toolsrv_runtime.formats.ellipses import refills
 from toolsrv_runtime.formats.facts import words
 from toolsrv_runtime.formats.mentions import Mention, mentions
 from toolsrv_runtime.formats.parallel import Side, sides
+from toolsrv_runtime.formats.pointing import unnamed
 from toolsrv_runtime.formats.scene import Offer, Scene, news
 
 BEHIND, BARE = 5.5, 2.5
@@ -72,6 +74,7 @@ class Several:
 
     def __init__(self, scene: Scene, prior: Prior) -> None:
         self._scene = scene
+        self._prior = prior
         self._offers = {offer.function.name: offer for offer in scene.offers}
         apis = [offer.function.api for offer in scene.offers]
         found = prior.match(Asked(scene.task), apis)
@@ -140,24 +143,34 @@ class Several:
 
     @cached_property
     def _wished(self) -> list[Another]:
-        """The calls, in the order of the path and of the task."""
-        return [
+        """The calls, in the order of the path and of the task; then what ellipses ask for."""
+        listed = [
             one
             for step in self._scene.path
             if step.ok and (offer := self._offers.get(step.move.function))
-            for one in self._like(offer, _texts(step.move.arguments))
+            for one in self._like(offer, step)
         ]
+        again = (
+            Another(one.words, self._offers[one.function], one.arguments)
+            for one in refills(self._scene, self._prior)
+        )
+        return [*listed, *again]
 
-    def _like(self, offer: Offer, arguments: dict[str, str]) -> Iterator[Another]:
-        """Yield what is called as one call was, with other values."""
+    def _like(self, offer: Offer, step: Step) -> Iterator[Another]:
+        """Yield what is called as one call was, with other values for what its words name.
+
+        "Sunset in the former" of Perth and Dublin is asked for one of them.
+        """
+        arguments = _texts(step.move.arguments)
         match = self._matches.get(offer.function.api.id)
-        told = self._sides(offer.function)
+        back = unnamed(step, self._scene)
+        told = [] if back else self._sides(offer.function)
         if any(_takes(arguments, side) for side in told):
             for side in told:
                 if not _takes(arguments, side):
                     yield Another(self._words(side), offer, {**arguments, **_read(side)})
         elif match is not None:
-            for key in arguments:
+            for key in (one for one in arguments if arguments[one] not in back):
                 for value in self._listed(offer.function, match, key, arguments):
                     yield Another(self._asked(value), offer, {**arguments, key: value.read})
 
