@@ -25,7 +25,7 @@ def told(parameter: Parameter, api: Api, part: str) -> str:
     symbols = set(_SYMBOL.findall(part)) if kinds else set()
     if kinds is None or len(symbols) != 1:
         return ""
-    root, suffix = symbols.pop()
+    root, suffix = map(str, symbols.pop())
     if parameter.name == "root":
         return root
     if parameter != kinds:

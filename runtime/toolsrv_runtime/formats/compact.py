@@ -17,7 +17,6 @@ from dataclasses import replace
 from typing import Any
 
 from toolsrv_catalogs.text import clean
-from toolsrv_registry.api import Parameter
 from toolsrv_runtime.engine.base import Engine, Piece
 from toolsrv_runtime.formats import copying, directions, facts, feasts, formulas, layout
 from toolsrv_runtime.formats.base import FINISH, Meter, Move, Prior, Step, View
@@ -34,6 +33,7 @@ from toolsrv_runtime.formats.need import Need
 from toolsrv_runtime.formats.needs import Needs
 from toolsrv_runtime.formats.planned import Planned
 from toolsrv_runtime.formats.pointing import pointed
+from toolsrv_runtime.formats.repeats import repeats
 from toolsrv_runtime.formats.scene import Offer, Scene, about, news
 from toolsrv_runtime.formats.several import Several
 from toolsrv_runtime.formats.turn import Turn
@@ -132,7 +132,9 @@ class CompactFormat:
                 break
             known = need is not None or plan is None or plan.may_serve(words)
             move = self._serve(turn, words, scene, tuple(missing), need) if known else None
-            if move is not None and _repeats(move, scene, needs):
+            if move is not None and repeats(
+                move, scene, asks=needs is None or needs.asks(move.about)
+            ):
                 taken.append(words)
                 turn.rewind()
                 served = True
@@ -331,43 +333,3 @@ def _quit(scene: Scene, missing: Sequence[str]) -> Move:
 
 def _was_tried(view: View, thought: str) -> bool:
     return any(step.move.thought == thought for step in view.tried)
-
-
-def _repeats(move: Move, scene: Scene, needs: Needs | None) -> bool:
-    """Whether the path already has this very call: the part it is for is served then.
-
-    So has it where words that ask for nothing only put a function's own answer into it again.
-    """
-    made = [step for step in scene.path if step.ok and step.move.function == move.function]
-    offer = next((one for one in scene.offers if one.function.name == move.function), None)
-    if not made or offer is None:
-        return False
-    given = _told_values(move, offer)
-    if any(_told_values(step.move, offer) == given for step in made):
-        return True
-    if needs is None or needs.asks(move.about):
-        return False
-    answers = {value for step in made for _, value in news(step)}
-    return any(value in answers and value not in scene.task for value in given.values())
-
-
-def _told_values(move: Move, offer: Offer) -> dict[str, str]:
-    """Return a call's arguments without optional ones that say what is meant anyway."""
-    given = {key: str(value) for key, value in json.loads(move.arguments).items()}
-    optional = {
-        key: one
-        for key, one in offer.function.parameters.items()
-        if one in offer.function.api.optional
-    }
-    return {
-        key: value
-        for key, value in given.items()
-        if key not in optional or not _is_usual(value, optional[key])
-    }
-
-
-def _is_usual(value: str, parameter: Parameter) -> bool:
-    """Whether a value is what a parameter has anyway: "Language, English by default"."""
-    said = rf"\b{re.escape(value)} by default\b|\bdefault(?:s to|:)? {re.escape(value)}\b"
-    usual = str(parameter.default).lower() == value.lower()
-    return usual or bool(re.search(said, parameter.description, re.IGNORECASE))
