@@ -24,6 +24,12 @@ def test_no_cent_of_a_number_is_lost(value: object, said: str) -> None:
     assert facts.whole({"total": value}) == {"total": said}
 
 
+def test_an_answer_keeps_the_quotes_that_a_fact_loses() -> None:
+    response = {"svg": '<svg width="132" class="qr"/>', "said": 'He said "no".'}
+    assert facts.told(response) == response
+    assert facts.whole(response)["said"] == "He said no ."
+
+
 def test_a_text_of_several_lines_is_told_line_by_line() -> None:
     art = " _\\_ \n|   |\n|___|\n"
     response = {"text": "box", "art": art, "note": "one line"}

@@ -59,12 +59,11 @@ def whole(response: Any) -> dict[str, str]:
 
 
 def told(response: Any) -> dict[str, str]:
-    """Return the same with texts of several lines as they are, for an answer: a drawing, a poem."""
+    """Return the same with texts as they are, for an answer: a drawing's lines, an SVG's quotes."""
     found = whole(response)
     for name, value in _leaves("", response, 0, FULL_LIMIT):
         lines = [line.rstrip() for line in clean(value, FULL_LIMIT).splitlines()]
-        is_first = plain(value)[:FULL_LIMIT] == found.get(name)
-        if is_first and sum(map(bool, lines)) > 1:
+        if plain(value)[:FULL_LIMIT] == found.get(name):
             found[name] = "\n".join(lines).strip("\n")
     return found
 
