@@ -401,3 +401,14 @@ def test_one_wish_for_several_values_is_answered_for_each(
     assert outcome.status == "answered"
     for one in said:
         assert one in outcome.answer
+
+
+def test_a_value_that_no_call_was_made_with_is_missing(
+    solve: Callable[..., Outcome], loaded: tuple[Engine, Profile]
+) -> None:
+    task = "My savings goal is 5000 and I put away 150 a month, how long? And with 200?"
+    outcome = solve(loaded[0], SolveOptions(), profile=loaded[1], task=task)
+    assert outcome.status in {"partial", "answered"}
+    made = {str(call.arguments.get("monthly_saving")) for call in outcome.evidence}
+    assert ("200" in made) == (outcome.status == "answered")
+    assert ("200" in made) or any("200" in words for words in outcome.missing)

@@ -42,6 +42,11 @@ _LIST = 4
 """Words of a need below which what follows it is more of a list than another need."""
 
 _NUMBER = re.compile(r"\d+")
+_ANOTHER = re.compile(
+    r"(?:(?:and|or|but|then)\s+)?(?:(?:what|how) about\s+)?(?:(?:with|in|at|for|over|of|to|by)\s+)?"
+    r"[^\w\s]?\d[\d.,]*(?:\s?%|\s?[^\W\d]+)?(?:\s+instead)?",
+    re.IGNORECASE,
+)
 _SIGN = re.compile(r"\d|[^\w\s.,;:!?'’\"-]")
 _IS_IT = re.compile(
     r"(?:is|are|was|were|does|do|would|will|can) (?:it|that|this|they|these|those)\b(?:\s+[^\W\d]+){1,5}",
@@ -93,12 +98,15 @@ class Needs:
     def open(self, taken: Collection[str]) -> list[str]:
         """Return what asks for something that no taken words cover, nothing polite.
 
-        In a list of wishes also an item with a number that no call was made with.
+        In a list of wishes also an item with a number that no call was made with, and a question
+        that is no more than such a number: "And with 200?".
         """
         return [
             one.part.text
             for one in self._placed
-            if self._is_left(one, taken) or self._is_passed_over(one, taken)
+            if self._is_left(one, taken)
+            or self._is_passed_over(one, taken)
+            or self._is_another_value(one, taken)
         ]
 
     def _is_left(self, one: _Placed, taken: Collection[str]) -> bool:
@@ -126,16 +134,23 @@ class Needs:
 
         Words around it that were served do not make up for that.
         """
-        made = {
-            number
-            for step in self._scene.path
-            if step.ok
-            for number in _NUMBER.findall(step.move.arguments)
-        }
+        made = self._numbers()
         items = [other for other in self._placed if other.part.goes_on]
         told = set(_NUMBER.findall(one.part.text)) if one in items else set()
         listed = any(made & set(_NUMBER.findall(other.part.text)) for other in items)
         return bool(told) and listed and not told & made and one.part.text not in taken
+
+    def _is_another_value(self, one: _Placed, taken: Collection[str]) -> bool:
+        """Whether a question only names another number, and no call was made with that."""
+        told = set(_NUMBER.findall(one.part.text))
+        asked = self._scene.task[one.end :].lstrip().startswith("?")
+        left = asked and self._scene.path and _ANOTHER.fullmatch(one.part.text)
+        return bool(left) and not told & self._numbers() and one.part.text not in taken
+
+    def _numbers(self) -> set[str]:
+        """Return the whole numbers that calls were made with."""
+        made = [step.move.arguments for step in self._scene.path if step.ok]
+        return {number for text in made for number in _NUMBER.findall(text)}
 
     def is_open(self, words: str, taken: Collection[str]) -> bool:
         """Whether words that no function serves ask for something that no call has answered."""
