@@ -82,6 +82,13 @@ SOLVED: list[tuple[str, Calls]] = [
         "The greatest common divisor of 84 and 126, and then that number as a roman numeral.",
         [("gcd_and_lcm", {"first": 84, "second": 126}), ("number_to_roman", {"number": 42})],
     ),
+    (
+        "The coat is 120, they take 25 % off, and on the reduced price comes 19% VAT. What do I pay?",
+        [
+            ("discount", {"price": 120, "percent": 25}),
+            ("sales_tax", {"price": 90, "tax_percent": 19}),
+        ],
+    ),
     # Names where a function takes codes.
     (
         "How long is a flight from Vienna to Zurich?",

@@ -53,6 +53,9 @@ VALUE_WEIGHT = 0.3
 UNSEEN = -12.0
 """The log-probability of a value that the matcher has not seen, or gives less."""
 
+DISTANT = -20.0
+"""The log-probability of words that are too unlikely to stand in for what a rule speaks against."""
+
 NEARBY = 4.0
 """Nats that a value gains when the text ties it to the parameter."""
 
@@ -159,8 +162,11 @@ class Filling:
             for one in pool:
                 fits = self._matched.within if one in whole else self._matched.score
                 scores[one] = fits(api, parameter, one) - away[one]
-            near_by = [[one for one in some if away[one] < STATED] for some in (options, pool)]
-            options = near_by[0] or near_by[1] or options
+            for some in (options, pool):
+                close = [one for one in some if away[one] < STATED]
+                if any(scores[one] >= DISTANT for one in close):
+                    options = close
+                    break
         if kind == "expression":  # a bare number is nothing to work out
             options = [one for one in options if not _BARE_NUMBER.fullmatch(one)]
         return self._best(kind, options, near, scores)

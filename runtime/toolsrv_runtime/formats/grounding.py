@@ -29,8 +29,8 @@ _NEEDS_CUE = frozenset(
 """Kinds that are so common in a text that only its words tell whether an optional one is meant."""
 
 _REFERS = re.compile(
-    r"\b(its?|that|those|the (?:result\w*|same|new|found|returned)|their|there|this|you (?:found|get)|"
-    r"then|comes out|them|hers?|his)\b"
+    r"\b(its?|that|those|their|there|this|then|them|hers?|his|comes out|you (?:found|get)|the (?:result\w*|"
+    r"same|new|found|returned|reduced|discounted|converted|decoded|encoded|reversed))\b"
 )
 _ALSO = {
     "capital": ("city",), "result": ("date", "number"), "text": ("name",), "name": ("text",),
