@@ -36,6 +36,13 @@ SOLVED: list[tuple[str, Calls]] = [
         ],
     ),
     (
+        "Take 'notes of the spring fair' - I need it in title case, and as a slug for the link as well",
+        [
+            ("change_case", {"text": "notes of the spring fair", "case": "title"}),
+            ("slugify", {"text": "notes of the spring fair"}),
+        ],
+    ),
+    (
         "The hex colour #336699: its RGB please, and is white text readable on it?",
         [
             ("color_to_rgb", {"color": "#336699"}),

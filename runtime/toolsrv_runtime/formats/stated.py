@@ -107,7 +107,7 @@ class Stated:
         the part names a value of its own: "the symbol for the Vietnamese dong", or where a call
         beside it took the task's: "its SHA-256, its Base64 form and its CRC32" are of one text.
         """
-        if holds(self._task, said):
+        if said in self._task or (kind != "text" and holds(self._task, said)):
             gone = is_rate(said, self._task) or self._is_spent(said, parameter, kind)
             return STATED if gone else 0.0
         alike = [one for one in api.required if patterns.kind(one, api) == kind]
