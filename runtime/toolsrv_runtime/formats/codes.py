@@ -22,6 +22,7 @@ MEANT = 6.0
 """The matcher's log-odds from which on a function would serve the task."""
 
 _CODE = re.compile(r"\bcodes?\b", re.IGNORECASE)
+_NAME = re.compile(r"\bnames?\b", re.IGNORECASE)
 _EXAMPLE = re.compile(r"[A-Z]{2,4}")
 _EDGES = " ,;:.!?"
 
@@ -74,6 +75,7 @@ def _examples(offer: Offer) -> dict[str, str]:
         for key, one in offer.function.parameters.items()
         if one in required
         and _CODE.search(f"{words(one.name)} {one.description}")
+        and not _NAME.search(one.description)
         and _EXAMPLE.fullmatch(str(one.default))
     }
     return found if required and len(found) == len(required) else {}
