@@ -122,3 +122,9 @@ def test_months_are_years_and_minutes_hours() -> None:
 )
 def test_a_number_within_rates_alone_is_no_distance(said: str, task: str, rate: bool) -> None:
     assert is_rate(said, task) is rate
+
+
+def test_a_default_of_any_kind_is_fine() -> None:
+    odd = Parameter(name="hours", type="NUMBER", default=[1, {"a": 2}])
+    assert lasting(odd, "in 1 h 30 min") == "1.5"
+    assert in_its_unit(odd, "90", "90 minutes", "90 minutes") == "1.5"

@@ -143,17 +143,23 @@ def is_rate(said: str, task: str) -> bool:
     )
 
 
-@lru_cache(maxsize=1024)
 def unit_of(parameter: Parameter) -> str:
     """Return the one unit that a parameter of numbers is told in, "" for none or several."""
-    name = words(parameter.name)
-    if parameter.type.upper() != "NUMBER" or _RATE.search(name):
+    if parameter.type.upper() != "NUMBER":
+        return ""
+    return _unit_named(parameter.name, parameter.description)
+
+
+@lru_cache(maxsize=1024)
+def _unit_named(name: str, description: str) -> str:
+    name = words(name)
+    if _RATE.search(name):
         return ""
     last = name.rpartition(" ")[2]
     if (len(last) > 1 or _MEASURED.search(name)) and (named := _IS_UNIT.fullmatch(last)):
         return named.lastgroup or ""
-    said = {match.lastgroup or "" for match in _DOCUMENTED.finditer(parameter.description)}
-    return said.pop() if len(said) == 1 and not _RATE.search(parameter.description) else ""
+    said = {match.lastgroup or "" for match in _DOCUMENTED.finditer(description)}
+    return said.pop() if len(said) == 1 and not _RATE.search(description) else ""
 
 
 def _behind(number: str, text: str) -> set[str]:
