@@ -174,13 +174,13 @@ def test_every_kind_of_answer_gets_its_verdict(host: Any) -> None:
 
 def test_the_rate_of_each_host_is_kept(host: Any) -> None:
     apis = [api(f"fine{n}", host=name) for name in ("a.test", "b.test") for n in range(6)]
-    rate = 20.0
+    rate = 5.0
     result = checked(apis, live_world(apis, timeout=5, via=host.url), rate=rate)
     assert result.tally.done == 12
     for name in ("a.test", "b.test"):
         times = host.times(name)
         assert len(times) == 6
-        # A call can reach the server late, so single gaps may be shorter than the interval.
+        # A call can reach the server late, the first one too: on a loaded machine by 0.06 s.
         assert times[-1] - times[0] >= 5 / rate * 0.8
 
 
