@@ -19,6 +19,7 @@ from toolsrv_runtime.formats.feasts import dated, read
         ("Christmas", "Christmas"),
         ("Easter 2031", "Easter 2031"),
         ("Christmas 20311", "Christmas 20311"),
+        ("Christmas 0000", "Christmas 0000"),
     ],
 )
 def test_a_named_day_with_a_year_is_a_date(said: str, day: str) -> None:
@@ -29,5 +30,6 @@ def test_a_named_day_with_a_year_is_a_date(said: str, day: str) -> None:
 
 def test_a_task_tells_the_date_itself() -> None:
     assert dated("Which weekday is Christmas 2031?") == "Which weekday is 25 December 2031?"
+    assert dated("Is Christmas 0000 a Sunday?") == "Is Christmas 0000 a Sunday?"
     asked = "When is Boxing Day 2030 in Ghana?"
     assert dated(asked) == asked

@@ -16,11 +16,11 @@ _DAYS = {
     r"hallowe['’]?en": (10, 31),
     r"all saints['’]?(?: day)?": (11, 1),
 }
-PATTERN = rf"(?:{'|'.join(_DAYS)})(?:,? (?:of |in )?\d{{4}})"
+PATTERN = rf"(?:{'|'.join(_DAYS)})(?:,? (?:of |in )?[1-9]\d{{3}})"
 """A regular expression of one with its year, letter case aside."""
 
 _SAID = [
-    (re.compile(rf"(?:{name}),? (?:of |in )?(\d{{4}})", re.IGNORECASE), date)
+    (re.compile(rf"(?:{name}),? (?:of |in )?([1-9]\d{{3}})", re.IGNORECASE), date)
     for name, date in _DAYS.items()
 ]
 
