@@ -57,6 +57,18 @@ def test_a_room_imports_only_the_rooms_below_it(package: str) -> None:
     assert wrong == set()
 
 
+def test_what_words_mean_is_read_without_a_model_or_a_format() -> None:
+    wrong = {
+        (module, name)
+        for module, path in modules("toolsrv_runtime").items()
+        for name in imported(module, path)
+        if module.startswith("toolsrv_runtime.reading")
+        and name.startswith("toolsrv_runtime.")
+        and not name.startswith("toolsrv_runtime.reading")
+    }
+    assert wrong == set()
+
+
 def test_only_the_command_line_names_the_laboratory() -> None:
     named = {
         module

@@ -20,8 +20,8 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.errors import DataError
 from toolsrv_runtime.calls.caller import Caller, CallResult
 from toolsrv_runtime.calls.result import Consent
-from toolsrv_runtime.formats import facts
 from toolsrv_runtime.outcome import Outcome, Usage
+from toolsrv_runtime.reading import facts
 from toolsrv_runtime.solve import SolveOptions, Solver
 
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
 
-from toolsrv_runtime.formats import readings
 from toolsrv_runtime.names import names
 from toolsrv_runtime.outcome import ClaimKind
+from toolsrv_runtime.reading import readings
 from toolsrv_runtime.signs import is_below, may_be_either
 
 _DIGITS_LIMIT = 40

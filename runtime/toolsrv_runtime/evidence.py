@@ -27,9 +27,9 @@ from typing import Any
 
 from toolsrv_runtime.claims import Day, Span, fold, stated, typed, weekday
 from toolsrv_runtime.currencies import NAMES
-from toolsrv_runtime.formats.facts import said_by
 from toolsrv_runtime.ordinary import CLOSED, forms, opens_sentences
 from toolsrv_runtime.outcome import TASK_NODE, Claim, Support
+from toolsrv_runtime.reading.facts import said_by
 
 SOURCE_LIMIT = 250_000
 """Characters of one source that are looked at."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from toolsrv_catalogs.text import clean
 from toolsrv_runtime import outcome as out
 from toolsrv_runtime.calls.caller import CallResult
-from toolsrv_runtime.formats import facts
 from toolsrv_runtime.formats.base import Move, Step
 from toolsrv_runtime.formats.toolbench_env import code_of
+from toolsrv_runtime.reading import facts
 from toolsrv_runtime.search.dfsdt import Findings, Observed
 from toolsrv_runtime.search.tree import Code, Node
 

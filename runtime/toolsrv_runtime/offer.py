@@ -16,10 +16,11 @@ from toolsrv_registry.clauses import clauses
 from toolsrv_registry.functions import Function, FunctionList
 from toolsrv_registry.matcher import Asked
 from toolsrv_runtime.finder import Finder, Found, query
-from toolsrv_runtime.formats import arithmetic, conversions
-from toolsrv_runtime.formats.conversions import CONVERTER
-from toolsrv_runtime.formats.formulas import CALCULATOR
+from toolsrv_runtime.formats.compact import conversions
+from toolsrv_runtime.formats.compact.conversions import CONVERTER
+from toolsrv_runtime.formats.compact.formulas import CALCULATOR
 from toolsrv_runtime.outcome import Searched
+from toolsrv_runtime.reading import arithmetic
 
 MOST_SEARCHES = 3
 """Searches of one solve, the first included: each one more may lead a hopeless task on."""

@@ -14,7 +14,7 @@ from toolsrv_lab.instructions.errands import Errand, Value, errands, read_errand
 from toolsrv_lab.solving import read_tasks
 from toolsrv_registry.api import Api
 from toolsrv_runtime.calls.caller import Caller, default_caller
-from toolsrv_runtime.formats import facts
+from toolsrv_runtime.reading import facts
 
 TASKS = Path(__file__).parents[1] / "runtime" / "data"
 

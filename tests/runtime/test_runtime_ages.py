@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolsrv_registry.api import Parameter
-from toolsrv_runtime.formats.ages import told
+from toolsrv_runtime.reading.ages import told
 
 
 @pytest.mark.parametrize(

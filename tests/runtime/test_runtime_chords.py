@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_runtime.formats.chords import told
+from toolsrv_runtime.reading.chords import told
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 CHORD = APIS["chord_notes"]

@@ -8,8 +8,8 @@ import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
-from toolsrv_runtime.formats.conversions import converter, find, told
-from toolsrv_runtime.formats.scene import Offer, Scene
+from toolsrv_runtime.formats.compact.conversions import converter, find, told
+from toolsrv_runtime.formats.compact.scene import Offer, Scene
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 CONVERT = APIS["convert_units"]

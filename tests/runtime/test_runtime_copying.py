@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolsrv_runtime.formats import copying, facts, grounded
+from toolsrv_runtime.formats import grounded
+from toolsrv_runtime.formats.compact import copying
+from toolsrv_runtime.reading import facts
 
 TASK = 'Hi, number is "PX-88213-Q". And the sofa\'s 15km off, ok?'
 BYTES = llguidance.LLTokenizer("byte")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from toolsrv_runtime.formats import patterns, readings
-from toolsrv_runtime.formats.feasts import dated, read
+from toolsrv_runtime.reading import patterns, readings
+from toolsrv_runtime.reading.feasts import dated, read
 
 
 @pytest.mark.parametrize(

@@ -16,13 +16,14 @@ from toolsrv_registry.matcher import Asked, Match
 from toolsrv_runtime.engine.base import Engine, Piece, Sampling
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.errors import ModelError
-from toolsrv_runtime.formats import chat, facts, grounding, parts
+from toolsrv_runtime.formats import chat
 from toolsrv_runtime.formats.base import Meter, Move, Step, View
 from toolsrv_runtime.formats.chat import ChatFormat
-from toolsrv_runtime.formats.compact import CompactFormat
-from toolsrv_runtime.formats.grounding import Sources
+from toolsrv_runtime.formats.compact.conversation import CompactFormat
 from toolsrv_runtime.models import inspect_model
 from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.reading import facts, grounding, parts
+from toolsrv_runtime.reading.grounding import Sources
 from toolsrv_runtime.stop import Stop
 
 CHAT = Profile(name="chat", format="chat", context=2048, max_reply_tokens=120)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolsrv_registry.api import Parameter
-from toolsrv_runtime.formats.measures import (
+from toolsrv_runtime.reading.measures import (
     in_its_unit,
     is_rate,
     lasting,

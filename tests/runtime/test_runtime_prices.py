@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_runtime.formats.prices import told
+from toolsrv_runtime.reading.prices import told
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_runtime.formats.ranges import completed
+from toolsrv_runtime.reading.ranges import completed
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_runtime.formats.readings import read
+from toolsrv_runtime.reading.readings import read
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,9 @@ from toolsrv_lab.annotation.slips import Slip
 from toolsrv_lab.instructions.errands import Step as Wanted
 from toolsrv_lab.instructions.errands import sources
 from toolsrv_registry.api import Api
-from toolsrv_runtime.formats import facts, layout
 from toolsrv_runtime.formats.base import FINISH, Interrupted, Meter, Move, Step, View
+from toolsrv_runtime.formats.compact import layout
+from toolsrv_runtime.reading import facts
 from toolsrv_runtime.stop import Stop
 
 OBSERVATION_LIMIT = 320

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from toolsrv_catalogs.text import clean
 from toolsrv_runtime.engine.base import Piece, Reply
 from toolsrv_runtime.formats.base import FINISH, Judgement, Move, Step
-from toolsrv_runtime.formats.copying import literal
+from toolsrv_runtime.formats.lark import literal
 
 FINISH_NOW = (
     "There is no time for further calls. Call Finish now: final_answer says all that the responses "

@@ -11,8 +11,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toolsrv_runtime.formats import patterns, readings
-from toolsrv_runtime.formats.copying import chunks, literal
+from toolsrv_runtime.formats.lark import chunks, literal
+from toolsrv_runtime.reading import patterns, readings
 
 _READ = ("date", "number", "time", "length", "weight")
 

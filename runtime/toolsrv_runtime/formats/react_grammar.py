@@ -12,7 +12,7 @@ from typing import Any
 from toolsrv_registry.functions import Function
 from toolsrv_runtime.formats import grounded
 from toolsrv_runtime.formats.base import FINISH
-from toolsrv_runtime.formats.copying import literal
+from toolsrv_runtime.formats.lark import literal
 from toolsrv_runtime.formats.react_parser import ACTION, INPUT, THOUGHT
 
 FREE = "start: /(?s:.+)/\n"

@@ -1,0 +1,1 @@
+"""The compact format of the model that ships: what a task needs, which function, which arguments."""

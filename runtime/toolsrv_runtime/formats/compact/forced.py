@@ -1,0 +1,20 @@
+"""A call that is known whole, written into a turn without asking the model."""
+
+from __future__ import annotations
+
+from toolsrv_runtime.formats.base import Move
+from toolsrv_runtime.formats.compact import layout
+from toolsrv_runtime.formats.compact.scene import Offer
+from toolsrv_runtime.formats.compact.turn import Turn
+
+
+def forced(
+    turn: Turn, part: str, offer: Offer, arguments: str, missing: tuple[str, ...] = ()
+) -> Move:
+    """Return the call of a function on offer for a part of the task; ``arguments`` are JSON."""
+    name = offer.function.name
+    turn.force(layout.shown(part), data=True)
+    turn.force(f"{layout.USE}{offer.number}{layout.ACTION}{name}")
+    thought = turn.text().partition(layout.ACTION)[0]
+    turn.force(f"{layout.INPUT}{arguments}")
+    return Move(thought, name, arguments, turn.pieces(), part, missing)

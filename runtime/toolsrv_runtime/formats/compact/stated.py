@@ -1,0 +1,230 @@
+"""What a part of a task says of a call's values in so many words, and where they come from. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.formats.base import Step
+from toolsrv_runtime.formats.compact import conversions
+from toolsrv_runtime.formats.compact.matched import holds
+from toolsrv_runtime.formats.compact.scene import Scene, about, news
+from toolsrv_runtime.reading import (
+    ages,
+    amounts,
+    bases,
+    changes,
+    chords,
+    days,
+    directions,
+    grounding,
+    patterns,
+    peoples,
+    prices,
+    ranked,
+    spans,
+)
+from toolsrv_runtime.reading.facts import words
+from toolsrv_runtime.reading.labels import labelled
+from toolsrv_runtime.reading.measures import in_its_unit, is_rate, lasting, whole_unit
+from toolsrv_runtime.reading.mentions import spelled
+from toolsrv_runtime.reading.moments import dated
+from toolsrv_runtime.reading.shared import shared
+
+ANSWERED = 2.5
+"""Nats that words of an answer are behind as likely ones of the task."""
+
+STATED = 12.0
+"""The same where the part names as many values of the kind as the call takes."""
+
+_LABELLED = frozenset({"", "number", "name"})
+_NAMED = frozenset({"currency", "language", "date", "zone", "formula"})
+_ALIKE = frozenset({"colour", "country", "currency", "language", "note"})
+_ANY_NUMBER = frozenset({"number", "value", "amount", "sum", "total", "figure"})
+_STOP = re.compile(r"[.?!;]\s")
+_ALSO = re.compile(r"\b(?:also|as well as|plus)\s+$", re.IGNORECASE)
+_THEN = re.compile(r"\b(?:then|afterwards|after that)[\s,]+$|then\s?", re.IGNORECASE)
+_RESULT = re.compile(
+    r"\b(?:you (?:get|end up with)|comes? out|that (?:far|distance)|the (?:result\w*|outcome))\b",
+    re.IGNORECASE,
+)
+_POINTERS = ({"it", "its"}, {"they", "them", "their"}, {"he", "him", "his"}, {"she", "her", "hers"})
+_POSSESSIVE = re.compile(r"(?:its|their|his|her)\b", re.IGNORECASE)
+
+
+class Stated:
+    """The rules for one part of a scene's task."""
+
+    def __init__(self, part: str, scene: Scene) -> None:
+        self._part = part
+        self._task = scene.task
+        self._path = scene.path
+        self._seen = scene.seen
+        self._functions = {one.function.name: one.function for one in scene.offers}
+        self._context = scene.sources(part).context
+
+    def meant(self, parameter: Parameter, value: str) -> str:
+        """Return a value with its direction, in the unit of its parameter, and a unit whole."""
+        task = self._task
+        value = directions.turned(parameter, value, self._part, task)
+        value = dated(parameter, value, self._part, task)
+        return whole_unit(parameter, in_its_unit(parameter, value, self._part, task), task)
+
+    def value(self, parameter: Parameter, api: Api) -> str:
+        """Return what the part or the task states for a parameter in so many words, "" for none."""
+        kind = patterns.kind(parameter, api)
+        told = shared(parameter.name, self._task) if kind in {"number", "year", ""} else ""
+        if told and (not parameter.enum or told in parameter.enum):
+            return told
+        if kind in _LABELLED and not parameter.enum:
+            label = labelled(parameter, self._part)
+            others = (one for one in api.parameters if one is not parameter)
+            if label and all(labelled(one, self._part) != label for one in others):
+                return label
+        return (
+            directions.told(parameter, api, self._part, self._task)
+            or bases.told(parameter, api, self._part, self._task)
+            or conversions.told(parameter, api, self._part)
+            or lasting(parameter, self._part)
+            or lasting(parameter, self._context)
+            or chords.told(parameter, api, self._part)
+            or chords.told(parameter, api, self._task)
+            or ages.told(parameter, self._part)
+            or ages.told(parameter, self._task)
+            or amounts.told(parameter, api, self._part, self._context)
+            or changes.told(parameter, api, self._part, self._context)
+            or prices.told(parameter, api, self._part, self._context, self._task)
+            or ranked.told(parameter, api, self._part, self._context)
+            or peoples.told(parameter, api, self._part, self._context)
+            or self._relative(kind)
+        )
+
+    def away(self, said: str, parameter: Parameter, kind: str, api: Api) -> float:
+        """Return what an answer's words lose where nothing in the part points back to an answer.
+
+        "Its acronym, a slug, and the name in capitals": the slug is not the acronym's. More where
+        the part names a value of its own: "the symbol for the Vietnamese dong", or where a call
+        beside it took the task's: "its SHA-256, its Base64 form and its CRC32" are of one text.
+        """
+        if said in self._task or (kind != "text" and holds(self._task, said)):
+            gone = is_rate(said, self._task) or self._is_spent(said, parameter, kind)
+            return STATED if gone else 0.0
+        alike = [one for one in api.required if patterns.kind(one, api) == kind]
+        own = patterns.find(kind, self._part) if kind in _NAMED else []
+        told = own and len(own) >= len(alike)
+        if told or self.beside(parameter, kind) or self._names_no_answer(parameter, kind):
+            return STATED
+        return 0.0 if grounding.refers(self._part) else ANSWERED
+
+    def _names_no_answer(self, parameter: Parameter, kind: str) -> bool:
+        """Whether the part says "that price", and no answer is called one."""
+        name = words(parameter.name)
+        if kind != "number" or name in _ANY_NUMBER:
+            return False
+        said = re.search(rf"\b(?:that|this) {re.escape(name)}\b", self._part, re.IGNORECASE)
+        return bool(said) and not any(name in words(fact) for fact, _ in self._seen)
+
+    def beside(self, parameter: Parameter, kind: str) -> str:
+        """Return what of the task a call for a wish like this one took for such a parameter, or "".
+
+        Both point back alike in one sentence ("its CRC32, and whether it is a good password"),
+        begin with one possessive, or stand in one sentence and point back to nothing; or this one
+        is wanted "also". So is what two calls took, that the sentence is about. For a text any
+        quotation will do, whatever it was taken for.
+        """
+        mine = _POSSESSIVE.match(self._part)
+        backward = grounding.refers(self._part)
+        quotations = spans.quoted(self._task) if kind == "text" else ()
+        taken: list[str] = []
+        for step in self._path:
+            value = self._taken_by(step, parameter, kind)
+            if not value:
+                continue
+            theirs = _POSSESSIVE.match(about(step))
+            near = self._in_sentence(about(step))
+            same = _points(self._part) & _points(about(step)) or value in taken
+            if (
+                (near and backward and same and not self._is_behind(_THEN))
+                or (near and quotations and mine and self._is_behind(_ALSO))
+                or ((theirs and mine[0] == theirs[0]) if mine else (near and not backward))
+            ):
+                return value
+            taken += [value] if near else []
+        return ""
+
+    def _is_spent(self, said: str, parameter: Parameter, kind: str) -> bool:
+        """Whether the part means the answer to what was made of some words, not these words again.
+
+        "Rot13 of 'attack at dawn', then reverse that", "the frequency of the note you get".
+        """
+        if said in self._part or not grounding.refers(self._part):
+            return False
+        if not (self._is_behind(_THEN) or _RESULT.search(self._part)):
+            return False
+        made = next((step for step in reversed(self._path) if step.ok), None)
+        if made is None or self._taken_by(made, parameter, kind) != said:
+            return False
+        return any(value != said for _, value in news(made))
+
+    def _taken_by(self, step: Step, parameter: Parameter, kind: str) -> str:
+        """Return the words of the task that a call took for such a parameter, "" for none.
+
+        For one of its name, or the only one of its kind; for a text also any quotation.
+        """
+        given: dict[str, object] = json.loads(step.move.arguments) if step.ok else {}
+        value = str(given.get(parameter.name, ""))
+        if not value and kind == "text":
+            quotations = spans.quoted(self._task)
+            value = next((str(one) for one in given.values() if one in quotations), "")
+        if not value and kind in _ALIKE:
+            function = self._functions.get(step.move.function)
+            parameters = function.parameters if function else {}
+            alike = [
+                str(given[key])
+                for key, one in parameters.items()
+                if key in given and function and patterns.kind(one, function.api) == kind
+            ]
+            value = alike[0] if len(alike) == 1 else ""
+        return value if value and holds(self._task, value) else ""
+
+    def _is_behind(self, joint: re.Pattern[str]) -> bool:
+        """Whether the task joins the part to what stands before it so."""
+        begin = self._task.find(self._part)
+        return bool(joint.search(self._task, 0, max(0, begin)) or joint.fullmatch(self._part[:5]))
+
+    def _in_sentence(self, other: str) -> bool:
+        """Whether other words of the task stand in the part's sentence."""
+        at, to = self._task.find(other), self._task.find(self._part)
+        begin, end = min(at + len(other), to + len(self._part)), max(at, to)
+        return at >= 0 <= to and not _STOP.search(self._task, begin, end)
+
+    def in_full(self, option: str, parameter: Parameter) -> str:
+        """Return the allowed value that the part names and ``option`` is only some words of."""
+        of = spelled(option)
+        longer = [
+            one
+            for one in parameter.enum
+            if len(one) > len(option)
+            and of.search(" ".join(re.split(r"[\s_-]+", one)))
+            and spelled(one).search(self._part)
+        ]
+        return max(longer, key=len, default=option)
+
+    def _relative(self, kind: str) -> str:
+        """Return the one day that is named by its distance from today, "" for none.
+
+        By the part, or by what leads up to it: "I'm in Rome tomorrow: when does the sun set?"
+        """
+        texts = (self._part, self._context) if kind == "date" else ()
+        for text in texts:
+            found = patterns.find(kind, text)
+            if found:
+                return found[0] if len(found) == 1 and days.is_relative(found[0]) else ""
+        return ""
+
+
+def _points(words: str) -> set[int]:
+    """Return which persons or things some words point back to, by number."""
+    said = set(re.findall(r"[a-z]+", words.lower()))
+    return {at for at, forms in enumerate(_POINTERS) if said & forms}

@@ -1,0 +1,187 @@
+"""A number in the unit that its parameter is told in: 40 knots as km/h, 98 Fahrenheit as Celsius.
+
+Only where the parameter's name or document names one unit, and the text another one of its kind
+right behind the number. Library: pint, loaded when it is needed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from toolsrv_registry.api import Parameter
+from toolsrv_runtime.reading.facts import Fact, words
+
+if TYPE_CHECKING:
+    import pint
+
+_METRE = r"met(?:er|re)s?"
+_UNITS = {
+    "kilometer_per_hour": rf"km ?/ ?h|kmh|kph|(?:km|kilo{_METRE}) (?:per|an) hour",
+    "mile_per_hour": r"mph|mi ?/ ?h|miles (?:per|an) hour",
+    "meter_per_second": rf"m ?/ ?s|mps|{_METRE} (?:per|a) second",
+    "knot": r"knots?|kn|kts?",
+    "degree_Celsius": r"°? ?c|(?:degrees? )?(?:celsius|centigrade)|degrees? c",
+    "degree_Fahrenheit": r"°? ?f|(?:degrees? )?fahrenheit|degrees? f",
+    "kelvin": r"kelvins?",
+    "kilogram": r"kgs?|kilos?|kilograms?",
+    "gram": r"g|grams?",
+    "pound": r"lbs?|pounds?",
+    "ounce": r"oz|ounces?",
+    "stone": r"stones?",
+    "kilometer": rf"kms?|kilo{_METRE}",
+    "meter": rf"m|{_METRE}",
+    "centimeter": rf"cm|centi{_METRE}",
+    "millimeter": rf"mm|milli{_METRE}",
+    "mile": r"mi|miles?",
+    "nautical_mile": r"nmi|nautical miles?",
+    "yard": r"yd|yards?",
+    "foot": r"ft|feet|foot",
+    "inch": r"inch(?:es)?",
+    "liter": r"l|lit(?:er|re)s?",
+    "second": r"secs?|seconds?",
+    "minute": r"min|mins|minutes?",
+    "hour": r"hrs?|hours?",
+    "day": r"days?",
+    "week": r"weeks?",
+    "month": r"months?",
+    "year": r"yrs?|years?",
+    "milliliter": r"ml|millilit(?:er|re)s?",
+    "gallon": r"gal|gallons?",
+}
+"""pint's name of a unit, and how people write it."""
+
+_SAID = "|".join(f"(?P<{unit}>{said})" for unit, said in _UNITS.items())
+_IS_UNIT = re.compile(_SAID, re.IGNORECASE)
+_DOCUMENTED = re.compile(rf"\b(?:in|as)\s+(?:{_SAID})(?![\w/])", re.IGNORECASE)
+_MEASURED = re.compile(r"\b(?:temp|temperature|weight|mass|height|length|distance|depth|volume)\b")
+"""What one letter behind it is a unit of."""
+
+_WRITTEN = {"kmh": "km/h", "kph": "km/h", "mph": "miles per hour", "mps": "m/s"}
+"""What names have for units, as people write it."""
+
+DECIMALS, SMALL = 2, 6
+"""Decimals that a converted number keeps, and one below 1."""
+
+_RATE = re.compile(r"\bper\b(?! hour)", re.IGNORECASE)
+_LASTING = re.compile(
+    r"(?<![\w.,:])(\d{1,3})\s?(?:h|hrs?|hours?)(?:,|\s|\sand\s|,\sand\s)?\s?(\d{1,2})\s?m(?:ins?|inutes?)?(?!\w)",
+    re.IGNORECASE,
+)
+_AMOUNT = re.compile(r"[\d.,]+\s?[^\W\d]+")
+_A_TIME = re.compile(r"\s?(?:/|per\b|an? (?:hour|minute|second)\b)", re.IGNORECASE)
+_TO_EACH = re.compile(r"(?:\bper|/)\s*$", re.IGNORECASE)
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+
+
+def in_its_unit(parameter: Parameter, value: str, part: str, task: str) -> str:
+    """Return a number as its parameter's unit has it, itself where nothing says another one.
+
+    What the part says counts, else what the task does.
+    """
+    unit = unit_of(parameter) if _NUMBER.fullmatch(value) else ""
+    if not unit:
+        return value
+    told = _behind(value, part) or _behind(value, task)
+    if len(told) != 1 or unit in told:
+        return value
+    return _converted(value, told.pop(), unit)
+
+
+def lasting(parameter: Parameter, part: str) -> str:
+    """Return the one time of hours and minutes that a part tells, in its parameter's unit; "" for none.
+
+    "42 km took 1 h 45 min": 1.75 hours.
+    """
+    unit = unit_of(parameter)
+    found = {match.groups() for match in _LASTING.finditer(part)}
+    if unit not in {"hour", "minute", "second"} or len(found) != 1:
+        return ""
+    hours, minutes = found.pop()
+    seconds = int(hours) * 3600 + int(minutes) * 60
+    return f"{seconds / {'hour': 3600, 'minute': 60, 'second': 1}[unit]:.6g}"
+
+
+def unit_of_answer(
+    parameter: Parameter, written: Collection[str], seen: Iterable[Fact], task: str
+) -> str:
+    """Return the unit of an answer's number that a call converts, by that number's name; else "".
+
+    ``distance_km`` is 2462: "I need it in nautical miles" converts from km.
+    """
+    name = words(parameter.name).split()
+    if "unit" not in name or "to" in name:
+        return ""
+    numbers = {one for one in written if _NUMBER.fullmatch(one)}
+    units = {
+        words(fact).rpartition(" ")[2]
+        for fact, value in seen
+        if value in numbers and not re.search(rf"(?<![\w.]){re.escape(value)}(?![\w.])", task)
+    }
+    told = {one for one in units if len(one) > 1 and _IS_UNIT.fullmatch(one)}
+    return _WRITTEN.get(one := told.pop(), one) if len(units) == len(told) == 1 else ""
+
+
+def whole_unit(parameter: Parameter, value: str, task: str) -> str:
+    """Return a unit with all its words: "nautical miles" where "nautical" was taken of them."""
+    if "unit" in words(parameter.name).split():
+        for match in re.finditer(rf"(?<!\w){re.escape(value)} \w+", task, re.IGNORECASE):
+            if _IS_UNIT.fullmatch(match[0]):
+                return match[0]
+    return value
+
+
+def is_rate(said: str, task: str) -> bool:
+    """Whether a number with its unit stands only within rates: "22 km" of 22 km/h, l per 100 km."""
+    if not _AMOUNT.fullmatch(said):
+        return False
+    places = list(re.finditer(rf"(?<![\w.,]){re.escape(said)}(?!\w)", task, re.IGNORECASE))
+    return bool(places) and all(
+        _A_TIME.match(task, one.end()) or _TO_EACH.search(task, 0, one.start()) for one in places
+    )
+
+
+def unit_of(parameter: Parameter) -> str:
+    """Return the one unit that a parameter of numbers is told in, "" for none or several."""
+    if parameter.type.upper() != "NUMBER":
+        return ""
+    return _unit_named(parameter.name, parameter.description)
+
+
+@lru_cache(maxsize=1024)
+def _unit_named(name: str, description: str) -> str:
+    name = words(name)
+    if _RATE.search(name):
+        return ""
+    last = name.rpartition(" ")[2]
+    if (len(last) > 1 or _MEASURED.search(name)) and (named := _IS_UNIT.fullmatch(last)):
+        return named.lastgroup or ""
+    said = {match.lastgroup or "" for match in _DOCUMENTED.finditer(description)}
+    return said.pop() if len(said) == 1 and not _RATE.search(description) else ""
+
+
+def _behind(number: str, text: str) -> set[str]:
+    """Return the units that stand right behind a number in a text."""
+    digits = number.removeprefix("-")
+    told = re.compile(rf"(?<![\w.,]){re.escape(digits)}\s?(?:{_SAID})(?![\w/])", re.IGNORECASE)
+    return {match.lastgroup or "" for match in told.finditer(text)}
+
+
+def _converted(number: str, source: str, target: str) -> str:
+    """Return a number of one unit in another, itself where they measure different things."""
+    import pint  # noqa: PLC0415 - half a second, for few tasks
+
+    try:
+        found = _registry().Quantity(float(number), source).to(target).magnitude
+    except (pint.PintError, ArithmeticError, ValueError):
+        return number
+    return f"{round(float(found), DECIMALS if abs(found) >= 1 else SMALL):.10g}"
+
+
+@lru_cache(maxsize=1)
+def _registry() -> pint.UnitRegistry[float]:
+    import pint  # noqa: PLC0415 - as above
+
+    return pint.UnitRegistry(cache_folder=None, autoconvert_offset_to_baseunit=True)

@@ -1,0 +1,53 @@
+"""Prices as they are spoken: "one sixty-nine a litre", "nineteen ninety-nine dollars". Pure."""
+
+from __future__ import annotations
+
+import re
+
+from text_to_num import text2num
+
+from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.reading import patterns
+from toolsrv_runtime.reading.facts import words
+
+_ONES = "one|two|three|four|five|six|seven|eight|nine"
+_TEENS = "ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
+_TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
+_TIMES = "second|minute|hour|day|night|week|month|quarter|year"
+_MONEY = (
+    r"(?:us |canadian |australian )?dollars?|bucks|euros?|pounds?|quid|francs?|kron(?:a|or|er|e)"
+)
+_SPOKEN = re.compile(
+    rf"(?<![\w-])(?<!\d )(?P<whole>(?:{_TENS})(?:[ -](?:{_ONES}))?|{_TEENS}|{_ONES})"
+    rf"[ -](?:(?P<cents>(?:{_TENS})(?:[ -](?:{_ONES}))?|{_TEENS})|(?:oh|o)[ -](?P<few>{_ONES}))"
+    rf" (?:(?P<money>{_MONEY})|(?:an?|per) (?P<time>{_TIMES})|each|apiece|(?:an?|per) \w+)\b",
+    re.IGNORECASE,
+)
+_PRICE = re.compile(r"\b(?:price|cost|fare|fee|bill)\b")
+
+
+def told(parameter: Parameter, api: Api, part: str, context: str, task: str) -> str:
+    """Return the one spoken price of a part, or of what leads up to it, for a price; else "".
+
+    Of the task where the part has fewer numbers than the function requires.
+    """
+    numbers = [one for one in api.required if patterns.kind(one, api) == "number"]
+    if [one for one in numbers if _PRICE.search(words(one.name))] != [parameter]:
+        return ""
+    whole = task if len(patterns.find("number", part)) < len(numbers) else ""
+    for text in (part, context, whole):
+        if found := [_read(match) for match in _SPOKEN.finditer(text)]:
+            return found[0] if len(found) == 1 else ""
+    return ""
+
+
+def _read(match: re.Match[str]) -> str:
+    """Return a price in digits, "" where it may be one of hundreds or a range.
+
+    "One fifty dollars", "two fifty a night", "twenty thirty euros".
+    """
+    said = match["whole"], match["cents"] or match["few"]
+    whole, cents = (text2num(one.replace("-", " "), "en") for one in said)
+    in_hundreds = whole < 10 and (match["time"] or (match["money"] and not cents % 10))
+    in_tens = not whole % 10 and cents == whole + 10
+    return "" if in_hundreds or in_tens else f"{whole}.{cents:02d}"
