@@ -100,6 +100,7 @@ _KNOWN: list[tuple[str, dict[str, str], dict[str, Any]]] = [
     ("/airport_guide/code/osl", {}, {"airport": "Oslo Gardermoen Airport", "country": "Norway"}),
     ("/airport_guide/code/KJFK", {}, {"code": "JFK"}),
     ("/ip_toolkit/address", {"address": "224.0.0.5"}, {"kind": "multicast", "public": False}),
+    ("/ip_toolkit/address", {"address": "100.64.12.9"}, {"kind": "shared", "public": False}),
     # races and units
     (
         "/running_coach/finish_time",

@@ -56,6 +56,7 @@ def address_info(address: Address) -> Answer:
         "unspecified": address.is_unspecified,
         "private": address.is_private,
         "reserved": address.is_reserved,
+        "shared": not address.is_global,  # between carriers and customers, RFC 6598
     }
     return {
         "address": str(address),
