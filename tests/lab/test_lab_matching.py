@@ -27,7 +27,7 @@ from toolsrv_lab.matching.pipeline import (
     read_samples,
     write_samples,
 )
-from toolsrv_lab.matching.samples import Plan, Sample
+from toolsrv_lab.matching.samples import LATEST, Plan, Sample
 from toolsrv_registry.encoder import HashingEncoder
 from toolsrv_registry.errors import DataError
 from toolsrv_registry.matcher import SHIPPED_MATCHER, Asked, Matcher
@@ -108,6 +108,18 @@ def test_a_value_that_an_answer_pads_is_found_without_its_blanks(
                 assert value[span[1] : span[2]] == value.strip() != value
                 padded += 1
     assert padded > 20
+
+
+def test_the_latest_errands_are_told_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = [one for one in errands() if len(one.apis) == 1][:6]
+    monkeypatch.setattr("toolsrv_lab.matching.errand_samples.errands", lambda: few)
+    plan, done = PLAN._replace(latest=2), list[int]()
+    told = list(errand_samples(APIS, {}, lambda _text: (), plan, progress=done.append))
+    once = list(errand_samples(APIS, {}, lambda _text: (), PLAN, progress=lambda _: None))
+    assert sum(done) == 4 + 2 * LATEST
+    for one in few[:4]:
+        assert [s for s in told if s.text == one.task] == [s for s in once if s.text == one.task]
+    assert len(told) > len(once) + 2 * (LATEST - 1)
 
 
 def test_a_whole_text_stands_against_nothing_that_it_asks_for(samples: list[Sample]) -> None:

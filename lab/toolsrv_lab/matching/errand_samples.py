@@ -10,7 +10,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from toolsrv_lab.instructions.errands import Errand, Step, errands, sources, swapped
 from toolsrv_lab.matching.places import blurred, listed, span, whole
-from toolsrv_lab.matching.samples import Near, Nearest, Plan, Sample, Span, others_like
+from toolsrv_lab.matching.samples import (
+    LATEST,
+    Near,
+    Nearest,
+    Plan,
+    Sample,
+    Span,
+    others_like,
+)
 from toolsrv_lab.nano.told import Needs
 from toolsrv_lab.nano.world import World
 from toolsrv_lab.twins import does_the_same
@@ -38,8 +46,10 @@ def errand_samples(
     pools = Needs(apis).pools
     told = [one for one in errands() if set(one.apis) <= known.keys()]
     with World(apis) as world:
-        for number in range(plan.errand_rounds):
+        for number in range(plan.errand_rounds * (LATEST if plan.latest else 1)):
             for at, errand in enumerate(told):
+                if number >= plan.errand_rounds and at < len(told) - plan.latest:
+                    continue
                 # Of its own: what an API answers now must not move what is drawn for the next.
                 rng = random.Random(f"{plan.seed}/errands/{number}/{at}")
                 variant = swapped(errand, pools, 0.6, rng) if number else errand

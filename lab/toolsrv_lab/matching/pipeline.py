@@ -18,7 +18,7 @@ from toolsrv_lab.instructions.errands import errands
 from toolsrv_lab.instructions.writer import is_held_out
 from toolsrv_lab.matching.errand_samples import errand_samples
 from toolsrv_lab.matching.need_samples import need_samples
-from toolsrv_lab.matching.samples import Plan, Sample
+from toolsrv_lab.matching.samples import LATEST, Plan, Sample
 from toolsrv_lab.nano.pipeline import HELD_OUT
 from toolsrv_lab.nano.told import Needs
 from toolsrv_lab.retrieval.mining import neighbours
@@ -67,7 +67,8 @@ def write_samples(
     listing = [api for api in mine if any(one.enum for one in api.parameters)]
     ours_in_all = (len(mine) + _LISTING * len(listing)) * plan.own_rounds
     total = len(known) * plan.rounds + ours_in_all + len(held)
-    total += len(errands()) * plan.errand_rounds if mine else 0
+    latest = min(plan.latest, len(errands())) * (LATEST - 1)
+    total += (len(errands()) + latest) * plan.errand_rounds if mine else 0
 
     def step(more: int) -> None:
         nonlocal done

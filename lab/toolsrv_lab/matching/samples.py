@@ -40,12 +40,20 @@ class Sample(BaseModel):
     whole: bool = False
 
 
+LATEST = 4
+
+
 class Plan(NamedTuple):
-    """How many texts are made of each need, and of each errand, and how many needs share a text."""
+    """How many texts are made of each need, and of each errand, and how many needs share a text.
+
+    ``latest`` of the errands, the last ones, are told ``LATEST`` times as often: a matcher that
+    goes on from another one has seen the rest.
+    """
 
     rounds: int = 2
     own_rounds: int = 2
     errand_rounds: int = 2
+    latest: int = 0
     joined: float = 0.5
     others: int = 8
     seed: int = 0

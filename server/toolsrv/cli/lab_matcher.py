@@ -33,6 +33,8 @@ _SAMPLES = click.option("--samples", "folder", type=_IN, required=True,
               help="Texts for each API of the catalog that ships.")  # fmt: skip
 @click.option("--errand-rounds", type=click.IntRange(1), default=2, show_default=True,
               help="Variants of each whole task.")  # fmt: skip
+@click.option("--latest", type=click.IntRange(0), default=0, show_default=True,
+              help="So many of the whole tasks, the last written, are told four times as often.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True)
 @json_option
 @pass_session
