@@ -18,6 +18,7 @@ from functools import lru_cache
 from toolsrv_runtime.names import names
 from toolsrv_runtime.outcome import ClaimKind
 from toolsrv_runtime.reading import readings
+from toolsrv_runtime.reading.number_words import SPELLED
 from toolsrv_runtime.signs import is_below, may_be_either
 
 _DIGITS_LIMIT = 40
@@ -29,11 +30,7 @@ _MONTH = (
     r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
 )
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
-_UNITS = (
-    r"zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|"
-    r"fifteen|sixteen|seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|"
-    r"ninety|hundred|thousand|million|billion|dozen"
-)
+_UNITS = f"{SPELLED}|billion|dozen"
 _SCALES = {
     "thousand": 3, "k": 3, "million": 6, "mn": 6, "mio": 6, "m": 6, "billion": 9, "bn": 9, "b": 9,
     "trillion": 12,

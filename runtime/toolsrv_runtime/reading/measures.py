@@ -13,47 +13,12 @@ from typing import TYPE_CHECKING
 
 from toolsrv_registry.api import Parameter
 from toolsrv_runtime.reading.facts import Fact, words
+from toolsrv_runtime.reading.units import UNITS
 
 if TYPE_CHECKING:
     import pint
 
-_METRE = r"met(?:er|re)s?"
-_UNITS = {
-    "kilometer_per_hour": rf"km ?/ ?h|kmh|kph|(?:km|kilo{_METRE}) (?:per|an) hour",
-    "mile_per_hour": r"mph|mi ?/ ?h|miles (?:per|an) hour",
-    "meter_per_second": rf"m ?/ ?s|mps|{_METRE} (?:per|a) second",
-    "knot": r"knots?|kn|kts?",
-    "degree_Celsius": r"°? ?c|(?:degrees? )?(?:celsius|centigrade)|degrees? c",
-    "degree_Fahrenheit": r"°? ?f|(?:degrees? )?fahrenheit|degrees? f",
-    "kelvin": r"kelvins?",
-    "kilogram": r"kgs?|kilos?|kilograms?",
-    "gram": r"g|grams?",
-    "pound": r"lbs?|pounds?",
-    "ounce": r"oz|ounces?",
-    "stone": r"stones?",
-    "kilometer": rf"kms?|kilo{_METRE}",
-    "meter": rf"m|{_METRE}",
-    "centimeter": rf"cm|centi{_METRE}",
-    "millimeter": rf"mm|milli{_METRE}",
-    "mile": r"mi|miles?",
-    "nautical_mile": r"nmi|nautical miles?",
-    "yard": r"yd|yards?",
-    "foot": r"ft|feet|foot",
-    "inch": r"inch(?:es)?",
-    "liter": r"l|lit(?:er|re)s?",
-    "second": r"secs?|seconds?",
-    "minute": r"min|mins|minutes?",
-    "hour": r"hrs?|hours?",
-    "day": r"days?",
-    "week": r"weeks?",
-    "month": r"months?",
-    "year": r"yrs?|years?",
-    "milliliter": r"ml|millilit(?:er|re)s?",
-    "gallon": r"gal|gallons?",
-}
-"""pint's name of a unit, and how people write it."""
-
-_SAID = "|".join(f"(?P<{unit}>{said})" for unit, said in _UNITS.items())
+_SAID = "|".join(f"(?P<{unit}>{said})" for unit, said in UNITS.items())
 _IS_UNIT = re.compile(_SAID, re.IGNORECASE)
 _DOCUMENTED = re.compile(rf"\b(?:in|as)\s+(?:{_SAID})(?![\w/])", re.IGNORECASE)
 _MEASURED = re.compile(r"\b(?:temp|temperature|weight|mass|height|length|distance|depth|volume)\b")

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading import arithmetic, days, feasts
 from toolsrv_runtime.reading.facts import words
+from toolsrv_runtime.reading.units import written
 
 LOOSE = frozenset(
     {"", "name", "country", "text", "currency", "colour", "formula", "zone", "character"}
@@ -65,11 +66,10 @@ _LANGUAGE = (
 )
 
 
-_LENGTH = (
-    r"km|kms|kilomet(?:er|re)s?|m|met(?:er|re)s?|mi|miles?|k|cm|centimet(?:er|re)s?|mm|ft|feet|foot|"
-    r"inch(?:es)?|yards?|yd"
+_LENGTH = "k|" + written(
+    "kilometer", "meter", "mile", "centimeter", "millimeter", "foot", "inch", "yard"
 )
-_MASS = r"kg|kgs|kilos?|kilograms?|g|grams?|lbs?|pounds?|stone|oz|ounces?"
+_MASS = written("kilogram", "gram", "pound", "stone", "ounce")
 _COLOUR = (
     r"(?:(?:dark|light|medium|deep|pale|hot|olive|sea|slate|steel|sky|royal|midnight|forest|navy|"
     r"lime|spring|lawn|dodger|cornflower|burnt|antique|ghost|floral|misty|rosy|sandy|saddle) ?)*"

@@ -9,17 +9,15 @@ from text_to_num import text2num
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading import patterns
 from toolsrv_runtime.reading.facts import words
+from toolsrv_runtime.reading.number_words import ONES, TEENS, TENS
 
-_ONES = "one|two|three|four|five|six|seven|eight|nine"
-_TEENS = "ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
-_TENS = "twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety"
 _TIMES = "second|minute|hour|day|night|week|month|quarter|year"
 _MONEY = (
     r"(?:us |canadian |australian )?dollars?|bucks|euros?|pounds?|quid|francs?|kron(?:a|or|er|e)"
 )
 _SPOKEN = re.compile(
-    rf"(?<![\w-])(?<!\d )(?P<whole>(?:{_TENS})(?:[ -](?:{_ONES}))?|{_TEENS}|{_ONES})"
-    rf"[ -](?:(?P<cents>(?:{_TENS})(?:[ -](?:{_ONES}))?|{_TEENS})|(?:oh|o)[ -](?P<few>{_ONES}))"
+    rf"(?<![\w-])(?<!\d )(?P<whole>(?:{TENS})(?:[ -](?:{ONES}))?|{TEENS}|{ONES})"
+    rf"[ -](?:(?P<cents>(?:{TENS})(?:[ -](?:{ONES}))?|{TEENS})|(?:oh|o)[ -](?P<few>{ONES}))"
     rf" (?:(?P<money>{_MONEY})|(?:an?|per) (?P<time>{_TIMES})|each|apiece|(?:an?|per) \w+)\b",
     re.IGNORECASE,
 )

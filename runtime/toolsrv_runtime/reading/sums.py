@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 from text_to_num import text2num
 
+from toolsrv_runtime.reading.number_words import ORDINALS, SPELLED
+
 LENGTH_LIMIT = 160
 """Characters of one expression in words."""
 
@@ -26,18 +28,13 @@ MOST_TOKENS = 40
 DEPTH_LIMIT = 20
 """Brackets and roots within each other."""
 
-_SPELLED = (
-    r"(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|"
-    r"fifteen|sixteen|seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|"
-    r"ninety|hundred|thousand|million)"
-)
+_SPELLED = f"(?:{SPELLED})"
 _NUMBER = (
     r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?![\d.]*\w)|\.\d+\b"
     rf"|{_SPELLED}(?:[ -](?:and )?{_SPELLED})*\b"
 )
-_NTH = ("second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _TOKENS = (
-    ("nth", rf"to the (?:\d+(?:st|nd|rd|th)|{'|'.join(_NTH)}) power\b"),
+    ("nth", rf"to the (?:\d+(?:st|nd|rd|th)|{'|'.join(ORDINALS)}) power\b"),
     ("^", r"\^|\*\*|(?:raised )?to the power(?: of)?\b"),
     ("share", r"(?:%|percent) of\b"),
     ("+", r"\+|plus\b"),
@@ -292,4 +289,4 @@ def _whole(expression: str) -> str:
 def _nth(text: str) -> str:
     """Return 3 of "to the third power", "to the 3rd power"."""
     number = text.split()[2]
-    return str(_NTH.index(number) + 2) if number in _NTH else re.sub(r"\D", "", number)
+    return str(ORDINALS.index(number) + 2) if number in ORDINALS else re.sub(r"\D", "", number)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from toolsrv_runtime.reading.number_words import TO_TWELVE
 from toolsrv_runtime.reading.whose import OTHERS, Side, sentences, whose
 
 _THING = r"(?:local\s+|own\s+|current\s+)*(?:time(?:\s?zone)?|clock|watch|phone|calendar|end|side|place|city|town|home)s?"
@@ -57,7 +58,7 @@ _ASKED = [
     _pattern(rf"\bis\s+it\s+{_AHEAD}\s+{_OVER}(?:(?:for|at|on|with)\s+)?{_ANY}"),
 ]
 
-_NUMBER = r"(?:\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
+_NUMBER = rf"(?:\d{{1,2}}|{TO_TWELVE})"
 _HOUR = (
     r"(?:\b\d{1,2}(?:[:.]\d\d)?\s?[ap](?:m\b|\.m\b\.?)|\b\d{1,2}[:.]\d\d\b|\b(?:noon|midday|midnight)\b|"
     rf"\b{_NUMBER} o['’]clock)"

@@ -14,6 +14,7 @@ from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.formats.compact.scene import Offer, Scene
 from toolsrv_runtime.reading import readings
 from toolsrv_runtime.reading.facts import words
+from toolsrv_runtime.reading.number_words import TO_TWELVE
 
 CONVERTER = "convert an amount between units"
 """What a converter is looked for with."""
@@ -23,8 +24,8 @@ TEXT_LIMIT = 4_000
 
 _UNITS = "milliseconds?|seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|fortnights?"
 _NUMBER = (
-    r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+|an?|one|two|three|four|five|six|seven|eight|nine|ten|"
-    r"eleven|twelve|half an?|a dozen|a hundred|a thousand|a million"
+    rf"(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?|\.\d+|an?|{TO_TWELVE}|half an?|a dozen|a hundred|"
+    r"a thousand|a million"
 )
 _ASKED = re.compile(
     rf"\bhow many (?P<to>{_UNITS})(?: (?:is|are|in|make(?: up)?|does|do|has|have|would|be|there|go into))+"
