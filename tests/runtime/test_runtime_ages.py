@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from toolsrv_registry.api import Parameter
+from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading.ages import told
+from toolsrv_runtime.reading.wish import Wish
+
+API = Api(id="health/body/rate", category="Health", tool="body", name="rate")
 
 
 @pytest.mark.parametrize(
@@ -24,5 +27,5 @@ from toolsrv_runtime.reading.ages import told
     ],
 )
 def test_an_age_is_the_only_one_told(text: str, age: str) -> None:
-    assert told(Parameter(name="age", type="NUMBER"), text) == age
-    assert told(Parameter(name="heartRate", type="NUMBER"), text) == ""
+    assert told(Parameter(name="age", type="NUMBER"), API, Wish(text)) == age
+    assert told(Parameter(name="heartRate", type="NUMBER"), API, Wish(text)) == ""

@@ -7,6 +7,7 @@ import pytest
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api
 from toolsrv_runtime.reading.amounts import told
+from toolsrv_runtime.reading.wish import Wish
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 
@@ -14,7 +15,7 @@ APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 def amount(function: str, text: str, context: str = "") -> str:
     api: Api = APIS[function]
     parameter = next(one for one in api.required if one.type == "NUMBER")
-    return told(parameter, api, text, context or text)
+    return told(parameter, api, Wish(text, context or text))
 
 
 @pytest.mark.parametrize(
@@ -71,4 +72,6 @@ def test_an_amount_is_in_the_unit_of_its_parameter() -> None:
 def test_other_numbers_are_no_amounts(function: str) -> None:
     api = APIS[function]
     text = "What do I pay for a mile, or for a cup?"
-    assert [told(one, api, text, text) for one in api.parameters] == [""] * len(api.parameters)
+    assert [told(one, api, Wish(text, text)) for one in api.parameters] == [""] * len(
+        api.parameters
+    )

@@ -6,6 +6,7 @@ import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_runtime.reading.bases import told
+from toolsrv_runtime.reading.wish import Wish
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 CONVERT = APIS["convert_number_base"]
@@ -14,7 +15,7 @@ PARAMETERS = {one.name: one for one in CONVERT.parameters}
 
 def stated(part: str, task: str = "") -> tuple[str, ...]:
     return tuple(
-        told(PARAMETERS[name], CONVERT, part, task or part)
+        told(PARAMETERS[name], CONVERT, Wish(part, "", task or part))
         for name in ("number", "from_base", "to_base")
     )
 
@@ -58,4 +59,4 @@ def test_a_part_with_one_base_is_read_with_the_task() -> None:
 def test_other_parameters_have_no_base() -> None:
     for name, api in APIS.items():
         for parameter in api.parameters if name != "convert_number_base" else ():
-            assert not told(parameter, api, "hex BEEF in binary", "hex BEEF in binary")
+            assert not told(parameter, api, Wish("hex BEEF in binary", "", "hex BEEF in binary"))

@@ -7,13 +7,14 @@ import pytest
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading.changes import told
+from toolsrv_runtime.reading.wish import Wish
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 CHANGE = APIS["percent_change"]
 
 
 def pair(text: str, api: Api = CHANGE) -> tuple[str, ...]:
-    return tuple(told(one, api, text, text) for one in api.required)
+    return tuple(told(one, api, Wish(text, text)) for one in api.required)
 
 
 @pytest.mark.parametrize(
@@ -60,8 +61,8 @@ def test_nothing_is_said_where_no_words_tell(text: str) -> None:
 def test_the_part_counts_before_what_leads_up_to_it() -> None:
     old, _ = CHANGE.required
     before = "Now it's 80, it used to be 90. How bad is that?"
-    assert told(old, CHANGE, "How bad is that?", before) == "90"
-    assert told(old, CHANGE, "from 60 to 70", before) == "60"
+    assert told(old, CHANGE, Wish("How bad is that?", before)) == "90"
+    assert told(old, CHANGE, Wish("from 60 to 70", before)) == "60"
 
 
 def test_names_and_documents_tell_which_parameter_is_earlier() -> None:

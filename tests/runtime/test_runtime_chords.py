@@ -6,6 +6,7 @@ import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_runtime.reading.chords import told
+from toolsrv_runtime.reading.wish import Wish
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 CHORD = APIS["chord_notes"]
@@ -28,9 +29,9 @@ ROOT, KIND = CHORD.parameters
     ],
 )
 def test_a_symbol_tells_root_and_kind(part: str, root: str, kind: str) -> None:
-    assert (told(ROOT, CHORD, part), told(KIND, CHORD, part)) == (root, kind)
+    assert (told(ROOT, CHORD, Wish(part)), told(KIND, CHORD, Wish(part))) == (root, kind)
 
 
 def test_only_chords_have_symbols() -> None:
     frequency = APIS["note_frequency"]
-    assert told(frequency.parameters[0], frequency, "the chart says Bdim") == ""
+    assert told(frequency.parameters[0], frequency, Wish("the chart says Bdim")) == ""

@@ -10,6 +10,7 @@ from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
 from toolsrv_runtime.formats.compact.conversions import converter, find, told
 from toolsrv_runtime.formats.compact.scene import Offer, Scene
+from toolsrv_runtime.reading.wish import Wish
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 CONVERT = APIS["convert_units"]
@@ -17,7 +18,9 @@ CONVERT = APIS["convert_units"]
 
 def stated(part: str) -> tuple[str, ...]:
     by_name = {one.name: one for one in CONVERT.parameters}
-    return tuple(told(by_name[name], CONVERT, part) for name in ("amount", "from_unit", "to_unit"))
+    return tuple(
+        told(by_name[name], CONVERT, Wish(part)) for name in ("amount", "from_unit", "to_unit")
+    )
 
 
 @pytest.mark.parametrize(
@@ -58,7 +61,7 @@ def test_only_a_converter_of_units_takes_them() -> None:
     assert converter(found.words, Scene(task, offers[:2], (), (), ())) is None
     for name, api in APIS.items():
         for parameter in api.parameters if name != "convert_units" else ():
-            assert not told(parameter, api, found.words)
+            assert not told(parameter, api, Wish(found.words))
 
 
 def test_a_hostile_text_is_cut_and_quick() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_runtime.reading.directions import straight, told, turned
+from toolsrv_runtime.reading.wish import Wish
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 TEMPERATURE = APIS["convert_temperature"]
@@ -35,16 +36,17 @@ def test_what_stands_behind_the_number_is_what_is_converted(
     text: str, first: str, second: str
 ) -> None:
     by_name = {one.name: one for one in TEMPERATURE.parameters}
-    assert told(by_name["from_scale"], TEMPERATURE, text, text) == first
-    assert told(by_name["to_scale"], TEMPERATURE, text, text) == second
+    assert told(by_name["from_scale"], TEMPERATURE, Wish(text, "", text)) == first
+    assert told(by_name["to_scale"], TEMPERATURE, Wish(text, "", text)) == second
 
 
 def test_parameters_without_a_direction_have_the_scale_of_the_number_or_none() -> None:
+    text = "30 celsius to fahrenheit"
     for api in APIS.values():
         for parameter in api.parameters:
             if not parameter.name.startswith(("from", "to")):
                 scale = "celsius" if "celsius" in parameter.enum else ""
-                assert told(parameter, api, *["30 celsius to fahrenheit"] * 2) == scale
+                assert told(parameter, api, Wish(text, "", text)) == scale
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,7 @@ def test_parameters_without_a_direction_have_the_scale_of_the_number_or_none() -
 def test_up_and_down_are_read_from_how_people_put_them(text: str, order: str) -> None:
     sort = APIS["sort_words"]
     (parameter,) = (one for one in sort.parameters if one.enum)
-    assert told(parameter, sort, text, text) == order
+    assert told(parameter, sort, Wish(text, "", text)) == order
 
 
 @pytest.mark.parametrize(
@@ -181,10 +183,13 @@ def test_a_part_is_read_with_its_sentence_and_the_task() -> None:
     sort = APIS["sort_words"]
     (order,) = (one for one in sort.parameters if one.enum)
     part = "put them in alphabetical order"
-    assert told(order, sort, part, f"Quito, Lagos: {part}, but starting from the Z end") == (
-        "descending"
-    )
-    assert told(order, sort, part, f"Quito, Lagos: {part}. Then z to a.") == "ascending"
+    assert told(
+        order, sort, Wish(part, "", f"Quito, Lagos: {part}, but starting from the Z end")
+    ) == ("descending")
+    assert told(order, sort, Wish(part, "", f"Quito, Lagos: {part}. Then z to a.")) == "ascending"
     scale = next(one for one in TEMPERATURE.parameters if one.name == "from_scale")
     task = "It is set to 68, Fahrenheit. What do I set where it is all Celsius?"
-    assert told(scale, TEMPERATURE, "What do I set where it is all Celsius", task) == "fahrenheit"
+    assert (
+        told(scale, TEMPERATURE, Wish("What do I set where it is all Celsius", "", task))
+        == "fahrenheit"
+    )

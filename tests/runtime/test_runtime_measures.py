@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolsrv_registry.api import Parameter
+from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading.measures import (
     in_its_unit,
     is_rate,
@@ -12,6 +12,9 @@ from toolsrv_runtime.reading.measures import (
     unit_of_answer,
     whole_unit,
 )
+from toolsrv_runtime.reading.wish import Wish
+
+API = Api(id="sports/pace/speed", category="Sports", tool="pace", name="speed")
 
 
 def parameter(name: str, description: str = "", kind: str = "NUMBER") -> Parameter:
@@ -100,8 +103,8 @@ def test_a_unit_has_all_its_words() -> None:
     ],
 )
 def test_a_time_of_hours_and_minutes_is_one_number(part: str, read: str) -> None:
-    assert lasting(parameter("hours"), part) == read
-    assert lasting(parameter("distance_km"), part) == ""
+    assert lasting(parameter("hours"), API, Wish(part)) == read
+    assert lasting(parameter("distance_km"), API, Wish(part)) == ""
 
 
 def test_months_are_years_and_minutes_hours() -> None:
@@ -126,5 +129,5 @@ def test_a_number_within_rates_alone_is_no_distance(said: str, task: str, rate: 
 
 def test_a_default_of_any_kind_is_fine() -> None:
     odd = Parameter(name="hours", type="NUMBER", default=[1, {"a": 2}])
-    assert lasting(odd, "in 1 h 30 min") == "1.5"
+    assert lasting(odd, API, Wish("in 1 h 30 min")) == "1.5"
     assert in_its_unit(odd, "90", "90 minutes", "90 minutes") == "1.5"

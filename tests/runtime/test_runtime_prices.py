@@ -6,13 +6,14 @@ import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_runtime.reading.prices import told
+from toolsrv_runtime.reading.wish import Wish
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 
 
 def price(function: str, part: str, task: str = "") -> list[str]:
     api = APIS[function]
-    return [told(one, api, part, part, task or part) for one in api.required]
+    return [told(one, api, Wish(part, part, task or part)) for one in api.required]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading.ranked import told
+from toolsrv_runtime.reading.wish import Wish
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 CITIES, WORDS = APIS["largest_cities"], APIS["word_frequency"]
@@ -37,9 +38,9 @@ CITIES, WORDS = APIS["largest_cities"], APIS["word_frequency"]
 )
 def test_one_is_listed_where_the_singular_asks_for_it(text: str, limit: str) -> None:
     (parameter,) = CITIES.optional
-    assert told(parameter, CITIES, text, text) == limit
+    assert told(parameter, CITIES, Wish(text, text)) == limit
     (country,) = CITIES.required
-    assert told(country, CITIES, text, text) == ""
+    assert told(country, CITIES, Wish(text, text)) == ""
 
 
 def test_a_function_lists_by_its_own_rank() -> None:
@@ -49,15 +50,19 @@ def test_a_function_lists_by_its_own_rank() -> None:
         ('the most frequent words in "a b a"', ""),
         ('the longest word in "a b a"', ""),
     ):
-        assert told(top, WORDS, text, text) == said
+        assert told(top, WORDS, Wish(text, text)) == said
 
 
 def test_what_leads_up_to_a_part_counts_where_the_part_says_nothing() -> None:
     (limit,) = CITIES.optional
     assert (
-        told(limit, CITIES, "how many live there?", "Its biggest city, how many live there?") == "1"
+        told(limit, CITIES, Wish("how many live there?", "Its biggest city, how many live there?"))
+        == "1"
     )
-    assert told(limit, CITIES, "the largest cities", "its biggest city, the largest cities") == ""
+    assert (
+        told(limit, CITIES, Wish("the largest cities", "its biggest city, the largest cities"))
+        == ""
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,6 +86,6 @@ def test_only_how_many_to_list_is_one(name: str, description: str, limit: str) -
         description="The cheapest hotels of a city.",
         optional=(parameter,),
     )
-    assert told(parameter, api, "the cheapest hotel in Lima", "") == limit
+    assert told(parameter, api, Wish("the cheapest hotel in Lima")) == limit
     required = api.model_copy(update={"optional": (), "required": (parameter,)})
-    assert told(parameter, required, "the cheapest hotel in Lima", "") == ""
+    assert told(parameter, required, Wish("the cheapest hotel in Lima")) == ""

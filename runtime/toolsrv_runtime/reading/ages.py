@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from toolsrv_registry.api import Parameter
+from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading.facts import words
+from toolsrv_runtime.reading.wish import Wish
 
 _UNIT = r"(?!\s?(?:%|°|[.,:/]\d|\w*\d|(?:kg|kilos?|cm|m|km|met|feet|foot|ft|lbs?|pounds?|min|hour|h\b|am|pm|st\b)))"
 _SAID = re.compile(
@@ -15,9 +16,12 @@ _SAID = re.compile(
 )
 
 
-def told(parameter: Parameter, text: str) -> str:
-    """Return the one age that a text tells, for a parameter that is an age; "" for none or several."""
+def told(parameter: Parameter, _api: Api, wish: Wish) -> str:
+    """Return the one age that a part, or else the task, tells, for an age; "" for none or several."""
     if "age" not in words(parameter.name).split():
         return ""
-    found = {next(filter(None, match.groups())) for match in _SAID.finditer(text)}
-    return found.pop() if len(found) == 1 else ""
+    for text in (wish.part, wish.task):
+        found = {next(filter(None, match.groups())) for match in _SAID.finditer(text)}
+        if len(found) == 1:
+            return str(found.pop())
+    return ""

@@ -9,6 +9,7 @@ from toolsrv_runtime.reading import patterns
 from toolsrv_runtime.reading.facts import words
 from toolsrv_runtime.reading.grounding import refers
 from toolsrv_runtime.reading.measures import in_its_unit, unit_of
+from toolsrv_runtime.reading.wish import Wish
 
 _METRE = r"met(?:er|re)s?"
 _UNIT = (
@@ -32,7 +33,7 @@ _TAKES_ONE = re.compile(r"\b(?:amount|quantity|value|number|volume|weight|mass|l
 _DECIMALS = 6
 
 
-def told(parameter: Parameter, api: Api, part: str, context: str) -> str:
+def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     """Return the amount that a part, or what leads up to it, tells by words before a unit, else "".
 
     Only for the one number that a function requires, in its own unit where it has one, and where
@@ -42,9 +43,9 @@ def told(parameter: Parameter, api: Api, part: str, context: str) -> str:
     takes_one = _TAKES_ONE.search(words(parameter.name)) or unit_of(parameter)
     if numbers != [parameter] or not takes_one or parameter.enum:
         return ""
-    for text in (part, context):
+    for text in (wish.part, wish.context):
         told = list(_AMOUNT.finditer(text))
-        if told or refers(part):
+        if told or refers(wish.part):
             found = {_read(parameter, one) for one in told}
             more = patterns.find("number", _AMOUNT.sub(" ", text)) or any(map(_goes_on, told))
             return found.pop() if len(found) == 1 and not more else ""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading.facts import words
+from toolsrv_runtime.reading.wish import Wish
 
 _NAMES = {"binary": "2", "octal": "8", "decimal": "10", "denary": "10", "hexadecimal": "16"}
 _PREFIXES = {"x": "16", "b": "2", "o": "8"}
@@ -30,7 +31,7 @@ class _Base(NamedTuple):
     is_prefix: bool
 
 
-def told(parameter: Parameter, api: Api, part: str, task: str) -> str:
+def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     """Return what is stated for one of a function's number, its base, and the base wanted; else "".
 
     By the part, or by the task where that names two bases and the part one of them.
@@ -38,6 +39,7 @@ def told(parameter: Parameter, api: Api, part: str, task: str) -> str:
     roles = {_role(one): one for one in api.parameters}
     if not {"from", "to"} <= roles.keys() or parameter not in roles.values():
         return ""
+    part, _, task = wish
     here, whole = _named(part), _named(task)
     text = part
     if len(here) == 1 and len(whole) == 2:

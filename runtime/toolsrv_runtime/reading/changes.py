@@ -12,6 +12,7 @@ from text_to_num import alpha2digit
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading import patterns, readings
 from toolsrv_runtime.reading.facts import words
+from toolsrv_runtime.reading.wish import Wish
 
 _EARLIER = re.compile(r"\b(?:old|before|initial|start(?:ing)?|previous|original|earlier)\b")
 _LATER = re.compile(r"\b(?:new|after|final|end(?:ing)?|current|later)\b")
@@ -52,7 +53,7 @@ _APART = (
 _ENDS = re.compile(r"[.,;:?!](?:\s|$)|\s[-–—]\s|\b(?:how|what|by)\b", re.IGNORECASE)
 
 
-def told(parameter: Parameter, api: Api, part: str, context: str) -> str:
+def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     """Return the value of a pair that is a parameter's by its time, "" where nothing says so.
 
     Of the two numbers of the part, or of what leads up to it too.
@@ -63,7 +64,7 @@ def told(parameter: Parameter, api: Api, part: str, context: str) -> str:
     pairs = times.count(True) == times.count(False) == 1
     if parameter not in numbers or later is None or not pairs:
         return ""
-    for text in (part, context):
+    for text in (wish.part, wish.context):
         if pair := _pair(text if re.search(r"\d", text) else alpha2digit(text, "en")):
             return readings.read("number", pair[later])
     return ""

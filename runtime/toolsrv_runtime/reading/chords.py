@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.reading.wish import Wish
 
 _KINDS = {
     "m": "minor", "min": "minor", "maj": "major", "dim": "diminished", "°": "diminished",
@@ -16,14 +17,15 @@ _SUFFIX = "|".join(map(re.escape, sorted(_KINDS, key=len, reverse=True)))
 _SYMBOL = re.compile(rf"(?<![\w#])([A-G](?:#|b|♯|♭)?)({_SUFFIX})(?![\w#+])")
 
 
-def told(parameter: Parameter, api: Api, part: str) -> str:
-    """Return the root or the kind that the one chord symbol of a part tells; "" for none or several.
+def told(parameter: Parameter, api: Api, wish: Wish) -> str:
+    """Return the root or the kind that the one chord symbol of a part, or else the task, tells.
 
     For a function that takes both: a note, and a list of kinds with major and minor in it.
     """
     kinds = next((one for one in api.parameters if {"major", "minor"} <= set(one.enum)), None)
-    symbols = set(_SYMBOL.findall(part)) if kinds else set()
-    if kinds is None or len(symbols) != 1:
+    texts = [set(_SYMBOL.findall(text)) for text in (wish.part, wish.task)] if kinds else []
+    symbols = next((found for found in texts if len(found) == 1), None)
+    if kinds is None or symbols is None:
         return ""
     root, suffix = map(str, symbols.pop())
     if parameter.name == "root":

@@ -13,6 +13,7 @@ from text_to_num import alpha2digit
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading import viewpoint
 from toolsrv_runtime.reading.facts import words
+from toolsrv_runtime.reading.wish import Wish
 
 _FROM = re.compile(r"\b(?:from|source|base|input|have)\b")
 _FROM_KEY = re.compile(r"(^|.*_)from(_.*|$)")
@@ -68,13 +69,14 @@ def turned(parameter: Parameter, value: str, part: str, task: str) -> str:
     return f"-{value}" if undone and float(value) else value
 
 
-def told(parameter: Parameter, api: Api, part: str, task: str) -> str:
+def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     """Return the allowed value that is stated for a parameter by its place, "" for none.
 
     The value behind a number, or behind "from", is what is converted; the other one what is wanted.
     Only where two parameters share the list, by name one of each, and two of its values are named:
     by the part, else by the task.
     """
+    part, _, task = wish
     if order := _order(parameter, part, task):
         return order
     return _scale(parameter, api, part) or _scale(parameter, api, task) or _told_in(parameter, part)

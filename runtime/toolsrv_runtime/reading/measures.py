@@ -11,15 +11,17 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from toolsrv_registry.api import Parameter
+from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading.facts import Fact, words
 from toolsrv_runtime.reading.units import UNITS
+from toolsrv_runtime.reading.wish import Wish
 
 if TYPE_CHECKING:
     import pint
 
 _SAID = "|".join(f"(?P<{unit}>{said})" for unit, said in UNITS.items())
 _IS_UNIT = re.compile(_SAID, re.IGNORECASE)
+_SECONDS = {"hour": 3_600, "minute": 60, "second": 1}
 _DOCUMENTED = re.compile(rf"\b(?:in|as)\s+(?:{_SAID})(?![\w/])", re.IGNORECASE)
 _MEASURED = re.compile(r"\b(?:temp|temperature|weight|mass|height|length|distance|depth|volume)\b")
 """What one letter behind it is a unit of."""
@@ -55,18 +57,19 @@ def in_its_unit(parameter: Parameter, value: str, part: str, task: str) -> str:
     return _converted(value, told.pop(), unit)
 
 
-def lasting(parameter: Parameter, part: str) -> str:
-    """Return the one time of hours and minutes that a part tells, in its parameter's unit; "" for none.
+def lasting(parameter: Parameter, _api: Api, wish: Wish) -> str:
+    """Return the one time of hours and minutes that a part, or what leads up to it, tells, else "".
 
-    "42 km took 1 h 45 min": 1.75 hours.
+    In the parameter's unit: "42 km took 1 h 45 min" are 1.75 hours.
     """
     unit = unit_of(parameter)
-    found = {match.groups() for match in _LASTING.finditer(part)}
-    if unit not in {"hour", "minute", "second"} or len(found) != 1:
-        return ""
-    hours, minutes = found.pop()
-    seconds = int(hours) * 3600 + int(minutes) * 60
-    return f"{seconds / {'hour': 3600, 'minute': 60, 'second': 1}[unit]:.6g}"
+    for text in (wish.part, wish.context) if unit in _SECONDS else ():
+        found = {match.groups() for match in _LASTING.finditer(text)}
+        if len(found) == 1:
+            hours, minutes = found.pop()
+            seconds = int(hours) * _SECONDS["hour"] + int(minutes) * _SECONDS["minute"]
+            return f"{seconds / _SECONDS[unit]:.6g}"
+    return ""
 
 
 def unit_of_answer(

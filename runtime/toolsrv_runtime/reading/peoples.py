@@ -12,6 +12,7 @@ from importlib.resources import files
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading import patterns
+from toolsrv_runtime.reading.wish import Wish
 
 _SAYS = r"(?:say|write|spell|read|call|name|put|pronounce|express|count)"
 _PEOPLE = r"(?:(?:an?|the) )?([^\W\d_]+)(?: people| speakers?)?"
@@ -37,7 +38,7 @@ def language(said: str) -> str:
     return next((word.capitalize() for word in theirs if patterns.is_language(word)), said)
 
 
-def told(parameter: Parameter, api: Api, part: str, context: str) -> str:
+def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     """Return the language of the one people whose way of saying a thing is asked for, else "".
 
     "How would a Swede write that", "as a Frenchman would say", "the way Germans do it": by the part
@@ -46,7 +47,7 @@ def told(parameter: Parameter, api: Api, part: str, context: str) -> str:
     languages = [one for one in api.parameters if patterns.kind(one, api) == "language"]
     if languages != [parameter] or parameter.enum:
         return ""
-    for text in (part, context):
+    for text in (wish.part, wish.context):
         spoken = {language(one or other) for one, other in _SPEAKERS.findall(text)}
         spoken = {one.capitalize() for one in spoken if patterns.is_language(one)}
         if spoken:

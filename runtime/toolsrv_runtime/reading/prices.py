@@ -10,6 +10,7 @@ from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading import patterns
 from toolsrv_runtime.reading.facts import words
 from toolsrv_runtime.reading.number_words import ONES, TEENS, TENS
+from toolsrv_runtime.reading.wish import Wish
 
 _TIMES = "second|minute|hour|day|night|week|month|quarter|year"
 _MONEY = (
@@ -24,7 +25,7 @@ _SPOKEN = re.compile(
 _PRICE = re.compile(r"\b(?:price|cost|fare|fee|bill)\b")
 
 
-def told(parameter: Parameter, api: Api, part: str, context: str, task: str) -> str:
+def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     """Return the one spoken price of a part, or of what leads up to it, for a price; else "".
 
     Of the task where the part has fewer numbers than the function requires.
@@ -32,8 +33,8 @@ def told(parameter: Parameter, api: Api, part: str, context: str, task: str) -> 
     numbers = [one for one in api.required if patterns.kind(one, api) == "number"]
     if [one for one in numbers if _PRICE.search(words(one.name))] != [parameter]:
         return ""
-    whole = task if len(patterns.find("number", part)) < len(numbers) else ""
-    for text in (part, context, whole):
+    whole = wish.task if len(patterns.find("number", wish.part)) < len(numbers) else ""
+    for text in (wish.part, wish.context, whole):
         if found := [_read(match) for match in _SPOKEN.finditer(text)]:
             return found[0] if len(found) == 1 else ""
     return ""

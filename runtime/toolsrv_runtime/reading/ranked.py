@@ -7,6 +7,7 @@ import re
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading import patterns
 from toolsrv_runtime.reading.facts import words
+from toolsrv_runtime.reading.wish import Wish
 
 _RANKS = (
     "biggest|largest|greatest|most populous|most populated|most people|most inhabitants",
@@ -41,7 +42,7 @@ _ANOTHER = re.compile(
 _PLURAL = re.compile(r"[a-z]{3,}s\b")
 
 
-def told(parameter: Parameter, api: Api, part: str, context: str) -> str:
+def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     """Return "1" for how many to list where a part, or what leads up to it, asks for the first alone.
 
     Of what the function lists, by the function's own rank, and only in the singular.
@@ -52,7 +53,7 @@ def told(parameter: Parameter, api: Api, part: str, context: str) -> str:
     if len(ranks) != 1 or not things or not _counts(parameter, api, "|".join(things)):
         return ""
     ones = (re.sub("ies$", "y", one).removesuffix("s") for one in things)
-    text = next((one for one in (part, context) if ranks[0].search(one)), "")
+    text = next((one for one in (wish.part, wish.context) if ranks[0].search(one)), "")
     return "1" if _asks_for_one(text, ranks[0].pattern, "|".join(ones)) else ""
 
 

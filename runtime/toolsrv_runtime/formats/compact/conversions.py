@@ -15,6 +15,7 @@ from toolsrv_runtime.formats.compact.scene import Offer, Scene
 from toolsrv_runtime.reading import readings
 from toolsrv_runtime.reading.facts import words
 from toolsrv_runtime.reading.number_words import TO_TWELVE
+from toolsrv_runtime.reading.wish import Wish
 
 CONVERTER = "convert an amount between units"
 """What a converter is looked for with."""
@@ -68,9 +69,9 @@ def converter(found: str, scene: Scene) -> Offer | None:
     return next((one for one in scene.offers if len(_roles(one.function.api)) == len(_ROLES)), None)
 
 
-def told(parameter: Parameter, api: Api, part: str) -> str:
+def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     """Return what is stated for a parameter of a converter by a part with one conversion, else ""."""
-    found = find(part)
+    found = find(wish.part)
     if len(found) != 1:
         return ""
     roles = _roles(api)

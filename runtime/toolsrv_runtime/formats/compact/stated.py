@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.formats.base import Step
@@ -19,6 +20,7 @@ from toolsrv_runtime.reading import (
     days,
     directions,
     grounding,
+    measures,
     patterns,
     peoples,
     prices,
@@ -27,16 +29,31 @@ from toolsrv_runtime.reading import (
 )
 from toolsrv_runtime.reading.facts import words
 from toolsrv_runtime.reading.labels import labelled
-from toolsrv_runtime.reading.measures import in_its_unit, is_rate, lasting, whole_unit
 from toolsrv_runtime.reading.mentions import spelled
 from toolsrv_runtime.reading.moments import dated
 from toolsrv_runtime.reading.shared import shared
+from toolsrv_runtime.reading.wish import Rule, Wish
 
 ANSWERED = 2.5
 """Nats that words of an answer are behind as likely ones of the task."""
 
 STATED = 12.0
 """The same where the part names as many values of the kind as the call takes."""
+
+RULES: Sequence[Rule] = (
+    directions.told,
+    bases.told,
+    conversions.told,
+    measures.lasting,
+    chords.told,
+    ages.told,
+    amounts.told,
+    changes.told,
+    prices.told,
+    ranked.told,
+    peoples.told,
+)
+"""The first that reads anything of a wish is right."""
 
 _LABELLED = frozenset({"", "number", "name"})
 _NAMED = frozenset({"currency", "language", "date", "zone", "formula"})
@@ -62,14 +79,16 @@ class Stated:
         self._path = scene.path
         self._seen = scene.seen
         self._functions = {one.function.name: one.function for one in scene.offers}
-        self._context = scene.sources(part).context
+        self._wish = Wish(part, scene.sources(part).context, scene.task)
 
     def meant(self, parameter: Parameter, value: str) -> str:
         """Return a value with its direction, in the unit of its parameter, and a unit whole."""
         task = self._task
         value = directions.turned(parameter, value, self._part, task)
         value = dated(parameter, value, self._part, task)
-        return whole_unit(parameter, in_its_unit(parameter, value, self._part, task), task)
+        return measures.whole_unit(
+            parameter, measures.in_its_unit(parameter, value, self._part, task), task
+        )
 
     def value(self, parameter: Parameter, api: Api) -> str:
         """Return what the part or the task states for a parameter in so many words, "" for none."""
@@ -82,23 +101,8 @@ class Stated:
             others = (one for one in api.parameters if one is not parameter)
             if label and all(labelled(one, self._part) != label for one in others):
                 return label
-        return (
-            directions.told(parameter, api, self._part, self._task)
-            or bases.told(parameter, api, self._part, self._task)
-            or conversions.told(parameter, api, self._part)
-            or lasting(parameter, self._part)
-            or lasting(parameter, self._context)
-            or chords.told(parameter, api, self._part)
-            or chords.told(parameter, api, self._task)
-            or ages.told(parameter, self._part)
-            or ages.told(parameter, self._task)
-            or amounts.told(parameter, api, self._part, self._context)
-            or changes.told(parameter, api, self._part, self._context)
-            or prices.told(parameter, api, self._part, self._context, self._task)
-            or ranked.told(parameter, api, self._part, self._context)
-            or peoples.told(parameter, api, self._part, self._context)
-            or self._relative(kind)
-        )
+        found = (rule(parameter, api, self._wish) for rule in RULES)
+        return next(filter(None, found), "") or self._relative(kind)
 
     def away(self, said: str, parameter: Parameter, kind: str, api: Api) -> float:
         """Return what an answer's words lose where nothing in the part points back to an answer.
@@ -108,7 +112,7 @@ class Stated:
         beside it took the task's: "its SHA-256, its Base64 form and its CRC32" are of one text.
         """
         if said in self._task or (kind != "text" and holds(self._task, said)):
-            gone = is_rate(said, self._task) or self._is_spent(said, parameter, kind)
+            gone = measures.is_rate(said, self._task) or self._is_spent(said, parameter, kind)
             return STATED if gone else 0.0
         alike = [one for one in api.required if patterns.kind(one, api) == kind]
         own = patterns.find(kind, self._part) if kind in _NAMED else []
@@ -216,7 +220,7 @@ class Stated:
 
         By the part, or by what leads up to it: "I'm in Rome tomorrow: when does the sun set?"
         """
-        texts = (self._part, self._context) if kind == "date" else ()
+        texts = (self._part, self._wish.context) if kind == "date" else ()
         for text in texts:
             found = patterns.find(kind, text)
             if found:
