@@ -16,7 +16,7 @@ from toolsrv_registry.clauses import clauses
 from toolsrv_registry.functions import Function, FunctionList
 from toolsrv_registry.matcher import Asked
 from toolsrv_runtime.finder import Finder, Found, query
-from toolsrv_runtime.formats.compact import conversions
+from toolsrv_runtime.formats.compact import conversions, costs
 from toolsrv_runtime.formats.compact.conversions import CONVERTER
 from toolsrv_runtime.formats.compact.formulas import CALCULATOR
 from toolsrv_runtime.outcome import Searched
@@ -90,7 +90,8 @@ class Offer:
         """
         wide = max(READ, self._limit) if self._wider else self._limit
         # No document of a calculator says "squared" or "times", none of a converter "hours".
-        more = f". {CALCULATOR}" if arithmetic.share(self._task) else ""
+        sums = arithmetic.share(self._task) or costs.asks(self._task)
+        more = f". {CALCULATOR}" if sums else ""
         more += f". {CONVERTER}" if conversions.find(self._task) else ""
         found = self._finder.search(self._query + more, wide, category=self._category)
         self.fits = bool(found.hits) and not found.nothing_fits

@@ -33,6 +33,7 @@ def stated(part: str, task: str = "") -> tuple[str, ...]:
         ("to octal from binary: 1011", "1011", "2", "8"),
         ("which number is binary 1011", "1011", "2", "10"),
         ("write 255 in hex", "255", "", "16"),
+        ("write 255 in base 16 and in octal", "255", "", "16"),
         ("the decimal number 255 in base 7", "255", "", "7"),
         ("255 and 31 in hex", "", "", "16"),
         ("hex 12 in hexadecimal", "12", "16", "10"),

@@ -37,6 +37,10 @@ def stated(part: str) -> tuple[str, ...]:
         ("how many hours and minutes is it to Lima", "", "", ""),
         ("how many litres are 40 gallons", "", "", ""),
         ("2 hours in minutes and 3 days in hours", "", "", ""),
+        ("how tall is 5'11\" in cm", "71", "inches", "cm"),
+        ("6 ft 2 in metres", "74", "inches", "metres"),
+        ("how many cm is 5 foot 9", "69", "inches", "cm"),
+        ("from 5'11 to 6 at noon", "", "", ""),
         ("in 2-3 hours in minutes", "", "", ""),
     ],
 )
@@ -69,3 +73,15 @@ def test_a_hostile_text_is_cut_and_quick() -> None:
     for text in ("how many minutes is are in " * 3_000, "1 day in " * 9_000, "a " * 40_000):
         find(text)
     assert time.monotonic() - began < 5
+
+
+def test_what_is_left_of_the_question_is_another_conversion() -> None:
+    task = "How many seconds are in 3 weeks? And in 2.5 days, or 4 hours?"
+    found = [(one.words, one.amount, one.unit, one.wanted) for one in find(task)]
+    assert found == [
+        ("How many seconds are in 3 weeks", "3", "weeks", "seconds"),
+        ("in 2.5 days", "2.5", "days", "seconds"),
+        ("4 hours", "4", "hours", "seconds"),
+    ]
+    amount = next(one for one in CONVERT.parameters if one.name == "amount")
+    assert told(amount, CONVERT, Wish("in 2.5 days", "", task)) == "2.5"

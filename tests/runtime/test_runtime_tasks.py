@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from typing import Any
 
@@ -49,7 +50,45 @@ SOLVED: list[tuple[str, Calls]] = [
             ("contrast_ratio", {"foreground": "white", "background": "#336699"}),
         ],
     ),
+    (
+        "write 255 in base 16 and in octal",
+        [
+            ("convert_number_base", {"number": "255", "to_base": 16}),
+            ("convert_number_base", {"number": "255", "to_base": 8}),
+        ],
+    ),
+    (
+        "How many seconds are in 3 weeks? and in 2.5 days?",
+        [
+            ("convert_units", {"amount": 3, "from_unit": "weeks", "to_unit": "seconds"}),
+            ("convert_units", {"amount": 2.5, "from_unit": "days", "to_unit": "seconds"}),
+        ],
+    ),
+    ("Roll three dice for me", [("roll_dice", {"dice": "3d6"})]),
+    (
+        "How many working days are there in December 2026 in Poland?",
+        [
+            (
+                "working_days_between",
+                {"start": "2026-12-01", "end": "2026-12-31", "country": "Poland"},
+            )
+        ],
+    ),
     # Or the answer, where that is what the words mean.
+    (
+        "How many litres are in 12 gallons, and what would that cost at 1.85 a litre?",
+        [
+            ("convert_units", {"amount": 12, "from_unit": "gallons", "to_unit": "litres"}),
+            ("calculate", {"expression": "45.424941 * 1.85"}),
+        ],
+    ),
+    (
+        'Shift "hello world" by 5 with a Caesar cipher, then undo it',
+        [
+            ("caesar_cipher", {"text": "hello world", "shift": 5}),
+            ("caesar_cipher", {"text": "mjqqt btwqi", "shift": -5}),
+        ],
+    ),
     (
         'rot13 of "attack at dawn" then reverse that',
         [
@@ -426,3 +465,24 @@ def test_a_value_that_no_call_was_made_with_is_missing(
     made = {str(call.arguments.get("monthly_saving")) for call in outcome.evidence}
     assert ("200" in made) == (outcome.status == "answered")
     assert ("200" in made) or any("200" in words for words in outcome.missing)
+
+
+def test_what_is_counted_from_today_is(
+    solve: Callable[..., Outcome], loaded: tuple[Engine, Profile]
+) -> None:
+    today = dt.datetime.now().astimezone().date()
+    for task, start, end in (
+        ("How many days until 1 January 2300?", today, dt.date(2300, 1, 1)),
+        ("How many days have passed since 4 July 1976?", dt.date(1976, 7, 4), today),
+        ("how many days are left this year", today, dt.date(today.year, 12, 31)),
+    ):
+        outcome = solve(loaded[0], SolveOptions(), profile=loaded[1], task=task)
+        (call,) = outcome.evidence
+        assert call.arguments == {"start": start.isoformat(), "end": end.isoformat()}
+    outcome = solve(
+        loaded[0], SolveOptions(), profile=loaded[1], task="What date is it in 90 days?"
+    )
+    assert (today + dt.timedelta(days=90)).isoformat() in outcome.answer
+    task = "is next year a leap year?"
+    outcome = solve(loaded[0], SolveOptions(), profile=loaded[1], task=task)
+    assert outcome.evidence[0].arguments == {"year": today.year + 1}

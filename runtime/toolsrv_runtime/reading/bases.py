@@ -15,7 +15,7 @@ from toolsrv_runtime.reading.wish import Wish
 _NAMES = {"binary": "2", "octal": "8", "decimal": "10", "denary": "10", "hexadecimal": "16"}
 _PREFIXES = {"x": "16", "b": "2", "o": "8"}
 _BASE = re.compile(
-    rf"(?P<to>\b(?:to|into|in|as)\s+)?(?:\b(?P<name>{'|'.join(_NAMES)}|hex)\b(?!\s+(?:places?|points?))"
+    rf"(?P<and>\b(?:and|or)\s+(?:then\s+|also\s+)?)?(?P<to>\b(?:to|into|in|as)\s+)?(?:\b(?P<name>{'|'.join(_NAMES)}|hex)\b(?!\s+(?:places?|points?))"
     r"|\bbase[ -]?(?P<digits>\d{1,2})\b)|\b0(?P<prefix>[xbo])(?=[\da-f]+\b)",
     re.IGNORECASE,
 )
@@ -29,6 +29,7 @@ class _Base(NamedTuple):
     value: str
     is_wanted: bool
     is_prefix: bool
+    is_joined: bool
 
 
 def told(parameter: Parameter, api: Api, wish: Wish) -> str:
@@ -69,7 +70,7 @@ def _named(text: str) -> list[_Base]:
         name = (match["name"] or "").lower()
         prefix = (match["prefix"] or "").lower()
         base = _PREFIXES.get(prefix) or match["digits"] or _NAMES.get(name, "16")
-        one = _Base(base, bool(match["to"]), bool(prefix))
+        one = _Base(base, bool(match["to"]), bool(prefix), bool(match["and"]))
         if base not in found or one.is_prefix:
             found[base] = one
     return list(found.values())
@@ -83,6 +84,8 @@ def _way(named: list[_Base]) -> tuple[str, str]:
     if len(named) != 2:
         return "", ""
     first, second = named
+    if first.is_wanted and second.is_wanted and second.is_joined:
+        return "", first.value  # "in base 16 and in octal": both are wanted, one after the other
     back = second.is_prefix or (first.is_wanted and not second.is_wanted and not first.is_prefix)
     return (second.value, first.value) if back else (first.value, second.value)
 

@@ -1,4 +1,4 @@
-"""Days that are told by their distance from this one: tomorrow, next Friday."""
+"""Days and years that are told by their distance from this one: tomorrow, next Friday, last year."""
 
 from __future__ import annotations
 
@@ -14,6 +14,23 @@ NEAR = ("today", "tomorrow", "yesterday")
 
 PATTERN = rf"{'|'.join(_FAR)}|{'|'.join(NEAR)}|(?:this|next|coming|last) (?:{'|'.join(_NAMES)})"
 """A regular expression of all of them, letter case aside."""
+
+_YEARS = {"this": 0, "current": 0, "present": 0, "next": 1, "coming": 1, "last": -1, "past": -1}
+YEARS = rf"(?:the )?(?:{'|'.join(_YEARS)}) year"
+"""The same of years."""
+
+_YEAR = re.compile(rf"(?:the )?({'|'.join(_YEARS)}) year", re.IGNORECASE)
+
+
+def today() -> dt.date:
+    """Return the day that it is here."""
+    return dt.datetime.now().astimezone().date()
+
+
+def read_year(said: str, day: dt.date) -> str:
+    """Return a year that is told by its distance from that of ``day``; anything else as it is."""
+    match = _YEAR.fullmatch(" ".join(said.split()))
+    return str(day.year + _YEARS[match[1].lower()]) if match else said
 
 
 def is_relative(said: str) -> bool:

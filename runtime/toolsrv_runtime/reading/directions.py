@@ -52,7 +52,9 @@ _BACK = re.compile(r"\bnegative\b[^.;]{0,20}\b(?:decrypt|decod|deciph|undo|rever
 _UNDOES = re.compile(
     r"\b(?:decrypt|decod|deciph|undo|unscrambl|crack|break the|solve|what does)", re.IGNORECASE
 )
-_DOES = re.compile(r"\b(?:encrypt|encod|enciph)", re.IGNORECASE)
+_DOES = re.compile(
+    r"\b(?:encrypt|encod|enciph)|(?:^|[.,;:]\s+|\b(?:please|then|and) )shift\b", re.IGNORECASE
+)
 
 
 def turned(parameter: Parameter, value: str, part: str, task: str) -> str:

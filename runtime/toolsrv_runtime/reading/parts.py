@@ -67,7 +67,11 @@ _ORDERS = re.compile(
     r"list|look|lower|make|mix|name|order|pick|predict|print|provide|pull|put|read|remind|"
     r"render|return|reverse|roll|round|say|scale|search|see|show|simplify|slugify|solve|sort|"
     r"spell|split|subtract|suggest|tell|throw|track|translate|transpose|turn|uppercase|validate|"
-    r"verify|work|write)\b",
+    r"verify|work|write|"
+    r"cancel|cite|delete|download|email|paraphrase|plot|proofread|rank|recommend|reserve|rewrite|"
+    r"rotate|schedule|send|shift|summari[sz]e|swap|tweet|undo|upload|"
+    r"book (?:me|us|a|an|the|him|her|them)|(?:call|message|ring|text) (?:me|my|us|him|her|them|the)|"
+    r"pay (?:him|her|them|the|my|for)|play (?:me|us|some|the|a)|set (?:me|a|an|my))\b",
     re.IGNORECASE,
 )
 _OPEN = re.compile(r"\bbetween\b(?:(?!\band\b).)*$", re.IGNORECASE)

@@ -106,7 +106,7 @@ _FINDERS: dict[str, Finder] = {
     "time": _pattern(
         rf"(?:{_DATE}),?(?: at|T)? ?(?:{_CLOCK})|(?:{_CLOCK}) (?:on )?(?:{_DATE})|{_CLOCK}"
     ),
-    "year": _pattern(r"(?:1[5-9]|2[0-9])\d{2}"),
+    "year": _pattern(rf"(?:1[5-9]|2[0-9])\d{{2}}|{days.YEARS}"),
     "number": _pattern(_NUMBER),
     "numbers": _pattern(rf"(?:{_NUMBER})(?:(?:, | and |, and |;|,)(?:{_NUMBER}))+"),
     "currency": _pattern(rf"(?:{_CURRENCY})", flags=0),

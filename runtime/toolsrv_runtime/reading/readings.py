@@ -77,7 +77,7 @@ def _number(said: str) -> str:
 
 def _date(said: str) -> str:
     if days.is_relative(said):
-        return days.read(said, _today())
+        return days.read(said, days.today())
     if (named := feasts.read(said)) != said:
         return named
     text = _digits(said)
@@ -90,10 +90,6 @@ def _date(said: str) -> str:
     except (ValueError, OverflowError):
         return said
     return found.date().isoformat() if found.year > _NEVER.year else said
-
-
-def _today() -> dt.date:
-    return dt.datetime.now().astimezone().date()
 
 
 def _measure(said: str) -> str:
@@ -115,7 +111,7 @@ def _note(said: str) -> str:
 
 
 def _time(said: str) -> str:
-    text = _digits(_DAYS.sub(lambda match: days.read(match[0], _today()), said))
+    text = _digits(_DAYS.sub(lambda match: days.read(match[0], days.today()), said))
     if _CLOCK.search(text) and (_NUMERIC.search(text) or (_MONTH.search(text))):
         try:
             iso = re.match(r"\d{4}-", text.strip()) is not None
@@ -141,7 +137,7 @@ def _digits(said: str) -> str:
 
 _READERS: dict[str, Callable[[str], str]] = {
     "number": _number,
-    "year": _number,
+    "year": lambda said: _number(days.read_year(said, days.today())),
     "date": _date,
     "name": lambda said: _FIGURE.sub("", said),
     "country": peoples.country,

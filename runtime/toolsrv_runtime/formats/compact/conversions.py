@@ -1,4 +1,4 @@
-"""Times in other units: "how many minutes is 3.5 hours", "90 days in weeks". Pure.
+"""Times in other units, and feet with inches: "how many minutes is 3.5 hours", "6'2" in cm". Pure.
 
 Documents of unit converters name lengths and weights; what they say of times is too little for a
 small model, and a task that says so much needs none.
@@ -7,6 +7,7 @@ small model, and a task that says so much needs none.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -37,6 +38,23 @@ _TOLD = re.compile(
     rf"(?<![\w.,-])(?P<amount>{_NUMBER}) (?P<unit>{_UNITS}) (?:in|to|into|as) (?P<to>{_UNITS})\b",
     re.IGNORECASE,
 )
+_MORE = re.compile(
+    rf"[\s,;?!.]*\b(?:and|or)\s+(?:(?:what|how) about\s+)?(?:how many (?:is|are|in)\s+)?"
+    rf"(?P<words>(?:in|for|is)?\s*(?<![\w.])(?P<amount>{_NUMBER}) (?P<unit>{_UNITS}))\b"
+    r"(?=\s*(?:[?.!,;]|$|and\b|or\b))",
+    re.IGNORECASE,
+)
+"""What is left of the same question: "... in 3 weeks? And in 2.5 days?"."""
+
+_FEET = r"(?P<feet>\d)\s?(?:['’′]|ft\.?|foot|feet)\s?(?P<inches>\d{1,2}(?:\.\d)?)\s?(?:\"|''|[”″]|in\b|inch(?:es)?\b)?"
+_METRIC = r"cm|centimet(?:er|re)s?|m|met(?:er|re)s?"
+_TALL = (
+    re.compile(rf"(?<![\w.]){_FEET}\s+(?:in|to|into|as) (?P<to>{_METRIC})\b", re.IGNORECASE),
+    re.compile(
+        rf"\b(?:how (?:many|tall in)|what(?:'s| is) in) (?P<to>{_METRIC}) (?:is |are |in ){{1,2}}{_FEET}",
+        re.IGNORECASE,
+    ),
+)
 
 
 class Found(NamedTuple):
@@ -54,12 +72,35 @@ def find(text: str) -> tuple[Found, ...]:
     """Return the conversions of times that a text asks for, in order."""
     text = text[:TEXT_LIMIT]
     found = [
-        Found(match[0], match.start(), match["amount"], match["unit"], match["to"])
+        one
         for pattern in (_ASKED, _TOLD)
         for match in pattern.finditer(text)
-        if match["unit"].lower().rstrip("s") != match["to"].lower().rstrip("s")
+        for one in (_found(match, 0, match["to"]), *_more(text, match))
+        if one.unit.lower().rstrip("s") != one.wanted.lower().rstrip("s")
     ]
-    return tuple(sorted(found, key=lambda one: one.begin))
+    found += [
+        Found(match[0].strip(), match.start(), _inches(match), "inches", match["to"])
+        for pattern in _TALL
+        for match in pattern.finditer(text)
+    ]
+    return tuple(sorted(set(found), key=lambda one: one.begin))
+
+
+def _found(match: re.Match[str], group: int | str, wanted: str) -> Found:
+    words = match[group]
+    return Found(words, match.start(group), match["amount"], match["unit"], wanted)
+
+
+def _more(text: str, match: re.Match[str]) -> Iterator[Found]:
+    """Yield what stands right behind a conversion and asks for another one to its unit."""
+    more = _MORE.match(text, match.end())
+    while more:
+        yield _found(more, "words", match["to"])
+        more = _MORE.match(text, more.end())
+
+
+def _inches(match: re.Match[str]) -> str:
+    return f"{int(match['feet']) * 12 + float(match['inches']):g}"
 
 
 def converter(found: str, scene: Scene) -> Offer | None:
@@ -71,7 +112,7 @@ def converter(found: str, scene: Scene) -> Offer | None:
 
 def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     """Return what is stated for a parameter of a converter by a part with one conversion, else ""."""
-    found = find(wish.part)
+    found = [one for one in find(wish.task) if one.words == wish.part] or find(wish.part)
     if len(found) != 1:
         return ""
     roles = _roles(api)

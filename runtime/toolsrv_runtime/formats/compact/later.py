@@ -15,6 +15,7 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.functions import Function
 from toolsrv_registry.matcher import Match
 from toolsrv_runtime.formats.base import Prior
+from toolsrv_runtime.formats.compact import costs
 from toolsrv_runtime.formats.compact.calculating import calculator
 from toolsrv_runtime.formats.compact.inverse import is_shaped_for
 from toolsrv_runtime.formats.compact.matched import Matched
@@ -61,7 +62,7 @@ def later(plan: Plan, scene: Scene, prior: Prior) -> Iterator[Need]:
 def _hidden(plan: Plan, scene: Scene, prior: Prior) -> Iterator[Need]:
     """Yield functions that take what was answered, for the words that had their answer."""
     for words in dict.fromkeys(about(step) for step in scene.path if step.ok):
-        if calculator(words, scene):
+        if calculator(words, scene) or costs.calculator(words, scene):
             continue
         matched = Matched(scene, words, prior)
         for function in _uncalled(plan, scene, HIDDEN_WHOLE):
@@ -82,7 +83,9 @@ def _late(plan: Plan, scene: Scene, prior: Prior) -> Iterator[Need]:
         need = Need(words, scene.task.find(words), function, 0.0)
         if not words or _served_share(need, scene) >= COVERED or plan.waits(need):
             continue
-        if calculator(words, scene) or _is_purpose(need, scene.task):
+        if calculator(words, scene) or costs.calculator(words, scene):
+            continue
+        if _is_purpose(need, scene.task):
             continue
         matched = Matched(scene, words, prior)
         serves = matched.serves(function.api)

@@ -52,6 +52,7 @@ _IS_IT = re.compile(
     r"(?:is|are|was|were|does|do|would|will|can) (?:it|that|this|they|these|those)\b(?:\s+[^\W\d]+){1,5}",
     re.IGNORECASE,
 )
+_UNDO = re.compile(r"(?:undo|revert)\b", re.IGNORECASE)
 _IF = re.compile(r"(?:if|since|because|given|as)\b", re.IGNORECASE)
 
 
@@ -178,7 +179,7 @@ class Needs:
         of them has decoded.
         """
         called = self._called()
-        if not called or words not in self._scene.task:
+        if not called or words not in self._scene.task or _UNDO.match(words):
             return False
         if any(_says_no_more(words, step) for step in self._scene.path if step.ok):
             return True

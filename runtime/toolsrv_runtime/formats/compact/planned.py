@@ -16,7 +16,7 @@ from functools import cached_property
 from toolsrv_registry.api import Api
 from toolsrv_registry.matcher import Asked, Match, Slot, Span
 from toolsrv_runtime.formats.base import Prior, Step
-from toolsrv_runtime.formats.compact import conversions
+from toolsrv_runtime.formats.compact import conversions, costs
 from toolsrv_runtime.formats.compact.calculating import calculator
 from toolsrv_runtime.formats.compact.later import later
 from toolsrv_runtime.formats.compact.matched import Matched
@@ -74,6 +74,7 @@ class Planned:
         Hungary".
         """
         sums = [*self._sums(), *(one.words for one in conversions.find(self._scene.task))]
+        sums += costs.wishes(self._scene)
         best = [self._best(words) for words in dict.fromkeys([*self._clauses(), *sums])]
         found: list[Need] = []
         for need in sorted((one for one in best if one), key=lambda one: -one.serves):
@@ -199,6 +200,9 @@ class Planned:
 
     def waits(self, need: Need) -> bool:
         """Whether a value that it must have is neither stated by the task nor answered yet."""
+        known = (one(need.words, self._scene) for one in (conversions.converter, costs.calculator))
+        if any(offer is not None and offer.function == need.function for offer in known):
+            return False
         api = need.function.api
         slots = self.matches[api.id].parameters
         open_ = [
@@ -228,6 +232,8 @@ class Planned:
             if not api.required or any(a.touches(b) for a in stated for b in taken):
                 continue
             for words in filter(None, map(self._words, _clauses(match.clause)[:1])):
+                if costs.calculator(words, self._scene):
+                    continue
                 if stated or all(one.words != words for one in found):
                     begin = self._scene.task.find(words)
                     yield Need(words, begin, offer.function, match.serves)
@@ -268,6 +274,8 @@ class Planned:
                 found.append(Need(words, begin, function, serves))
         if units := conversions.converter(words, self._scene):
             return Need(words, begin, units.function, SURE, late=True)
+        if product := costs.calculator(words, self._scene):
+            return Need(words, begin, product.function, SURE, late=True)
         if sums := calculator(words, self._scene):
             return Need(words, begin, sums.function, max([SERVED, *(n.serves for n in found)]))
         return max(found, key=lambda one: one.serves, default=None)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.formats.base import Step
-from toolsrv_runtime.formats.compact import conversions
+from toolsrv_runtime.formats.compact import conversions, costs
 from toolsrv_runtime.formats.compact.matched import holds
 from toolsrv_runtime.formats.compact.scene import Scene, about, news
 from toolsrv_runtime.reading import (
@@ -18,11 +18,14 @@ from toolsrv_runtime.reading import (
     changes,
     chords,
     days,
+    dice,
     directions,
+    elapsed,
     grounding,
     measures,
     patterns,
     peoples,
+    periods,
     prices,
     ranked,
     spans,
@@ -46,9 +49,12 @@ RULES: Sequence[Rule] = (
     conversions.told,
     measures.lasting,
     chords.told,
+    dice.told,
     ages.told,
     amounts.told,
     changes.told,
+    elapsed.told,
+    periods.told,
     prices.told,
     ranked.told,
     peoples.told,
@@ -75,6 +81,7 @@ class Stated:
 
     def __init__(self, part: str, scene: Scene) -> None:
         self._part = part
+        self._scene = scene
         self._task = scene.task
         self._path = scene.path
         self._seen = scene.seen
@@ -101,6 +108,8 @@ class Stated:
             others = (one for one in api.parameters if one is not parameter)
             if label and all(labelled(one, self._part) != label for one in others):
                 return label
+        if product := costs.told(parameter, api, self._part, self._scene):
+            return product
         found = (rule(parameter, api, self._wish) for rule in RULES)
         return next(filter(None, found), "") or self._relative(kind)
 

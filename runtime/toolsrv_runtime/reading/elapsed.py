@@ -1,0 +1,70 @@
+"""Days that are counted from today or up to it: "how many days until 1 May", "in 90 days". Pure.
+
+But for "this year", which the clock decides.
+"""
+
+from __future__ import annotations
+
+import re
+
+from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.reading import days, patterns, periods
+from toolsrv_runtime.reading.ends import counted_from, roles
+from toolsrv_runtime.reading.number_words import TEENS, TENS, TO_TWELVE
+from toolsrv_runtime.reading.wish import Wish
+
+TODAY = days.NEAR[0]
+
+_AMOUNT = rf"\d+|an?|{TO_TWELVE}|{TEENS}|{TENS}|a hundred|a couple of"
+_UNIT = r"(?:days?|weeks?|months?|nights?|sleeps|(?:working|business|week) ?days?|time|long|far)"
+_AHEAD = re.compile(
+    rf"\bhow (?:many |much )?(?:more )?{_UNIT}\b[^.?!]{{0,30}}?\b(?:until|till|til|before|to go)\b"
+    rf"|\bhow (?:far|long|many days|many weeks) (?:off|away|ahead)\b|\b{_UNIT} (?:(?:are|is) )?(?:there )?(?:still )?(?:left|remain\w*|to go)\b"
+    r"|\b(?:days|weeks) (?:until|till)\b|\bcount ?down\b",
+    re.IGNORECASE,
+)
+_AGO = re.compile(
+    rf"\bhow (?:many |much )?{_UNIT}\b[^.?!]{{0,30}}?\b(?:since|ago)\b"
+    r"|\b(?:days|weeks|nights) (?:have |has )?(?:passed |gone by |it(?:'s| has) been )?since\b"
+    r"|\bhow long (?:ago|has it been)\b",
+    re.IGNORECASE,
+)
+_COUNTED = re.compile(
+    rf"\b(?:in|within) (?:(?:exactly|about|just|another) )?(?:{_AMOUNT}) (?:days?|weeks?|months?|years?)\b(?! of\b)"
+    rf"|\b(?:{_AMOUNT}) (?:days?|weeks?|months?|years?) (?:ago|hence|ahead|back|from (?:now|today))\b",
+    re.IGNORECASE,
+)
+_FROM_THERE = re.compile(
+    r"\b(?:from|after|before|between|starting|counted?)\s+(?:then|that|it|there|those)\b|\bthat (?:date|day)\b"
+    r"|\b(?:later|earlier)\b",
+    re.IGNORECASE,
+)
+
+
+def told(parameter: Parameter, api: Api, wish: Wish) -> str:
+    """Return today for the first or the last day of a function that takes both; "" where not told.
+
+    Only where the words, and what leads up to them, name one day at most; that one, or the last one
+    of the one month or year that they name, is the other end, whatever the matcher makes of it. Also
+    for the day from which a function counts, where none is named: "in 90 days".
+    """
+    named = list(dict.fromkeys(patterns.find("date", wish.context or wish.part)))
+    if parameter == counted_from(api):
+        return (
+            TODAY
+            if _COUNTED.search(wish.part) and not named and not _FROM_THERE.search(wish.part)
+            else ""
+        )
+    ends = roles(api)
+    ahead, ago = bool(_AHEAD.search(wish.part)), bool(_AGO.search(wish.part))
+    if (
+        parameter not in ends.values()
+        or ahead == ago
+        or len(named) > 1
+        or _FROM_THERE.search(wish.part)
+    ):
+        return ""
+    if parameter == ends["start" if ahead else "end"]:
+        return TODAY
+    found = periods.find(wish.part, days.today()) if ahead and not named else []
+    return named[0] if named else found[0].last.isoformat() if len(found) == 1 else ""
