@@ -97,7 +97,7 @@ def scale_recipe(amount: Positive, servings: Positive, wanted_servings: Positive
 @tool.get("/split_bill")
 def split_bill(
     bill: Positive,
-    people: Annotated[float, between(1, 1000)],
+    people: Annotated[float, between(1, 1000)] = 1,
     tip_percent: Annotated[float, between(0, 100)] = 15,
 ) -> Answer:
     tip = bill * tip_percent / 100
