@@ -8,6 +8,7 @@ from __future__ import annotations
 from toolsrv_registry.matcher import Asked
 from toolsrv_runtime.formats.base import Prior
 from toolsrv_runtime.formats.compact import layout
+from toolsrv_runtime.formats.compact.acts import may_serve
 from toolsrv_runtime.formats.compact.calculating import calculator, is_down
 from toolsrv_runtime.formats.compact.filling import has_left
 from toolsrv_runtime.formats.compact.inverse import is_shaped_for
@@ -83,6 +84,7 @@ def choose(
         and offer.function.name not in served
         and not is_down(offer.function, scene)
         and has_left(offer.function, part, scene)
+        and may_serve(part, offer.function.api)
         and not any(is_shaped_for(offer.function, one.function, matched) for one in offers)
     ]
     sums = calculator(part, scene)

@@ -17,6 +17,7 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.matcher import Asked, Match, Slot, Span
 from toolsrv_runtime.formats.base import Prior, Step
 from toolsrv_runtime.formats.compact import conversions, costs
+from toolsrv_runtime.formats.compact.acts import may_serve
 from toolsrv_runtime.formats.compact.calculating import calculator
 from toolsrv_runtime.formats.compact.later import later
 from toolsrv_runtime.formats.compact.matched import Matched
@@ -269,7 +270,7 @@ class Planned:
         begin = self._scene.task.find(words)
         found = []
         for api, function in ((one.function.api, one.function) for one in self._scene.offers):
-            if api.id in self.matches:
+            if api.id in self.matches and may_serve(words, api):
                 serves = self.matches[api.id].serves + matched.serves(api)
                 found.append(Need(words, begin, function, serves))
         if units := conversions.converter(words, self._scene):
