@@ -186,3 +186,27 @@ def test_a_call_for_one_of_two_is_made_for_no_other() -> None:
     another = Several(listed, Shipped()).next()
     assert another is not None
     assert another.arguments == {"city": "Dublin", "date": "today"}
+
+
+@pytest.mark.parametrize(
+    ("words", "country"),
+    [
+        ("what is the capital of the first of them", "Cambodia"),
+        ("what is the capital of the last one", "Vietnam"),
+        ("what is the capital of the third of those", "Myanmar"),
+        ("what is the capital of the former", "Laos"),
+        ("what is its capital", "Laos"),
+    ],
+)
+def test_a_list_that_a_call_answered_has_its_places(words: str, country: str) -> None:
+    names = ["Cambodia", "China", "Myanmar", "Thailand", "Vietnam"]
+    calls = (("neighbouring_countries", {"country": "Laos"}, {"count": 5, "neighbours": names}),)
+    task = f"Which countries border Laos, and {words}?"
+    assert meant(task, words, calls, "capital_city", {"country": "Laos"}) == {"country": country}
+    cities = ["Nairobi (4,397,073)", "Kakamega (1,867,579)"]
+    largest = (("largest_cities", {"country": "Kenya"}, {"cities": cities}),)
+    task = "The largest cities of Kenya, and the time in the second of them?"
+    part = "the time in the second of them"
+    assert meant(task, part, largest, "current_time", {"city": "Kenya"}) == {"city": "Kakamega"}
+    days = (("largest_cities", {"country": "Kenya"}, {"cities": ["1 May 2027", "2 May 2027"]}),)
+    assert meant(task, part, days, "current_time", {"city": "Kenya"}) == {"city": "Kenya"}

@@ -1,7 +1,8 @@
 """Words that point back at two values, or at one of them: "those two", "the latter". Pure.
 
 Values stand together where calls of one function took them in turn for one parameter, or answered
-them under one name, and where one call took them for two parameters alike: "from Bonn to Graz".
+them under one name, where one call took them for two parameters alike ("from Bonn to Graz"), and in a
+list that one call answered.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from toolsrv_registry.functions import Function
 from toolsrv_runtime.formats.base import Step
 from toolsrv_runtime.formats.compact.matched import holds
 from toolsrv_runtime.formats.compact.scene import Scene, about, news
-from toolsrv_runtime.reading import patterns
+from toolsrv_runtime.reading import patterns, readings
 from toolsrv_runtime.reading.facts import words
 
 _STOP = re.compile(r"[.?!;]\s")
@@ -31,6 +32,10 @@ _ONE = re.compile(
     rf"|(other)(?: one\b|{_OF}))",
     re.IGNORECASE,
 )
+_DIGIT = re.compile(r"\d")
+_LONGEST = 100
+"""Values of a list that words point at."""
+
 _PLACES = {"former": 0, "first": 0, "latter": 1, "second": 1, "third": 2, "last": -1}
 
 
@@ -41,6 +46,7 @@ class _Row:
     values: tuple[str, ...]
     nouns: frozenset[str]
     last: int
+    listed: bool = False
 
 
 def pointed(
@@ -114,6 +120,8 @@ def _single(
         keys = [key for key, value in free.items() if value in row.values]
     else:
         keys = [key for key in free if _fits(function.parameters[key], function, row)]
+        if not keys and row.listed and len(free) == 1:  # of names, which have no form of their own
+            keys = [key for key in free if _names(function.parameters[key], function)]
     return {keys[0]: row.values[place]} if len(keys) == 1 else {}
 
 
@@ -140,6 +148,11 @@ def _fits(parameter: Parameter, function: Function, row: _Row) -> bool:
     return all(patterns.find(kind, value) == [value] for value in row.values)
 
 
+def _names(parameter: Parameter, function: Function) -> bool:
+    """Whether a parameter takes names."""
+    return patterns.kind(parameter, function.api) in {"", "name", "country"}
+
+
 def _rows(scene: Scene) -> Iterator[_Row]:
     """Yield the values that stand together, those of the latest calls first."""
     functions = {offer.function.name: offer.function for offer in scene.offers}
@@ -157,6 +170,20 @@ def _rows(scene: Scene) -> Iterator[_Row]:
             nouns = frozenset(_noun(function.parameters[key]) for key in keys)
             order = _order(values, scene.task)
             yield _Row(tuple(values[at] for at in order), nouns, made[-1])
+    for at, step in reversed(list(enumerate(scene.path))):
+        if step.ok:
+            yield from _lists(step, at)
+
+
+def _lists(step: Step, last: int) -> Iterator[_Row]:
+    """Yield the lists of names that a call answered."""
+    response = step.response if isinstance(step.response, dict) else {}
+    for name, told in response.items():
+        if isinstance(told, list) and 1 < len(told) <= _LONGEST:
+            values = tuple(readings.read("name", one) for one in told if isinstance(one, str))
+            if len(values) == len(told) and not any(map(_DIGIT.search, values)):
+                noun = words(str(name)).rpartition(" ")[2].removesuffix("s")
+                yield _Row(values, frozenset({noun}), last, listed=True)
 
 
 def _in_turn(steps: Sequence[Step], function: Function, task: str, last: int) -> Iterator[_Row]:
