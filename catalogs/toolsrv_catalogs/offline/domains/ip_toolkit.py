@@ -16,8 +16,9 @@ tool = Endpoints()
 
 def _network(text: str) -> IPv4Network | IPv6Network:
     plain = text[:100].replace(" ", "")
-    try:  # "/26" is any network of that size
-        return ipaddress.ip_network(f"0.0.0.0{plain}" if plain[:1] == "/" else plain, strict=False)
+    whole = f"{IPv4Address(0)}{plain}" if plain[:1] == "/" else plain  # any network of that size
+    try:
+        return ipaddress.ip_network(whole, strict=False)
     except ValueError:
         raise UsageError(f"{quoted(text)} is not a network; write it like 192.168.0.0/24") from None
 
