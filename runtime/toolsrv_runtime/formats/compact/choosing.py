@@ -8,11 +8,11 @@ from __future__ import annotations
 from toolsrv_registry.matcher import Asked
 from toolsrv_runtime.formats.base import Prior
 from toolsrv_runtime.formats.compact import layout
-from toolsrv_runtime.formats.compact.acts import may_serve
 from toolsrv_runtime.formats.compact.calculating import calculator, is_down
 from toolsrv_runtime.formats.compact.filling import has_left
 from toolsrv_runtime.formats.compact.inverse import is_shaped_for
 from toolsrv_runtime.formats.compact.matched import Matched
+from toolsrv_runtime.formats.compact.purposes import may_serve
 from toolsrv_runtime.formats.compact.scene import Offer, Scene, about
 from toolsrv_runtime.formats.compact.turn import Turn
 from toolsrv_runtime.reading import grounding

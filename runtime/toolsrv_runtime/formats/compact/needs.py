@@ -13,8 +13,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from toolsrv_runtime.formats.base import Prior, Step
-from toolsrv_runtime.formats.compact.acts import is_act
 from toolsrv_runtime.formats.compact.matched import Matched
+from toolsrv_runtime.formats.compact.purposes import is_bound
 from toolsrv_runtime.formats.compact.readout import asks_what_it_says, reads
 from toolsrv_runtime.formats.compact.scene import Scene, about, news
 from toolsrv_runtime.reading import spans
@@ -180,7 +180,7 @@ class Needs:
         of them has decoded.
         """
         called = self._called()
-        if not called or words not in self._scene.task or _UNDO.match(words) or is_act(words):
+        if not called or words not in self._scene.task or _UNDO.match(words) or is_bound(words):
             return False
         if any(_says_no_more(words, step) for step in self._scene.path if step.ok):
             return True

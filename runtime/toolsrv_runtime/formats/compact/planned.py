@@ -17,11 +17,11 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.matcher import Asked, Match, Slot, Span
 from toolsrv_runtime.formats.base import Prior, Step
 from toolsrv_runtime.formats.compact import conversions, costs
-from toolsrv_runtime.formats.compact.acts import may_serve
 from toolsrv_runtime.formats.compact.calculating import calculator
 from toolsrv_runtime.formats.compact.later import later
 from toolsrv_runtime.formats.compact.matched import Matched
 from toolsrv_runtime.formats.compact.need import Need
+from toolsrv_runtime.formats.compact.purposes import may_serve
 from toolsrv_runtime.formats.compact.scene import Scene, about
 from toolsrv_runtime.reading import arithmetic, grounding
 from toolsrv_runtime.reading.parts import split

@@ -1,4 +1,4 @@
-"""Orders to do something in the world."""
+"""What words are for: orders to do something in the world, questions for persons and reasons."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api
-from toolsrv_runtime.formats.compact.acts import is_act, may_serve
+from toolsrv_runtime.formats.compact.purposes import is_bound, may_serve
 
 OURS = load_offline_catalog().apis
 MAIL = Api(
@@ -36,7 +36,7 @@ MAIL = Api(
     ],
 )
 def test_no_function_that_looks_something_up_serves_an_order_to_act(part: str) -> None:
-    assert is_act(part)
+    assert is_bound(part)
     assert not any(may_serve(part, api) for api in OURS if api.tool != "Phone Inspector")
     assert may_serve(part, MAIL) is ("mail" in part or "send" in part or part.startswith("text"))
 
@@ -56,11 +56,50 @@ def test_no_function_that_looks_something_up_serves_an_order_to_act(part: str) -
     ],
 )
 def test_other_words_may_be_served_by_anything(part: str) -> None:
-    assert not is_act(part)
+    assert not is_bound(part)
     assert all(may_serve(part, api) for api in OURS)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "who owns the IBAN DE89370400440532013000",
+        "and who is calling me from +44 20 7946 0958",
+        "who wrote the book with ISBN 3161484100",
+        "which famous people share that birthday",
+        "which songs are in B minor",
+        "why is the sky red at sunset",
+        "should I paint it #336699",
+        "convert 100 usd to eur",
+        "how many dollars do I get for 250 euros",
+    ],
+)
+def test_questions_for_persons_songs_and_reasons_need_a_function_that_knows_such(part: str) -> None:
+    assert is_bound(part)
+    may = {api.name for api in OURS if may_serve(part, api)}
+    assert len(may) < 12
+    assert not may & {"check_iban", "validate_phone_number", "calculate_age", "check_isbn"}
+    told = Api(
+        id="Media/facts/reasons", category="Media", tool="Facts", name="Ask",
+        description="Songs, people, exchange rates and the reasons for things; gives advice.",
+    )  # fmt: skip
+    assert may_serve(part, told)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "who uses the euro",
+        "who borders Laos",
+        "which country is it",
+        "what should I set the oven to",
+    ],
+)
+def test_other_questions_are_open_to_all(part: str) -> None:
+    assert not is_bound(part)
 
 
 def test_long_words_are_read_in_time() -> None:
     before = time.perf_counter()
-    assert not is_act("and then " * 50_000)
+    assert not is_bound("and then " * 50_000)
     assert time.perf_counter() - before < 2

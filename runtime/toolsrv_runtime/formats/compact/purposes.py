@@ -1,0 +1,81 @@
+"""What words are for, where that tells which functions cannot serve them. Pure.
+
+Orders to do something in the world ("text my brother the result", "book us a table"), and questions for
+a person, a reason, advice or a song: a function that only looks something else up does not serve
+them, whatever it knows of brothers and tables. One that does says so in its document.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from toolsrv_registry.api import Api
+from toolsrv_runtime.reading.facts import words
+
+LENGTH = 400
+"""Characters of a part that are looked at."""
+
+_THEM = r"(?:me|us|my|our|him|her|them|both|it|this|that)"
+_LEAD = r"(?:(?:and|then|also|please|finally|now|so)\b[\s,]*)*"
+_PEOPLE = (
+    r"persons?|people|names? of|who|authors?|owners?|artists?|players?|leaders?|contacts?|profiles?"
+)
+_THINGS = (
+    r"songs?|tracks?|lyrics|bands?|artists?|films?|movies?|restaurants?|hotels?|shops?|stores?|"
+    r"wines?|teams?|venues?|places?"
+)
+_MONEY = (
+    r"(?:usd|eur|gbp|jpy|chf|cad|aud|inr|cny|sek|nok|dkk|mxn|brl|zar|dollars?|euros?|pounds?|yen|francs?|"
+    r"rupees?|pesos?|yuan|kron(?:a|or|er|e)|reais|rands?|zlotys?|lira)"
+)
+_PURPOSES = {
+    rf"(?:e-?mail|mail)\s+(?:{_THEM}|the|an?)\b|e-?mail\s+\S+@": r"send\w*|smtp|mailing|mailbox|inbox",
+    rf"(?:text|message|whatsapp|sms)\s+{_THEM}\b": r"send\w*|sms|whatsapp|texting",
+    r"send\s+(?:(?:me|us|my|our|him|her|them)\b|an?\s+(?:e-?mail|mail|text|sms|message|letter|parcel)\b"
+    r"|(?:it|this|that|both|the\s+\w+)\s+(?:off\s+)?to\b)": r"send\w*|deliver\w*|sms|notif\w*|ship\w*",
+    rf"(?:call|phone|ring|dial)\s+(?:{_THEM}|up)\b": r"calls|dial\w*|telephony|voice calls?",
+    r"(?:book|reserve)\s+(?:me|us|him|her|them|an?|the|two|three|four|\d{1,2}(?=\s))\b": r"booking\w*|reserv\w*",
+    rf"(?:pay|wire|transfer)\s+(?:{_THEM}|the)\b": r"payouts?|wire transfers?|money transfers?|checkout",
+    r"set\s+(?:up\s+)?(?:me\s+)?(?:an?\s+|the\s+)?(?:alarm|timer|reminder)\b"
+    r"|remind\s+(?:me|us|him|her|them)\s+(?:to|at|on|tomorrow)\b": r"alarms?|timers?|reminders?|schedul\w*",
+    rf"(?:tweet|post)\s+(?:{_THEM}|the|about)\b": r"tweets?|posts?|posting|publish\w*",
+    r"(?:upload|download)\s+\w": r"upload\w*|download\w*",
+    r"(?:(?:and|but)\s+)?why\b": r"why|reasons?|expla\w+|causes?",
+    r"(?:i wonder |tell me |find out )?who(?!.*\+\d{1,4}\b(?!\s?\d))(?:'s| is| has| have| had| was| did)?"
+    r"\s+(?:the\s+)?(?:own|own(?:s|er of)|"
+    r"wr(?:ote|itten)|invent\w*|found(?:ed|er of)|discover\w*|compos\w*|paint\w*|built|run(?:s|ning)|lead\w*|won|"
+    r"call(?:ed|ing|s)|rang|ringing|texted|made|sang|directed|president|mayor|ceo|author of|king|queen)\b": _PEOPLE,
+    r"(?:which|what(?=\s+(?:famous|well-known)))\s+(?:famous |other |well-known )?"
+    r"(?:people|persons?|celebrit\w+|actors?|singers?|players?)\b": _PEOPLE,
+    r"(?:which|what)\s+(?:songs?|bands?|films?|movies?|restaurants?|hotels?|shops?|stores?|wines?|teams?)\b": _THINGS,
+    rf"(?:convert|change|exchange|how (?:much|many)|what(?:'s| is| are)?|the)\b[^.?!]{{0,60}}?\b{_MONEY}\b"
+    rf"[^.?!]{{0,20}}?\b(?:to|in|into|for|as)\s+(?:\w+\s+){{0,2}}?{_MONEY}\b": r"exchange|forex|(?:currency|conversion) rates?|conver\w+ (?:of )?currenc\w+|currency conver\w+",
+    r"should\s+(?:i|we|he|she|they)\b": r"should|advi[cs]e\w*|recommend\w*|suggest\w*|forecast\w*",
+}
+"""How such words begin -> what the document of a function says that serves them."""
+
+_BOUND = tuple(
+    (re.compile(rf"{_LEAD}(?:{said})", re.IGNORECASE), re.compile(rf"\b(?:{does})\b"))
+    for said, does in _PURPOSES.items()
+)
+
+
+def is_bound(part: str) -> bool:
+    """Whether a part of a task is such an order or question."""
+    return _does(part) is not None
+
+
+def may_serve(part: str, api: Api) -> bool:
+    """Whether a function may serve a part: any one may, but for these those that say they do."""
+    does = _does(part)
+    return does is None or bool(does.search(_document(api)))
+
+
+@lru_cache(maxsize=512)
+def _does(part: str) -> re.Pattern[str] | None:
+    return next((does for said, does in _BOUND if said.match(part[:LENGTH])), None)
+
+
+def _document(api: Api) -> str:
+    return f"{words(api.name)} {words(api.tool)} {api.description}".lower()
