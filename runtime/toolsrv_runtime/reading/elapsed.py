@@ -18,8 +18,9 @@ TODAY = days.NEAR[0]
 _AMOUNT = rf"\d+|an?|{TO_TWELVE}|{TEENS}|{TENS}|a hundred|a couple of"
 _UNIT = r"(?:days?|weeks?|months?|nights?|sleeps|(?:working|business|week) ?days?|time|long|far)"
 _AHEAD = re.compile(
-    rf"\bhow (?:many |much )?(?:more )?{_UNIT}\b[^.?!]{{0,30}}?\b(?:until|till|til|before|to go)\b"
-    rf"|\bhow (?:far|long|many days|many weeks) (?:off|away|ahead)\b|\b{_UNIT} (?:(?:are|is) )?(?:there )?(?:still )?(?:left|remain\w*|to go)\b"
+    rf"\bhow (?:many |much )?(?:more )?{_UNIT}\b[^.?!]{{0,30}}?\b(?:until|till|til|to go)\b"
+    rf"|\bhow (?:far|long|many days|many weeks) (?:off|away|ahead)\b"
+    rf"|\b{_UNIT} (?:(?:are|is) )?(?:there )?(?:still )?(?:left|remain\w*|to go)\b"
     r"|\b(?:days|weeks) (?:until|till)\b|\bcount ?down\b",
     re.IGNORECASE,
 )
@@ -34,11 +35,11 @@ _COUNTED = re.compile(
     rf"|\b(?:{_AMOUNT}) (?:days?|weeks?|months?|years?) (?:ago|hence|ahead|back|from (?:now|today))\b",
     re.IGNORECASE,
 )
-_FROM_THERE = re.compile(
-    r"\b(?:from|after|before|between|starting|counted?)\s+(?:then|that|it|there|those)\b|\bthat (?:date|day)\b"
-    r"|\b(?:later|earlier)\b",
+_ELSEWHERE = re.compile(
+    r"\b(?:from|after|before|between|starting)\b(?!\s+(?:today|now)\b)|\b(?:later|earlier)\b",
     re.IGNORECASE,
 )
+"""What tells another day to count from."""
 
 
 def told(parameter: Parameter, api: Api, wish: Wish) -> str:
@@ -49,20 +50,13 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     for the day from which a function counts, where none is named: "in 90 days".
     """
     named = list(dict.fromkeys(patterns.find("date", wish.context or wish.part)))
+    if len(named) > 1 or _ELSEWHERE.search(wish.part):
+        return ""
     if parameter == counted_from(api):
-        return (
-            TODAY
-            if _COUNTED.search(wish.part) and not named and not _FROM_THERE.search(wish.part)
-            else ""
-        )
+        return TODAY if _COUNTED.search(wish.part) and not named else ""
     ends = roles(api)
     ahead, ago = bool(_AHEAD.search(wish.part)), bool(_AGO.search(wish.part))
-    if (
-        parameter not in ends.values()
-        or ahead == ago
-        or len(named) > 1
-        or _FROM_THERE.search(wish.part)
-    ):
+    if parameter not in ends.values() or ahead == ago:
         return ""
     if parameter == ends["start" if ahead else "end"]:
         return TODAY
