@@ -1,4 +1,4 @@
-"""The catalogs on disk: APIs, a word index over them, hashes, and the index pointers.
+"""The catalogs on disk: APIs, a word index over them, and hashes.
 
 One SQLite file, safe for several threads and processes. With n APIs in all and m of them
 matching a search: ``get`` O(log n); ``put_catalog`` O(size of the catalog), writing only what
@@ -8,19 +8,17 @@ listings O(rows returned).
 The same API id may occur in several catalogs. Each keeps its row; unless a catalog is named, an
 id means the API of the first enabled catalog that has it (catalogs are ordered by when they were
 first put); ``Shelf.hidden_behind`` tells which ones that hides. Knows nothing about vectors beyond
-the pointer to their collection.
+the pointers to their collections (``pointers``).
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -34,7 +32,6 @@ from toolsrv_registry.entries import (
     CatalogEntry,
     Changes,
     Document,
-    IndexPointer,
     Pending,
     StoreStats,
     ToolEntry,
@@ -43,6 +40,7 @@ from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_registry.health import Health, HealthEntry
 from toolsrv_registry.kept import Kept
 from toolsrv_registry.nearby import listed, nearest, short
+from toolsrv_registry.pointers import Pointers
 from toolsrv_registry.schema import MIGRATIONS
 from toolsrv_registry.shelf import Shelf
 from toolsrv_registry.store_rows import (
@@ -70,6 +68,7 @@ class Store:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.health = Health(database)
+        self.pointers = Pointers(database)
         self._lock = threading.Lock()
         self._hashes: tuple[str, str] = ("", "")
         self._size = Kept(database, self._read_size)
@@ -455,35 +454,6 @@ class Store:
         """Return the random name this file got when it was made."""
         return str(self._database.read("SELECT id FROM owner")[0]["id"])
 
-    def pointer(self, place: str, encoder_digest: str) -> IndexPointer | None:
-        """Return the finished collection of an encoder at a place, if any."""
-        rows = self._database.read(
-            "SELECT * FROM indexes WHERE place = ? AND encoder_digest = ?", [place, encoder_digest]
-        )
-        return _pointer(rows[0]) if rows else None
-
-    def pointers(self, place: str) -> list[IndexPointer]:
-        """Return all finished collections at a place."""
-        rows = self._database.read("SELECT * FROM indexes WHERE place = ?", [place])
-        return [_pointer(row) for row in rows]
-
-    def set_pointer(self, pointer: IndexPointer) -> None:
-        """Point to a finished collection, in one transaction."""
-        with self._database.write() as db:
-            db.execute(
-                "INSERT OR REPLACE INTO indexes VALUES (:place, :encoder_digest, :encoder,"
-                " :collection, :content_hash, :documents, :built_at, :files)",
-                pointer.model_dump() | {"files": json.dumps(pointer.files)},
-            )
-
-    def drop_pointers(self, place: str, *, encoder_digest: str | None = None) -> None:
-        """Forget the collections at a place: one encoder's, or all of them."""
-        with self._database.write() as db:
-            db.execute(
-                "DELETE FROM indexes WHERE place = ?1 AND encoder_digest = ifnull(?2, encoder_digest)",
-                (place, encoder_digest),
-            )
-
     # --- helpers ------------------------------------------------------------------------------
 
     def _read_size(self) -> int:
@@ -544,17 +514,6 @@ def catalog_hash(catalog: Catalog, files: Sequence[str] = ()) -> str:
             f"the catalog {catalog.name!r} holds text that is not valid Unicode: {error}",
             hint="import it again with toolsrv, which cleans such text",
         ) from error
-
-
-def _pointer(row: sqlite3.Row) -> IndexPointer:
-    return _pointer_of(tuple(row.keys()), tuple(row))
-
-
-@lru_cache(maxsize=8)
-def _pointer_of(names: tuple[str, ...], values: tuple[Any, ...]) -> IndexPointer:
-    """Return the pointer of a row; every search asks for the same one twice."""
-    row = dict(zip(names, values, strict=True))
-    return IndexPointer.model_validate(row | {"files": json.loads(row["files"])})
 
 
 def fts_query(terms: Iterable[str]) -> str:

@@ -70,7 +70,9 @@ class Index:
         self._folder = folder
         self._chroma = Chroma(folder=folder / "chroma", url=url)
         self._checked = ""
-        self._current = store.kept(lambda: store.pointer(self._chroma.place, self._encoder.digest))
+        self._current = store.kept(
+            lambda: store.pointers.get(self._chroma.place, self._encoder.digest)
+        )
 
     @property
     def encoder(self) -> Encoder:
@@ -159,7 +161,7 @@ class Index:
             self._check(pointer)
             return read(pointer)
         except DataError:
-            newer = self._store.pointer(self._chroma.place, self._encoder.digest)
+            newer = self._store.pointers.get(self._chroma.place, self._encoder.digest)
             if newer is None or newer.collection == pointer.collection:
                 raise
             # The folder may have been made anew under the open one.
@@ -194,13 +196,13 @@ class Index:
                 raise
             _log.warning("the vector index is damaged (%s); building it anew", error.message)
             self._chroma.wipe()
-            self._store.drop_pointers(self._chroma.place)
+            self._store.pointers.drop(self._chroma.place)
             return None
         self._forget()
         return None
 
     def _forget(self) -> None:
-        self._store.drop_pointers(self._chroma.place, encoder_digest=self._encoder.digest)
+        self._store.pointers.drop(self._chroma.place, encoder_digest=self._encoder.digest)
 
     def _whole(self, pointer: IndexPointer) -> bool:
         if self._chroma.count(pointer.collection) != pointer.documents:
@@ -213,7 +215,7 @@ class Index:
 
     def _build(self, previous: IndexPointer | None, progress: Progress | None) -> None:
         owner, place = self._store.owner(), self._chroma.place
-        kept = {pointer.collection for pointer in self._store.pointers(place)}
+        kept = {pointer.collection for pointer in self._store.pointers.at(place)}
         for name in self._chroma.names(owner):
             if name not in kept:
                 self._chroma.drop(name)
@@ -234,7 +236,7 @@ class Index:
                 self._chroma.tidy()
             raise
         files = {key: value for key, value in self._chroma.hashes().items() if key not in before}
-        self._store.set_pointer(
+        self._store.pointers.set(
             IndexPointer(
                 place=place,
                 encoder=self._encoder.name,

@@ -128,7 +128,7 @@ def test_each_encoder_has_its_own_index(tmp_path: Path, catalog: Catalog) -> Non
             assert registry.ensure_index().state == "ready"
             assert registry.retriever.search("weather").degraded == ""
     with Registry.open(tmp_path) as registry:
-        assert len(registry.store.pointers("embedded")) == 2
+        assert len(registry.store.pointers.at("embedded")) == 2
 
 
 def test_a_failed_build_leaves_the_old_index_in_use(
