@@ -211,6 +211,7 @@ _KNOWN: list[tuple[str, dict[str, str], dict[str, Any]]] = [
     ("/color_lab/name", {"hex": "ff0001"}, {"color_name": "red", "exact": False}),
     ("/color_lab/contrast", {"foreground": "black", "background": "white"}, {"contrast_ratio": 21}),
     ("/ip_toolkit/network", {"network": "10.0.0.5/30"}, {"network": "10.0.0.4/30", "usable_hosts": 2}),
+    ("/signal_desk/spelling", {"text": "Von " * 40}, {"spelling": " ".join(["Victor Oscar November"] * 40)}),
     ("/ip_toolkit/network", {"network": "/26"}, {"netmask": "255.255.255.192", "usable_hosts": 62}),
     ("/ip_toolkit/address", {"address": "::1"}, {"version": 6, "kind": "loopback"}),
     ("/math_desk/prime/999999999989", {}, {"is_prime": True}),

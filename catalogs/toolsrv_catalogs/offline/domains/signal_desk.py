@@ -137,7 +137,7 @@ def from_morse(morse: Annotated[str, text_up_to(1000)]) -> Answer:
 
 
 @tool.get("/spelling")
-def spell_out(text: Annotated[str, text_up_to(60)]) -> Answer:
+def spell_out(text: Short) -> Answer:
     words = [_SPOKEN[c] for c in fold(text).upper() if c in _SPOKEN]
     if not words:
         raise ParameterError("text", "holds no letters or digits to spell")
