@@ -39,6 +39,7 @@ def scene(response: object, task: str = TASK) -> Scene:
         ("what would that cost at 1.85 a bottle", LITRES, ""),
         ("what would that cost at 1.85 a kilo", LITRES, ""),
         ("what would that cost", LITRES, ""),
+        ("what would 780 km cost with it at 1.85 a litre", LITRES, ""),
         ("is 1.85 a litre a good price", LITRES, ""),
     ],
 )

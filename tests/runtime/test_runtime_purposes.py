@@ -90,6 +90,7 @@ def test_questions_for_persons_songs_and_reasons_need_a_function_that_knows_such
     "part",
     [
         "who uses the euro",
+        "Why We Moved Our Blog",
         "who borders Laos",
         "which country is it",
         "what should I set the oven to",

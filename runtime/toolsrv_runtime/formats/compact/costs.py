@@ -25,14 +25,15 @@ _COSTS = re.compile(
 TEXT_LIMIT = 4_000
 """Characters of a text that are looked at."""
 
+_DIGIT = re.compile(r"\d")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 def expression(part: str, scene: Scene) -> str:
     """Return an answered amount times the price that a part tells for its unit; "" for none."""
     match = _COSTS.search(part)
-    if match is None:
-        return ""
+    if match is None or _DIGIT.search(part[: match.start("price")] + part[match.end("price") :]):
+        return ""  # or an amount of its own: "for 780 km with it, at 1.62 a litre"
     for step in reversed(scene.path):
         amount = _amount(step, match["unit"]) if step.ok else ""
         if amount:

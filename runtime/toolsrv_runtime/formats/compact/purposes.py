@@ -41,7 +41,7 @@ _PURPOSES = {
     r"|remind\s+(?:me|us|him|her|them)\s+(?:to|at|on|tomorrow)\b": r"alarms?|timers?|reminders?|schedul\w*",
     rf"(?:tweet|post)\s+(?:{_THEM}|the|about)\b": r"tweets?|posts?|posting|publish\w*",
     r"(?:upload|download)\s+\w": r"upload\w*|download\w*",
-    r"(?:(?:and|but)\s+)?why\b": r"why|reasons?|expla\w+|causes?",
+    r"(?:(?:and|but)\s+)?why\b(?!\s+(?-i:[A-Z]\w*\s+[A-Z]))": r"why|reasons?|expla\w+|causes?",
     r"(?:i wonder |tell me |find out )?who(?!.*\+\d{1,4}\b(?!\s?\d))(?:'s| is| has| have| had| was| did)?"
     r"\s+(?:the\s+)?(?:own|own(?:s|er of)|"
     r"wr(?:ote|itten)|invent\w*|found(?:ed|er of)|discover\w*|compos\w*|paint\w*|built|run(?:s|ning)|lead\w*|won|"
