@@ -6,6 +6,8 @@ response. The model says which words of the task come next where the matcher has
 (``planned``), whether a function serves them, which words of the task or of a response each
 argument takes, and what the answer says. The retriever's and the matcher's views of words and
 function enter the choice of the function (``choosing``), the matcher's that of values too.
+
+Here are prompts that fit, answers and comparisons; which call comes next ``reply`` decides.
 """
 
 from __future__ import annotations
