@@ -23,6 +23,9 @@ from toolsrv_runtime.reading.labels import labelled
         ("id", "the id 37", ""),
         ("page", "homepage 3", ""),
         ("page", "the page is long", ""),
+        ("hours", "26 miles in 3 hours 30 minutes", ""),
+        ("hours", "in hours 30", "30"),
+        ("page", "in chapter 2 page 5", "5"),
     ],
 )
 def test_what_stands_behind_a_name_is_its_value(name: str, text: str, value: str) -> None:

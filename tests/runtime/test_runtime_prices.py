@@ -1,11 +1,12 @@
-"""Prices as they are spoken."""
+"""Prices as they are spoken, and in cents."""
 
 from __future__ import annotations
 
 import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_runtime.reading.prices import told
+from toolsrv_registry.api import Parameter
+from toolsrv_runtime.reading.prices import in_main_unit, told
 from toolsrv_runtime.reading.wish import Wish
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
@@ -13,7 +14,7 @@ APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 
 def price(function: str, part: str, task: str = "") -> list[str]:
     api = APIS[function]
-    return [told(one, api, Wish(part, part, task or part)) for one in api.required]
+    return [told(one, api, Wish(part, part, task or part)) for one in api.parameters]
 
 
 @pytest.mark.parametrize(
@@ -54,3 +55,21 @@ def test_the_task_counts_where_the_part_lacks_a_number() -> None:
 def test_only_the_one_price_of_a_function_is_read_so() -> None:
     text = "nineteen ninety-nine dollars"
     assert not any(price("percentage_of_number", text) + price("number_to_words", text))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text", "read"),
+    [
+        ("price_per_kwh", "31", "at 31 cents per kWh", "0.31"),
+        ("price_per_kwh", "28.5", "28.5 ct a kWh", "0.285"),
+        ("price", "99", "99p each", "0.99"),
+        ("price", "99", "99 pounds", "99"),
+        ("price", "31", "131 cents", "31"),
+        ("semitones", "100", "100 cents", "100"),
+        ("price", "a cent", "a cent", "a cent"),
+    ],
+)
+def test_a_price_in_cents_is_told_in_the_main_unit(
+    name: str, value: str, text: str, read: str
+) -> None:
+    assert in_main_unit(Parameter(name=name, type="NUMBER"), value, text, text) == read

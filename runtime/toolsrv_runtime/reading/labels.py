@@ -6,6 +6,7 @@ import re
 
 from toolsrv_registry.api import Parameter
 from toolsrv_runtime.reading.facts import words
+from toolsrv_runtime.reading.measures import unit_written
 
 _MARKING_WORDS = "id ids identifier code number no num nr name key value text type date time the of"
 _MARKS = frozenset(_MARKING_WORDS.split())
@@ -27,6 +28,7 @@ def labelled(parameter: Parameter, text: str) -> str:
     if not told or len(told[-1]) < 3:
         return ""
     stem = re.escape(told[-1].removesuffix("s"))
-    found = re.findall(rf"(?<![\w-]){stem}s?\s+{_VALUE}", text, re.IGNORECASE)
+    counted = r"(?<!\d )" if unit_written(told[-1]) else ""  # "3 hours 30 minutes" is no hour 30
+    found = re.findall(rf"(?<![\w-]){counted}{stem}s?\s+{_VALUE}", text, re.IGNORECASE)
     values = {value.rstrip(".-") for value in found}
     return values.pop() if len(values) == 1 else ""

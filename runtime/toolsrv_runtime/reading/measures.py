@@ -54,7 +54,7 @@ def in_its_unit(parameter: Parameter, value: str, part: str, task: str) -> str:
     told = _behind(value, part) or _behind(value, task)
     if len(told) != 1 or unit in told:
         return value
-    return _converted(value, told.pop(), unit)
+    return converted(value, told.pop(), unit) or value
 
 
 def lasting(parameter: Parameter, _api: Api, wish: Wish) -> str:
@@ -137,14 +137,22 @@ def _behind(number: str, text: str) -> set[str]:
     return {match.lastgroup or "" for match in told.finditer(text)}
 
 
-def _converted(number: str, source: str, target: str) -> str:
-    """Return a number of one unit in another, itself where they measure different things."""
+def unit_written(said: str) -> str:
+    """Return the name of the unit that is written so, "" for what is none."""
+    match = _IS_UNIT.fullmatch(said)
+    return (match.lastgroup or "") if match else ""
+
+
+def converted(number: str, source: str, target: str) -> str:
+    """Return a number of one unit in another, "" where they measure different things."""
+    if source == target:
+        return number
     import pint  # noqa: PLC0415 - half a second, for few tasks
 
     try:
         found = _registry().Quantity(float(number), source).to(target).magnitude
     except (pint.PintError, ArithmeticError, ValueError):
-        return number
+        return ""
     return f"{round(float(found), DECIMALS if abs(found) >= 1 else SMALL):.10g}"
 
 

@@ -1,4 +1,4 @@
-"""Prices as they are spoken: "one sixty-nine a litre", "nineteen ninety-nine dollars". Pure."""
+"""Prices as people tell them: "one sixty-nine a litre", "nineteen ninety-nine dollars", "31 cents". Pure."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ _SPOKEN = re.compile(
     re.IGNORECASE,
 )
 _PRICE = re.compile(r"\b(?:price|cost|fare|fee|bill)\b")
+_CENTS = r"\s?(?:cents?|ct|cts|c|¢|pence|p|pennies|penny)(?![\w-])"
 
 
 def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     """Return the one spoken price of a part, or of what leads up to it, for a price; else "".
 
-    Of the task where the part has fewer numbers than the function requires.
+    Of the task where the part has fewer numbers than the function requires, with the price.
     """
-    numbers = [one for one in api.required if patterns.kind(one, api) == "number"]
+    called = [*api.required, *(() if parameter in api.required else (parameter,))]
+    numbers = [one for one in called if patterns.kind(one, api) == "number"]
     if [one for one in numbers if _PRICE.search(words(one.name))] != [parameter]:
         return ""
     whole = wish.task if len(patterns.find("number", wish.part)) < len(numbers) else ""
@@ -38,6 +40,14 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
         if found := [_read(match) for match in _SPOKEN.finditer(text)]:
             return found[0] if len(found) == 1 else ""
     return ""
+
+
+def in_main_unit(parameter: Parameter, value: str, part: str, task: str) -> str:
+    """Return a price that a text tells in cents or pence in dollars, euros or pounds, itself else."""
+    if not _PRICE.search(words(parameter.name)) or not value.replace(".", "", 1).isdecimal():
+        return value
+    said = re.compile(rf"(?<![\w.,-]){re.escape(value)}{_CENTS}", re.IGNORECASE)
+    return f"{float(value) / 100:.10g}" if said.search(part) or said.search(task) else value
 
 
 def _read(match: re.Match[str]) -> str:

@@ -37,4 +37,4 @@ def format_amount(amount: Number, currency: Currency, language: Language | None 
 @tool.get("/countries")
 def currency_countries(currency: Currency) -> Answer:
     names = sorted(c["name"] for c in countries().values() if c["currencycode"] == currency)
-    return {"currency_code": currency, "count": len(names), "countries": names[:12]}
+    return {"currency_code": currency, "count": len(names), "countries": names}

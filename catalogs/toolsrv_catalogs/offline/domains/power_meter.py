@@ -16,15 +16,18 @@ Price = Annotated[float, between(0, 1000)]
 def electricity_cost(
     watts: Watts,
     hours_per_day: Annotated[float, between(0, 24)],
-    price_per_kwh: Price,
+    price_per_kwh: Price | None = None,
 ) -> Answer:
     daily = watts / 1000 * hours_per_day
-    return {
+    answer: Answer = {
         "watts": tidy(watts),
         "kwh_per_month": tidy(daily * 30, 2),
-        "cost_per_month": tidy(daily * 30 * price_per_kwh, 2),
-        "cost_per_year": tidy(daily * 365 * price_per_kwh, 2),
+        "kwh_per_year": tidy(daily * 365, 2),
     }
+    if price_per_kwh is not None:
+        answer["cost_per_month"] = tidy(daily * 30 * price_per_kwh, 2)
+        answer["cost_per_year"] = tidy(daily * 365 * price_per_kwh, 2)
+    return answer
 
 
 @tool.get("/battery")

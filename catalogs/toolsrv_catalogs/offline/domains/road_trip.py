@@ -28,14 +28,13 @@ def travel_time(distance: Distance, speed_kmh: Annotated[float, between(1, 50000
 def fuel_cost(
     distance: Distance,
     liters_per_100km: Consumption,
-    price_per_liter: Annotated[float, between(0, 100000)],
+    price_per_liter: Annotated[float, between(0, 100000)] | None = None,
 ) -> Answer:
     liters = distance / 100 * liters_per_100km
-    return {
-        "distance_km": tidy(distance, 2),
-        "liters": tidy(liters, 2),
-        "fuel_cost": tidy(liters * price_per_liter, 2),
-    }
+    answer: Answer = {"distance_km": tidy(distance, 2), "liters": tidy(liters, 2)}
+    if price_per_liter is not None:
+        answer["fuel_cost"] = tidy(liters * price_per_liter, 2)
+    return answer
 
 
 @tool.get("/economy")

@@ -12,8 +12,8 @@ from toolsrv_runtime.formats.base import Step
 from toolsrv_runtime.formats.compact import formulas
 from toolsrv_runtime.formats.compact.scene import Offer, Scene, news
 from toolsrv_runtime.reading.facts import words
+from toolsrv_runtime.reading.measures import unit_written
 from toolsrv_runtime.reading.parts import split
-from toolsrv_runtime.reading.units import UNITS
 
 _MONEY = r"(?:[€$£¥₹]\s?|(?:usd|eur|gbp)\s)?"
 _COSTS = re.compile(
@@ -68,22 +68,14 @@ def told(parameter: Parameter, api: Api, part: str, scene: Scene) -> str:
 
 def _amount(step: Step, unit: str) -> str:
     """Return the last number of an answer in a unit: its name tells that, or the value before it."""
-    unit_is = _unit(unit)
+    unit_is = unit_written(unit)
     found, told = "", ""
     if not unit_is:
         return ""
     for name, value in news(step):
         if _NUMBER.fullmatch(value):
-            here = {_unit(one) for one in words(name).split()}
+            here = {unit_written(one) for one in words(name).split()}
             found = value if unit_is in here or told == unit_is else found
         else:
-            told = _unit(value) or told
+            told = unit_written(value) or told
     return found
-
-
-def _unit(said: str) -> str:
-    """Return the name of a unit however it is written, "" for what is none."""
-    for name, written in UNITS.items():
-        if re.fullmatch(written, said, re.IGNORECASE):
-            return name
-    return ""

@@ -18,17 +18,21 @@ from toolsrv_runtime.reading import (
     changes,
     chords,
     days,
+    denied,
     dice,
     directions,
     elapsed,
     grounding,
     intervals,
     measures,
+    mileage,
+    parties,
     patterns,
     peoples,
     periods,
     prices,
     ranked,
+    rates,
     spans,
 )
 from toolsrv_runtime.reading.facts import words
@@ -58,6 +62,10 @@ RULES: Sequence[Rule] = (
     intervals.told,
     periods.told,
     prices.told,
+    rates.told,
+    mileage.told,
+    parties.told,
+    denied.told,
     ranked.told,
     peoples.told,
 )
@@ -95,9 +103,9 @@ class Stated:
         task = self._task
         value = directions.turned(parameter, value, self._part, task)
         value = dated(parameter, value, self._part, task)
-        return measures.whole_unit(
-            parameter, measures.in_its_unit(parameter, value, self._part, task), task
-        )
+        value = measures.in_its_unit(parameter, value, self._part, task)
+        value = prices.in_main_unit(parameter, value, self._part, task)
+        return measures.whole_unit(parameter, value, task)
 
     def value(self, parameter: Parameter, api: Api) -> str:
         """Return what the part or the task states for a parameter in so many words, "" for none."""

@@ -1,0 +1,24 @@
+"""Amounts that a text says there are none of: "no tip" is a tip of 0. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.reading.facts import words
+from toolsrv_runtime.reading.wish import Wish
+
+_MEASURES = frozenset({"percent", "percentage", "rate", "amount", "value", "number", "of", "count"})
+
+
+def told(parameter: Parameter, _api: Api, wish: Wish) -> str:
+    """Return "0" for a number that the part, or else the task, says there is none of; else ""."""
+    named = [one for one in words(parameter.name).split() if one not in _MEASURES]
+    if parameter.type.upper() != "NUMBER" or len(named) != 1 or len(named[0]) < 3:
+        return ""
+    none = re.compile(
+        rf"\b(?:no|without(?: an?| any)?|zero|0|not? any) {re.escape(named[0])}\b"
+        rf"|\b{re.escape(named[0])} (?:is |was |already )*included\b",
+        re.IGNORECASE,
+    )
+    return "0" if none.search(wish.part) or none.search(wish.task) else ""

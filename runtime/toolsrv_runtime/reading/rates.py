@@ -1,0 +1,68 @@
+"""An amount for each of a span: "15 minutes a day" as hours a day, "10 hours a week", "around the clock". Pure.
+
+Only where a parameter is named so itself (``hours_per_day``).
+"""
+
+from __future__ import annotations
+
+import re
+
+from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.reading.facts import words
+from toolsrv_runtime.reading.measures import converted, unit_written
+from toolsrv_runtime.reading.number_words import TO_TWELVE
+from toolsrv_runtime.reading.readings import read
+from toolsrv_runtime.reading.units import UNITS
+from toolsrv_runtime.reading.wish import Wish
+
+_DAYS = {"day": 1, "week": 7, "month": 365.25 / 12, "year": 365.25}
+_ADVERBS = {
+    "daily": "day",
+    "nightly": "day",
+    "weekly": "week",
+    "monthly": "month",
+    "yearly": "year",
+}
+_NAME = re.compile(rf"(?P<unit>[a-z]+) per (?P<span>{'|'.join(_DAYS)})")
+_AMOUNT = re.compile(
+    rf"(?<![\w.,:])(?P<amount>\d+(?:\.\d+)?|{TO_TWELVE}|half an?|an?)[ -]?"
+    rf"(?P<unit>{'|'.join(UNITS.values())})(?P<half> and a half)?\s?"
+    r"(?:(?:/|\b(?:per|an?|each|every|of (?:an?|every|each))\b)\s?"
+    r"(?P<span>day|night|evening|morning|week|month|year)\b"
+    rf"|(?P<adverb>{'|'.join(_ADVERBS)})\b)",
+    re.IGNORECASE,
+)
+_ALWAYS = re.compile(
+    r"\b(?:24/7|(?:a)?round the clock|(?:all )?day and (?:all )?night|non-?stop|all day(?: long)?,? every day"
+    r"|24 hours)\b(?! (?:a|per|each|every) (?:week|month|year))",
+    re.IGNORECASE,
+)
+_HOURS = 24
+
+
+def told(parameter: Parameter, _api: Api, wish: Wish) -> str:
+    """Return the one amount for a span that a part, or else the task, tells, for such a parameter.
+
+    In the parameter's own unit and span; "" for none or several.
+    """
+    named = _NAME.fullmatch(words(parameter.name))
+    unit = unit_written(named["unit"]) if named else ""
+    if named is None or not unit:
+        return ""
+    for text in (wish.part, wish.context, wish.task):
+        found = {_read(match, unit, _DAYS[named["span"]]) for match in _AMOUNT.finditer(text)}
+        if found:
+            return found.pop() if len(found) == 1 else ""
+    if unit == "hour" and named["span"] == "day" and _ALWAYS.search(wish.task):
+        return str(_HOURS)
+    return ""
+
+
+def _read(match: re.Match[str], unit: str, days: float) -> str:
+    said = match["amount"].lower()
+    half = said.startswith("half")
+    amount = 0.5 if half else float(read("number", "1" if said in {"a", "an"} else said))
+    amount += 0.5 if match["half"] else 0
+    span = _ADVERBS.get((match["adverb"] or "").lower()) or match["span"].lower()
+    here = converted(f"{amount:.10g}", unit_written(match["unit"]), unit)
+    return f"{round(float(here) * days / _DAYS.get(span, 1), 6):.10g}" if here else ""

@@ -1,0 +1,54 @@
+"""What a car uses, told in miles to the gallon and kilometers to the liter."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.reading.mileage import told
+from toolsrv_runtime.reading.wish import Wish
+
+API = Api(id="cars/trip/fuel", category="Cars", tool="trip", name="fuel")
+LITERS = Parameter(name="liters_per_100km", type="NUMBER")
+UNIT = Parameter(name="unit", type="STRING", enum=("mpg_us", "mpg_uk", "l_per_100km"))
+
+
+def read(parameter: Parameter, text: str) -> str:
+    return told(parameter, API, Wish(text, task=text))
+
+
+@pytest.mark.parametrize(
+    ("text", "liters"),
+    [
+        ("300 miles at 35 mpg", "6.72"),
+        ("a car that does 40 miles to the gallon", "5.88"),
+        ("45 mpg, it is a British car", "6.28"),
+        ("50 miles per imperial gallon", "5.65"),
+        ("it runs 15 km per litre", "6.67"),
+        ("12.5 km/l", "8"),
+        ("6.5 l/100 km", ""),
+        ("0 mpg", ""),
+        ("30 mpg or 35 mpg", ""),
+    ],
+)
+def test_consumption_in_other_words(text: str, liters: str) -> None:
+    assert read(LITERS, text) == liters
+
+
+def test_a_document_may_say_what_a_parameter_is() -> None:
+    consumption = Parameter(name="use", type="NUMBER", description="In liters per 100 km")
+    assert read(consumption, "at 35 mpg") == "6.72"
+    assert read(Parameter(name="use", type="NUMBER", description="In liters"), "at 35 mpg") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "unit"),
+    [
+        ("35 mpg in l/100 km", "mpg_us"),
+        ("35 mpg (UK) in l/100 km", "mpg_uk"),
+        ("7 l/100 km in mpg", ""),
+        ("12 km per litre in mpg", ""),
+    ],
+)
+def test_a_gallon_is_american_unless_the_text_says_otherwise(text: str, unit: str) -> None:
+    assert read(UNIT, text) == unit
