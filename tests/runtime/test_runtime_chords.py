@@ -22,6 +22,8 @@ ROOT, KIND = CHORD.parameters
         ("Ebmaj7", "Eb", "major_seventh"),
         ("play Am", "A", "minor"),
         ("Caug then", "C", "augmented"),
+        ("notes of a C minor 7 chord", "C", "minor_seventh"),
+        ("Bb dominant 7", "Bb", "seventh"),
         ("Am or Dm", "", ""),
         ("A minor", "", ""),
         ("Bsus4", "B", ""),

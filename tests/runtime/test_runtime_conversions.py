@@ -8,7 +8,7 @@ import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
-from toolsrv_runtime.formats.compact.conversions import converter, find, told
+from toolsrv_runtime.formats.compact.conversions import converter, find, is_idle, told
 from toolsrv_runtime.formats.compact.scene import Offer, Scene
 from toolsrv_runtime.reading.wish import Wish
 
@@ -85,3 +85,18 @@ def test_what_is_left_of_the_question_is_another_conversion() -> None:
     ]
     amount = next(one for one in CONVERT.parameters if one.name == "amount")
     assert told(amount, CONVERT, Wish("in 2.5 days", "", task)) == "2.5"
+
+
+@pytest.mark.parametrize(
+    ("unit", "wanted", "idle"),
+    [
+        ("km", "kilometers", True),
+        ("km", "km", True),
+        ("parsec", "parsecs", True),
+        ("km", "miles", False),
+        ("parsec", "km", False),
+    ],
+)
+def test_an_amount_in_the_wanted_unit_is_left_alone(unit: str, wanted: str, idle: bool) -> None:
+    assert is_idle(CONVERT, {"amount": 3, "from_unit": unit, "to_unit": wanted}) is idle
+    assert not is_idle(APIS["travel_time"], {"distance": unit, "speed_kmh": wanted})

@@ -1,11 +1,11 @@
-"""Letters for words where a text is one word."""
+"""Letters for words where a text is one word, and where a text begins."""
 
 from __future__ import annotations
 
 import pytest
 
 from toolsrv_registry.api import Parameter
-from toolsrv_runtime.reading.extent import narrowed
+from toolsrv_runtime.reading.extent import begun, narrowed
 
 WHAT = Parameter(name="what", type="ENUM", enum=("letters", "words"))
 
@@ -28,3 +28,23 @@ def test_a_single_word_has_only_letters_to_turn(value: str, given: list[str], re
 def test_a_list_without_letters_is_left_alone() -> None:
     of_lines = Parameter(name="what", type="ENUM", enum=("lines", "words"))
     assert narrowed(of_lines, "words", ["lighthouse"]) == "words"
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [
+        ("gonna be Friends Of Old Trams", "Friends Of Old Trams"),
+        ("is going to be called Old Trams", "Old Trams"),
+        ("will be late", "late"),
+        ("Friends Of Old Trams", "Friends Of Old Trams"),
+        ("will be", "will be"),
+    ],
+)
+def test_a_text_begins_behind_the_verb_that_leads_up_to_it(value: str, read: str) -> None:
+    text = Parameter(name="text", type="STRING")
+    assert begun(text, value, f"The name {value}, its acronym please") == read
+
+
+def test_a_quoted_text_is_left_whole() -> None:
+    text = Parameter(name="text", type="STRING")
+    assert begun(text, "will be late", 'Reverse "will be late"') == "will be late"

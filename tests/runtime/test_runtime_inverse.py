@@ -10,7 +10,7 @@ from tests.priors import Shipped
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import Function, FunctionList
 from toolsrv_runtime.formats.base import Move, Step
-from toolsrv_runtime.formats.compact.inverse import is_inverse, is_shaped_for, put_back
+from toolsrv_runtime.formats.compact.inverse import is_inverse, is_shaped_for, put_back, wants_back
 from toolsrv_runtime.formats.compact.matched import Matched
 from toolsrv_runtime.formats.compact.scene import Offer, Scene, news
 
@@ -56,3 +56,16 @@ def test_dots_and_dashes_are_for_what_reads_them() -> None:
         matched = Matched(Scene(task, offers, (), (), ()), task[:-1], Shipped())
         assert is_shaped_for(writes, reads, matched) is shaped
         assert not is_shaped_for(reads, writes, matched)
+
+
+@pytest.mark.parametrize(
+    ("task", "back"),
+    [
+        ("Encode hello in base64 and decode it back", True),
+        ("Encode it, then undo that", True),
+        ("Encode hello in base64", False),
+        ("the backs of chairs in Roman numerals", False),
+    ],
+)
+def test_an_answer_is_put_back_where_a_task_wants_it_so(task: str, back: bool) -> None:
+    assert wants_back(task) is back

@@ -9,6 +9,7 @@ from toolsrv_runtime.reading.measures import (
     in_its_unit,
     is_rate,
     lasting,
+    may_be,
     unit_of_answer,
     whole_unit,
 )
@@ -137,3 +138,20 @@ def test_a_default_of_any_kind_is_fine() -> None:
     odd = Parameter(name="hours", type="NUMBER", default=[1, {"a": 2}])
     assert lasting(odd, API, Wish("in 1 h 30 min")) == "1.5"
     assert in_its_unit(odd, "90", "90 minutes", "90 minutes") == "1.5"
+
+
+@pytest.mark.parametrize(
+    ("name", "fact", "fits"),
+    [
+        ("temperature_c", "beaufort_force", False),
+        ("temperature_c", "result", True),
+        ("temperature_c", "temperature", True),
+        ("temperature_c", "feels_like_f", True),
+        ("temperature_c", "distance_km", False),
+        ("distance_km", "distance_miles", True),
+        ("number", "beaufort_force", True),
+        ("weight_kg", "grams", True),
+    ],
+)
+def test_an_answer_fits_a_parameter_of_its_measure(name: str, fact: str, fits: bool) -> None:
+    assert may_be(parameter(name), fact) is fits

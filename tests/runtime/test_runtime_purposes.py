@@ -53,6 +53,9 @@ def test_no_function_that_looks_something_up_serves_an_order_to_act(part: str) -
         "the book with ISBN 3161484100",
         "set theory",
         "message length",
+        "write a story in Morse code: HELP",
+        "write the amount 250 dollars in Swedish",
+        "write me the number 12 in words",
     ],
 )
 def test_other_words_may_be_served_by_anything(part: str) -> None:
@@ -72,6 +75,10 @@ def test_other_words_may_be_served_by_anything(part: str) -> None:
         "should I paint it #336699",
         "convert 100 usd to eur",
         "how many dollars do I get for 250 euros",
+        "How much are 300 swiss francs in thai baht right now",
+        "whats 250 dollars in swedish kronor today",
+        "Write me a kind reply to a reader who is angry",
+        "draft a short cover letter for a nurse",
     ],
 )
 def test_questions_for_persons_songs_and_reasons_need_a_function_that_knows_such(part: str) -> None:
@@ -81,7 +88,7 @@ def test_questions_for_persons_songs_and_reasons_need_a_function_that_knows_such
     assert not may & {"check_iban", "validate_phone_number", "calculate_age", "check_isbn"}
     told = Api(
         id="Media/facts/reasons", category="Media", tool="Facts", name="Ask",
-        description="Songs, people, exchange rates and the reasons for things; gives advice.",
+        description="Songs, people, exchange rates and the reasons for things; gives advice, composes letters.",
     )  # fmt: skip
     assert may_serve(part, told)
 

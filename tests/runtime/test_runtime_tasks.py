@@ -17,6 +17,10 @@ KITCHEN = (
     "The kitchen is 18,500. At 5.4 % over 6 years, what would we pay a month? The shop also offers"
     " 12 % off that price if we pay at once, so what would it cost then?"
 )
+JACKET = (
+    "A jacket is 240 dollars before tax. The shop takes 25% off, and on the reduced price comes 13%"
+    " sales tax. How much is it after the discount and how much do I pay at the end?"
+)
 Calls = list[tuple[str, dict[str, Any]]]
 
 SOLVED: list[tuple[str, Calls]] = [
@@ -65,6 +69,51 @@ SOLVED: list[tuple[str, Calls]] = [
         ],
     ),
     ("Roll three dice for me", [("roll_dice", {"dice": "3d6"})]),
+    # What a value is in the unit, the scale and the sign that its words tell.
+    (
+        "A 2000 W kettle runs 15 minutes a day at 30 cents a kWh. What does it cost per year?",
+        [("electricity_cost", {"watts": 2000, "hours_per_day": 0.25, "price_per_kwh": 0.3})],
+    ),
+    (
+        "how much fuel is needed for 300 km at 6.5 l/100km",
+        [("fuel_cost", {"distance": "300 km", "liters_per_100km": 6.5})],
+    ),
+    (
+        "how long does a 5 Ah battery last at 200 mA",
+        [("battery_runtime", {"capacity_mah": 5000, "current_ma": 200})],
+    ),
+    (
+        "dinner was 96 euros, split between my wife and me with 10 % tip",
+        [("split_bill_with_tip", {"bill": 96, "people": 2, "tip_percent": 10})],
+    ),
+    (
+        "the recipe says 375 fahrenheit, what gas mark do i set",
+        [("oven_temperature", {"temperature": 375, "scale": "fahrenheit"})],
+    ),
+    (
+        "minus 6 degrees and wind at 26 km/h, what does that feel like on the skin",
+        [("wind_chill", {"temperature_c": -6, "wind_kmh": 26})],
+    ),
+    # Nothing is asked twice, and nothing is undone that nobody wants back.
+    (
+        JACKET,
+        [
+            ("discount", {"price": 240, "percent": 25}),
+            ("sales_tax", {"price": 180, "tax_percent": 13}),
+        ],
+    ),
+    (
+        "boss wants the year on the cover slide in roman numerals, its 2029",
+        [("number_to_roman", {"number": 2029})],
+    ),
+    (
+        "Encode hello in base64 and decode it back",
+        [("base64_encode", {"text": "hello"}), ("base64_decode", {"encoded": "aGVsbG8="})],
+    ),
+    (
+        "Scout riddle, can you read this for me: .... .. -.. -.. . -. / -- .- .--.",
+        [("morse_code_to_text", {"morse": ".... .. -.. -.. . -. / -- .- .--."})],
+    ),
     (
         "How many working days are there in December 2026 in Poland?",
         [

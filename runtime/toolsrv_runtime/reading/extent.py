@@ -1,13 +1,25 @@
-"""Of what of a text something is done: of its letters, its words or its lines. Pure."""
+"""What of a text something is done with: its letters or its words, and where it begins. Pure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
 from toolsrv_registry.api import Parameter
 
 _LETTERS = frozenset({"letter", "letters", "character", "characters", "char", "chars"})
 _WORDS = frozenset({"word", "words"})
+_LEADS_UP = re.compile(
+    r"(?:is |are )?(?:gonna|going to|will|shall|should|ought to|has to|is to) be (?:called |named )?(?=\S)",
+    re.IGNORECASE,
+)
+
+
+def begun(parameter: Parameter, value: str, task: str) -> str:
+    """Return a text without the verb that leads up to it: "the name is gonna be Old Trams"."""
+    match = _LEADS_UP.match(value) if parameter.type.upper() == "STRING" else None
+    quoted = match is not None and re.search(rf"[\"'“‘]{re.escape(value[:40])}", task)
+    return value[match.end() :] if match and not quoted else value
 
 
 def narrowed(parameter: Parameter, value: str, given: Collection[str]) -> str:

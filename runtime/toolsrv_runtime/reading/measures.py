@@ -41,6 +41,9 @@ _AMOUNT = re.compile(r"[\d.,]+\s?[^\W\d]+")
 _A_TIME = re.compile(r"\s?(?:/|per\b|an? (?:hour|minute|second)\b)", re.IGNORECASE)
 _TO_EACH = re.compile(r"(?:\bper|/)\s*$", re.IGNORECASE)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_GENERIC = frozenset(
+    {"result", "value", "number", "amount", "total", "sum", "answer", "scaled", "difference"}
+)
 
 
 def in_its_unit(parameter: Parameter, value: str, part: str, task: str) -> str:
@@ -135,6 +138,22 @@ def _behind(number: str, text: str) -> set[str]:
     digits = number.removeprefix("-")
     told = re.compile(rf"(?<![\w.,]){re.escape(digits)}\s?(?:{_SAID})(?![\w/])", re.IGNORECASE)
     return {match.lastgroup or "" for match in told.finditer(text)}
+
+
+def may_be(parameter: Parameter, fact: str) -> bool:
+    """Whether an answer's number of this name may be a value of a parameter.
+
+    A parameter in a unit takes a number in one that measures the same, one of its own words, or one
+    that tells no more than that it is a result: 8 Beaufort are no temperature.
+    """
+    unit = unit_of(parameter)
+    name = words(fact).split()
+    own = unit_written(name[-1]) if name and (len(name[-1]) > 1 or name[-1] in "cf") else ""
+    if not unit or not name:
+        return True
+    if own:
+        return bool(converted("1", own, unit))
+    return not _GENERIC.isdisjoint(name) or not set(words(parameter.name).split()).isdisjoint(name)
 
 
 def unit_written(said: str) -> str:

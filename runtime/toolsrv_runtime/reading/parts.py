@@ -44,8 +44,9 @@ _POLITE = re.compile(
     re.IGNORECASE,
 )
 _PLANS = re.compile(
-    r"(?:avoid|bake|be|bring|buy|cook|cross|drink|drive|eat|fly|go|impress|invite|join|learn|leave|"
-    r"live|marry|meet|move|paint|phone|plant|sell|sleep|start|stay|surprise|travel|visit|walk|wear)\b",
+    r"(?:avoid|bake|be|brief|bring|buy|celebrate|convince|cook|cross|decorate|drink|drive|eat|fill in|"
+    r"fill out|fly|go|impress|inform|invite|join|learn|leave|live|marry|meet|move|paint|persuade|phone|plant|"
+    r"prepare|report to|sell|sleep|start|stay|submit|surprise|travel|visit|walk|warn|wear)\b",
     re.IGNORECASE,
 )
 """What people want to do themselves: "I want to leave it overland" asks for nothing."""

@@ -43,8 +43,8 @@ _DATE = (
 )
 _CLOCK = r"\d{1,2}:\d{2}(?::\d{2})?(?: ?[ap]\.?m\.?)?|\d{1,2} ?[ap]\.?m\.?"
 _NUMBER = r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?"
-_CURRENCY = (
-    r"[A-Z]{3}|(?i:(?:(?:us|american|canadian|australian|hong kong|new zealand|singapore) )?dollars?"
+MONEY = (
+    r"(?:(?:(?:us|american|canadian|australian|hong kong|new zealand|singapore) )?dollars?"
     r"|euros?|(?:british )?pounds?(?: sterling)?|(?:japanese )?yen|(?:swiss )?francs?"
     r"|(?:indian )?rupees?|(?:chinese )?yuan|(?:mexican )?pesos?"
     r"|(?:swedish |norwegian |danish )?(?:krona|kronor|krone|kroner)|zlot(?:y|ys)|(?:south korean )?won"
@@ -53,6 +53,9 @@ _CURRENCY = (
     r"|kyats?|tugriks?|tenges?|dinars?|dirams?|roubles?|rubles?|quetzals?|lempiras?|birrs?|kwachas?"
     r"|bolivianos?|guaran[ií]s?|leva?|koruny))"
 )
+"""Names of currencies, of a country or without one."""
+
+_CURRENCY = rf"[A-Z]{{3}}|(?i:{MONEY})"
 _LANGUAGE = (
     "arabic|bengali|bulgarian|catalan|chinese|croatian|czech|danish|dutch|english|estonian|finnish|"
     "french|german|greek|hebrew|hindi|hungarian|icelandic|indonesian|irish|italian|japanese|"

@@ -52,6 +52,7 @@ _DAYS = re.compile(days.PATTERN, re.IGNORECASE)
 _NEVER = dt.datetime(1, 1, 1, tzinfo=dt.UTC)
 _FIGURE = re.compile(r"(?<=\S) \([\d.,]+\)$")
 """What lists tell of each name, no part of it: "Dar es Salaam (5,383,728)"."""
+_ARTICLE = re.compile(r"^(?:an?|the) (?=/?\d)", re.IGNORECASE)
 _UNIT = re.compile(r"(?<=[\d\s])(?:kilos?|kgs)\b", re.IGNORECASE)
 
 
@@ -148,4 +149,5 @@ _READERS: dict[str, Callable[[str], str]] = {
     "weight": _measure,
     "note": _note,
     "time": _time,
+    "network": lambda said: _ARTICLE.sub("", said),
 }

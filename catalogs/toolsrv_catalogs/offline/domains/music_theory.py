@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from toolsrv_catalogs.offline.endpoint import (
     Answer,
@@ -18,9 +18,8 @@ from toolsrv_registry.errors import UsageError
 
 tool = Endpoints()
 _SHARPS = ["C", "C#", "D", "D#", "E", "F", "F#", "G", "G#", "A", "A#", "B"]
-_FLATS = ["C", "Db", "D", "Eb", "E", "F", "Gb", "G", "Ab", "A", "Bb", "B"]
+_LETTERS = "CDEFGAB"
 _STEPS = {"C": 0, "D": 2, "E": 4, "F": 5, "G": 7, "A": 9, "B": 11}
-_FLAT_MAJOR = frozenset({5, 10, 3, 8, 1})  # F Bb Eb Ab Db
 _CHORDS = {
     "major": (0, 4, 7), "minor": (0, 3, 7), "diminished": (0, 3, 6), "augmented": (0, 4, 8),
     "seventh": (0, 4, 7, 10), "major_seventh": (0, 4, 7, 11), "minor_seventh": (0, 3, 7, 10),
@@ -30,29 +29,42 @@ _SCALES = {
     "harmonic_minor": (0, 2, 3, 5, 7, 8, 11), "pentatonic": (0, 2, 4, 7, 9),
     "blues": (0, 3, 5, 6, 7, 10), "dorian": (0, 2, 3, 5, 7, 9, 10),
 }  # fmt: skip
+_DEGREES = {"pentatonic": (0, 1, 2, 4, 5), "blues": (0, 2, 3, 4, 4, 6)}
+"""Letters above the root of scales that leave some out; the others have one note of each."""
 
 
-def _note(text: str) -> tuple[int, int | None]:
-    """Return semitones above C and the octave, where one is given."""
+class _Pitch(NamedTuple):
+    """Semitones above C, the octave where one is given, and the letter that it is spelled with."""
+
+    step: int
+    octave: int | None
+    letter: str
+
+
+def _note(text: str) -> _Pitch:
     plain = text.strip().replace("♯", "#").replace("♭", "b")
     plain = re.sub(r" ?sharp", "#", plain, flags=re.IGNORECASE)
     plain = re.sub(r" ?flat", "b", plain, flags=re.IGNORECASE)
     match = re.fullmatch(r"([A-Ga-g])(#{0,2}|b{0,2})(-1|[0-9])?", plain)
     if match is None:
         raise UsageError(f"{quoted(text)} is not a note; write it like C, F# or A4")
-    step = _STEPS[match[1].upper()] + match[2].count("#") - match[2].count("b")
-    return step, int(match[3]) if match[3] else None
+    letter = match[1].upper()
+    step = _STEPS[letter] + match[2].count("#") - match[2].count("b")
+    return _Pitch(step, int(match[3]) if match[3] else None, letter)
 
 
-Note = Annotated[tuple[int, int | None], Field(_note)]
+Note = Annotated[_Pitch, Field(_note)]
 
 
-def _spelled(step: int, *, flats: bool = False) -> str:
-    return (_FLATS if flats else _SHARPS)[step % 12]
+def _spelled(step: int) -> str:
+    return _SHARPS[step % 12]
 
 
-def _flat_key(step: int, *, minor: bool) -> bool:
-    return (step + (3 if minor else 0)) % 12 in _FLAT_MAJOR
+def _above(root: _Pitch, degrees: int, semitones: int) -> str:
+    """Return the note so many letters and semitones above a root: Cb, not B, a sixth above Eb."""
+    letter = _LETTERS[(_LETTERS.index(root.letter) + degrees) % len(_LETTERS)]
+    shift = (root.step + semitones - _STEPS[letter] + 6) % 12 - 6
+    return letter + ("#" * shift if shift > 0 else "b" * -shift)
 
 
 @tool.get("/frequency")
@@ -81,15 +93,14 @@ def transpose(note: Note, semitones: Annotated[int, whole(-48, 48)]) -> Answer:
 
 @tool.get("/chord")
 def chord_notes(root: Note, kind: Annotated[str, choice(*_CHORDS)] = "major") -> Answer:
-    flats = _flat_key(root[0], minor=kind.startswith(("minor", "dim")))
-    notes = [_spelled(root[0] + step, flats=flats) for step in _CHORDS[kind]]
+    notes = [_above(root, 2 * at, step) for at, step in enumerate(_CHORDS[kind])]
     return {"root": notes[0], "kind": kind, "notes": " ".join(notes)}
 
 
 @tool.get("/scale")
 def scale_notes(root: Note, kind: Annotated[str, choice(*_SCALES)] = "major") -> Answer:
-    flats = _flat_key(root[0], minor=kind not in ("major", "pentatonic"))
-    notes = [_spelled(root[0] + step, flats=flats) for step in _SCALES[kind]]
+    degrees = _DEGREES.get(kind, range(len(_LETTERS)))
+    notes = [_above(root, at, step) for at, step in zip(degrees, _SCALES[kind], strict=True)]
     return {"root": notes[0], "kind": kind, "notes": " ".join(notes)}
 
 

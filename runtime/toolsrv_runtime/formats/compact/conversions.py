@@ -7,7 +7,7 @@ small model, and a task that says so much needs none.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.formats.compact.scene import Offer, Scene
 from toolsrv_runtime.reading import readings
 from toolsrv_runtime.reading.facts import words
+from toolsrv_runtime.reading.measures import unit_written
 from toolsrv_runtime.reading.number_words import TO_TWELVE
 from toolsrv_runtime.reading.wish import Wish
 
@@ -119,6 +120,15 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     values = {"amount": readings.read("number", found[0].amount)}
     values |= {"from": found[0].unit, "to": found[0].wanted}
     return next((values[role] for role, one in roles.items() if one == parameter), "")
+
+
+def is_idle(api: Api, arguments: Mapping[str, object]) -> bool:
+    """Whether a converter is called to leave an amount in the unit that it has."""
+    roles = _roles(api)
+    if len(roles) < len(_ROLES):
+        return False
+    units = {str(arguments.get(roles[role].name, "")).lower() for role in ("from", "to")}
+    return len({unit_written(one) or one.rstrip("s") for one in units}) == 1
 
 
 _ROLES = {

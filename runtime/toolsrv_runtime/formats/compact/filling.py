@@ -15,7 +15,7 @@ from toolsrv_registry.foreign_lexicon import folded
 from toolsrv_registry.functions import Function
 from toolsrv_runtime.formats.compact import copying, layout
 from toolsrv_runtime.formats.compact.calculating import operands
-from toolsrv_runtime.formats.compact.inverse import put_back
+from toolsrv_runtime.formats.compact.inverse import put_back, wants_back
 from toolsrv_runtime.formats.compact.matched import Matched, holds
 from toolsrv_runtime.formats.compact.scene import Scene, used
 from toolsrv_runtime.formats.compact.stated import STATED, Stated
@@ -73,7 +73,9 @@ class Filling:
         """Return the arguments, or None where a required one finds nothing, or nothing new."""
         api = function.api
         spent = self._scene.spent(self._part, function.name)
-        undone = put_back(function, self._scene) | operands(self._scene)
+        undone = operands(self._scene)
+        if not wants_back(self._scene.task):
+            undone = undone | put_back(function, self._scene)
         written: dict[str, str] = {}
         self._turn.force("{")
         required = {parameter.name for parameter in api.required}

@@ -13,6 +13,14 @@ from toolsrv_runtime.reading.facts import words
 _UNDO = re.compile(r"\b(?:de|en)(?=(?:cod|crypt|cipher)(?:e|er|ing|ed)?\b)")
 
 
+_BACK = re.compile(r"\b(?:back|undo|revert|round[ -]trip|other way)\b", re.IGNORECASE)
+
+
+def wants_back(task: str) -> bool:
+    """Whether a task asks for what an answer was made of: "encode it and decode it back"."""
+    return _BACK.search(task) is not None
+
+
 def is_inverse(one: Function, other: Function) -> bool:
     """Whether one tool's two functions undo each other, by their names: O(words)."""
     if one.api.tool != other.api.tool or one.api.id == other.api.id:

@@ -18,7 +18,7 @@ from toolsrv_runtime.formats.base import Prior
 from toolsrv_runtime.formats.compact import costs
 from toolsrv_runtime.formats.compact.calculating import calculator
 from toolsrv_runtime.formats.compact.inverse import is_shaped_for
-from toolsrv_runtime.formats.compact.matched import Matched
+from toolsrv_runtime.formats.compact.matched import Matched, holds
 from toolsrv_runtime.formats.compact.need import Need
 from toolsrv_runtime.formats.compact.scene import Scene, about
 
@@ -91,7 +91,7 @@ def _late(plan: Plan, scene: Scene, prior: Prior) -> Iterator[Need]:
         serves = matched.serves(function.api)
         if any(is_shaped_for(function, one.function, matched) for one in scene.offers):
             continue
-        if serves >= LATE and _takes_answer(function.api, matched):
+        if serves >= LATE and _takes_answer(function.api, matched, besides=scene.task):
             yield replace(need, serves=serves, late=True)
 
 
@@ -109,8 +109,13 @@ def _uncalled(plan: Plan, scene: Scene, least: float) -> Iterator[Function]:
             yield function
 
 
-def _takes_answer(api: Api, matched: Matched) -> bool:
-    return any(matched.is_answered(api, one) for one in api.required)
+def _takes_answer(api: Api, matched: Matched, *, besides: str = "") -> bool:
+    """Whether a function takes what was answered, and does not stand in the text ``besides``."""
+    return any(
+        matched.is_answered(api, one)
+        and not holds(besides, next(iter(matched.values(api, one)), ""))
+        for one in api.required
+    )
 
 
 def _served_share(need: Need, scene: Scene) -> float:

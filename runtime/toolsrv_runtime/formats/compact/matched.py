@@ -16,6 +16,7 @@ from toolsrv_registry.matcher import Asked, Match, Slot, Span
 from toolsrv_runtime.formats.base import Prior
 from toolsrv_runtime.formats.compact.scene import Scene
 from toolsrv_runtime.reading import patterns
+from toolsrv_runtime.reading.measures import may_be
 
 SEEN = 24
 """Facts of earlier responses that the matcher sees."""
@@ -114,14 +115,18 @@ class Matched:
     def is_answered(self, api: Api, parameter: Parameter) -> bool:
         """Whether an earlier answer, rather than the task, states a value for a parameter.
 
-        A number is no name of a place.
+        A number is no name of a place, and one of another unit no temperature.
         """
         slot = self._slot(api, parameter)
         best = self._ranked(api, parameter)[:1]
         if slot is None or not best or not best[0].source or best[0].score <= slot.none:
             return False
+        said = self._words(best[0])
+        names = [name for name, told in self._scene.seen if told == said]
+        if names and not any(may_be(parameter, name) for name in names):
+            return False
         named = patterns.kind(parameter, api) in _NAMED
-        return not named or any(letter.isalpha() for letter in self._words(best[0]))
+        return not named or any(letter.isalpha() for letter in said)
 
     def listed(self, api: Api, parameter: Parameter, taken: Collection[str] = ()) -> str:
         """Return the likeliest of the allowed values, "" where they were not all read.

@@ -17,6 +17,7 @@ from toolsrv_runtime.formats.compact.matched import Matched
 from toolsrv_runtime.formats.compact.purposes import is_bound
 from toolsrv_runtime.formats.compact.readout import asks_what_it_says, reads
 from toolsrv_runtime.formats.compact.scene import Scene, about, news
+from toolsrv_runtime.formats.compact.totals import asks_what_it_comes_to, tells_a_price
 from toolsrv_runtime.reading import spans
 from toolsrv_runtime.reading.parts import Part, split
 
@@ -53,6 +54,7 @@ _IS_IT = re.compile(
     r"(?:is|are|was|were|does|do|would|will|can) (?:it|that|this|they|these|those)\b(?:\s+[^\W\d]+){1,5}",
     re.IGNORECASE,
 )
+_THIS = re.compile(r"\b(?:this|that|these|following|it)\b", re.IGNORECASE)
 _UNDO = re.compile(r"(?:undo|revert)\b", re.IGNORECASE)
 _IF = re.compile(r"(?:if|since|because|given|as)\b", re.IGNORECASE)
 
@@ -184,7 +186,7 @@ class Needs:
             return False
         if any(_says_no_more(words, step) for step in self._scene.path if step.ok):
             return True
-        if self._is_read_out(words):
+        if self._is_read_out(words) or self._is_told(words) or self._announces(words):
             return True
         before = self._scene.task[: self._scene.task.find(words) + len(words)]
         alone, whole = (Matched(self._scene, one, self._prior) for one in (words, before))
@@ -216,6 +218,27 @@ class Needs:
             for step in self._scene.path
             if step.ok and step.move.function in apis
         )
+
+    def _is_told(self, words: str) -> bool:
+        """Whether words only ask what it comes to, and calls for what the task says have told that."""
+        made = [step for step in self._scene.path if tells_a_price(step)]
+        return asks_what_it_comes_to(words) and any(about(step) != words for step in made)
+
+    def _announces(self, words: str) -> bool:
+        """Whether words only point at what stands behind their colon, and a call was made with that.
+
+        "Can you read this for me: .... .."
+        """
+        behind = self._scene.task[self._scene.task.find(words) + len(words) :].lstrip()
+        given = (
+            str(value)
+            for step in self._scene.path
+            if step.ok
+            for value in json.loads(step.move.arguments).values()
+        )
+        text = behind.lstrip(": \n\"'“‘")
+        points = behind.startswith(":") and _THIS.search(words)
+        return bool(points) and any(len(one) > 1 and text.startswith(one) for one in given)
 
     def _whole(self, words: str) -> str:
         """Return words that only tell something together with the question right behind them."""

@@ -23,7 +23,7 @@ from toolsrv_runtime.formats.compact.matched import Matched
 from toolsrv_runtime.formats.compact.need import Need
 from toolsrv_runtime.formats.compact.purposes import may_serve
 from toolsrv_runtime.formats.compact.scene import Scene, about
-from toolsrv_runtime.reading import arithmetic, grounding
+from toolsrv_runtime.reading import arithmetic, grounding, spans
 from toolsrv_runtime.reading.parts import split
 
 PLANNED = 1.0
@@ -85,6 +85,7 @@ class Planned:
             if need.serves >= least and not any(_share(need, one) >= SAME for one in twice):
                 found.append(need)
         found = [one for one in found if not self._only_tells(one, found)]
+        found = [one for one in found if not self._is_quotation(one)] or found
         told = sorted(
             [*found, *self._also(found)],
             key=lambda one: (one.words not in sums, one.begin, one.end),
@@ -98,6 +99,10 @@ class Planned:
         """
         others = [one for one in needs if one.function == need.function and one is not need]
         return not self._asks(need) and any(map(self._asks, others))
+
+    def _is_quotation(self, need: Need) -> bool:
+        """Whether a need's words are no more than a text in quotation marks: the value of another."""
+        return need.words.strip("\"'“”‘’«»") in spans.quoted(self._scene.task)
 
     def _asks(self, need: Need) -> bool:
         """Whether a need's words hold a question, an order, or what goes on with one."""
@@ -233,7 +238,7 @@ class Planned:
             if not api.required or any(a.touches(b) for a in stated for b in taken):
                 continue
             for words in filter(None, map(self._words, _clauses(match.clause)[:1])):
-                if costs.calculator(words, self._scene):
+                if costs.calculator(words, self._scene) or not may_serve(words, api):
                     continue
                 if stated or all(one.words != words for one in found):
                     begin = self._scene.task.find(words)

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from toolsrv_registry.api import Api
 from toolsrv_runtime.reading.facts import words
+from toolsrv_runtime.reading.patterns import MONEY
 
 LENGTH = 400
 """Characters of a part that are looked at."""
@@ -25,9 +26,10 @@ _THINGS = (
     r"songs?|tracks?|lyrics|bands?|artists?|films?|movies?|restaurants?|hotels?|shops?|stores?|"
     r"wines?|teams?|venues?|places?"
 )
-_MONEY = (
-    r"(?:usd|eur|gbp|jpy|chf|cad|aud|inr|cny|sek|nok|dkk|mxn|brl|zar|dollars?|euros?|pounds?|yen|francs?|"
-    r"rupees?|pesos?|yuan|kron(?:a|or|er|e)|reais|rands?|zlotys?|lira)"
+_MONEY = rf"(?:usd|eur|gbp|jpy|chf|cad|aud|inr|cny|sek|nok|dkk|mxn|brl|zar|thb|[^\W\d_]+ (?:money|currency)|{MONEY})"
+_TEXTS = (
+    r"(?:reply|letter|essay|article|story|poem|haiku|sonnet|limerick|speech|review|report|blog post|toast|joke|"
+    r"cover letter|apology|thank[- ]you (?:note|card)|invitation|screenplay)"
 )
 _PURPOSES = {
     rf"(?:e-?mail|mail)\s+(?:{_THEM}|the|an?)\b|e-?mail\s+\S+@": r"send\w*|smtp|mailing|mailbox|inbox",
@@ -49,8 +51,11 @@ _PURPOSES = {
     r"(?:which|what(?=\s+(?:famous|well-known)))\s+(?:famous |other |well-known )?"
     r"(?:people|persons?|celebrit\w+|actors?|singers?|players?)\b": _PEOPLE,
     r"(?:which|what)\s+(?:songs?|bands?|films?|movies?|restaurants?|hotels?|shops?|stores?|wines?|teams?)\b": _THINGS,
-    rf"(?:convert|change|exchange|how (?:much|many)|what(?:'s| is| are)?|the)\b[^.?!]{{0,60}}?\b{_MONEY}\b"
+    rf"(?:write|draft|compose|pen)\s+(?:(?:me|us|him|her|them|my \w+)\s+)?(?:an?|some)\s+(?:[\w-]+\s+){{0,3}}?"
+    rf"{_TEXTS}\b(?!.*\bmorse\b)": r"generat\w*|compos\w*|writ(?:er|es|ing)|draft\w*|language model|chat\w*",
+    rf"(?:convert|change|exchange|how (?:much|many)|what(?:'?s| is| are)?|the)\b[^.?!]{{0,60}}?\b{_MONEY}\b"
     rf"[^.?!]{{0,20}}?\b(?:to|in|into|for|as)\s+(?:\w+\s+){{0,2}}?{_MONEY}\b": r"exchange|forex|(?:currency|conversion) rates?|conver\w+ (?:of )?currenc\w+|currency conver\w+",
+    r"how strong\b[^.?!]{0,40}\b(?:winds?|breeze|gale|gusts?|storm)\b": r"winds?|beaufort|gales?|storms?",
     r"should\s+(?:i|we|he|she|they)\b": r"should|advi[cs]e\w*|recommend\w*|suggest\w*|forecast\w*",
 }
 """How such words begin -> what the document of a function says that serves them."""

@@ -7,17 +7,23 @@ import re
 
 from toolsrv_registry.api import Parameter
 from toolsrv_runtime.formats.base import Move
+from toolsrv_runtime.formats.compact import conversions
+from toolsrv_runtime.formats.compact.inverse import put_back, wants_back
 from toolsrv_runtime.formats.compact.scene import Offer, Scene, news
 
 
 def repeats(move: Move, scene: Scene, *, asks: bool) -> bool:
     """Whether the path already has this very call: the part it is for is served then.
 
-    So has it where words that ask for nothing only put a function's own answer into it again.
+    So has it where words that ask for nothing only put a function's own answer into it again, where
+    an amount that was answered would be converted to the unit that it has, and where a function
+    would undo another one's answer that nobody wants back.
     ``asks``: the words that the call is for ask for something.
     """
     made = [step for step in scene.path if step.ok and step.move.function == move.function]
     offer = next((one for one in scene.offers if one.function.name == move.function), None)
+    if offer is not None and any(step.ok for step in scene.path) and _is_idle(move, offer, scene):
+        return True
     if not made or offer is None:
         return False
     given = _told_values(move, offer)
@@ -27,6 +33,17 @@ def repeats(move: Move, scene: Scene, *, asks: bool) -> bool:
         return False
     answers = {value for step in made for _, value in news(step)}
     return any(value in answers and value not in scene.task for value in given.values())
+
+
+def _is_idle(move: Move, offer: Offer, scene: Scene) -> bool:
+    """Whether a call would tell no more than what is known: "2.5 km in km", a Roman numeral's number."""
+    given: dict[str, object] = json.loads(move.arguments)
+    if conversions.is_idle(offer.function.api, given):
+        return True
+    back = put_back(offer.function, scene)
+    return (
+        not wants_back(scene.task) and bool(given) and {str(one) for one in given.values()} <= back
+    )
 
 
 def _told_values(move: Move, offer: Offer) -> dict[str, str]:

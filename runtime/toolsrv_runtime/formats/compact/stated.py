@@ -15,6 +15,7 @@ from toolsrv_runtime.reading import (
     ages,
     amounts,
     bases,
+    below,
     changes,
     chords,
     days,
@@ -26,15 +27,20 @@ from toolsrv_runtime.reading import (
     intervals,
     measures,
     mileage,
+    paces,
     parties,
     patterns,
     peoples,
     periods,
     prices,
+    races,
     ranked,
     rates,
+    scales,
     spans,
+    subnets,
 )
+from toolsrv_runtime.reading.extent import begun
 from toolsrv_runtime.reading.facts import words
 from toolsrv_runtime.reading.labels import labelled
 from toolsrv_runtime.reading.mentions import spelled
@@ -63,6 +69,10 @@ RULES: Sequence[Rule] = (
     periods.told,
     prices.told,
     rates.told,
+    scales.told,
+    paces.told,
+    races.told,
+    subnets.told,
     mileage.told,
     parties.told,
     denied.told,
@@ -102,7 +112,8 @@ class Stated:
         """Return a value with its direction, in the unit of its parameter, and a unit whole."""
         task = self._task
         value = directions.turned(parameter, value, self._part, task)
-        value = dated(parameter, value, self._part, task)
+        value = begun(parameter, dated(parameter, value, self._part, task), task)
+        value = below.below_zero(parameter, value, self._part, task)
         value = measures.in_its_unit(parameter, value, self._part, task)
         value = prices.in_main_unit(parameter, value, self._part, task)
         return measures.whole_unit(parameter, value, task)
@@ -135,10 +146,16 @@ class Stated:
             return STATED if gone else 0.0
         alike = [one for one in api.required if patterns.kind(one, api) == kind]
         own = patterns.find(kind, self._part) if kind in _NAMED else []
-        told = own and len(own) >= len(alike)
+        told = (own and len(own) >= len(alike)) or (kind == "number" and self._tells_all(api))
         if told or self.beside(parameter, kind) or self._names_no_answer(parameter, kind):
             return STATED
         return 0.0 if grounding.refers(self._part) else ANSWERED
+
+    def _tells_all(self, api: Api) -> bool:
+        """Whether the part has a number for each that a call takes, and points at no answer."""
+        takes = [one for one in api.parameters if patterns.kind(one, api) == "number"]
+        own = patterns.find("number", self._part)
+        return len(own) >= len(takes) and not grounding.refers(self._part)
 
     def _names_no_answer(self, parameter: Parameter, kind: str) -> bool:
         """Whether the part says "that price", and no answer is called one."""
