@@ -21,6 +21,7 @@ from toolsrv_runtime.formats.compact.conversions import CONVERTER
 from toolsrv_runtime.formats.compact.formulas import CALCULATOR
 from toolsrv_runtime.outcome import Searched
 from toolsrv_runtime.reading import arithmetic
+from toolsrv_runtime.reading.ratios import as_sums
 
 MOST_SEARCHES = 3
 """Searches of one solve, the first included: each one more may lead a hopeless task on."""
@@ -90,7 +91,7 @@ class Offer:
         """
         wide = max(READ, self._limit) if self._wider else self._limit
         # No document of a calculator says "squared" or "times", none of a converter "hours".
-        sums = arithmetic.share(self._task) or costs.asks(self._task)
+        sums = arithmetic.share(as_sums(self._task)) or costs.asks(self._task)
         more = f". {CALCULATOR}" if sums else ""
         more += f". {CONVERTER}" if conversions.find(self._task) else ""
         found = self._finder.search(self._query + more, wide, category=self._category)

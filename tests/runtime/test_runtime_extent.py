@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolsrv_registry.api import Parameter
-from toolsrv_runtime.reading.extent import begun, narrowed
+from toolsrv_runtime.reading.extent import begun, ended, narrowed
 
 WHAT = Parameter(name="what", type="ENUM", enum=("letters", "words"))
 
@@ -48,3 +48,19 @@ def test_a_text_begins_behind_the_verb_that_leads_up_to_it(value: str, read: str
 def test_a_quoted_text_is_left_whole() -> None:
     text = Parameter(name="text", type="STRING")
     assert begun(text, "will be late", 'Reverse "will be late"') == "will be late"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "task", "read"),
+    [
+        ("password", "Beer&Wine", "network Pub, password Beer&Wine!", "Beer&Wine!"),
+        ("password", "p@ss w0rd", "the password is p@ss w0rd! Thanks", "p@ss w0rd!"),
+        ("password", "secret", "the password is secret!", "secret"),
+        ("password", "abc1", "is abc1 strong?", "abc1"),
+        ("text", "Beer&Wine", "reverse Beer&Wine!", "Beer&Wine"),
+    ],
+)
+def test_a_password_keeps_the_sign_that_ends_it(
+    name: str, value: str, task: str, read: str
+) -> None:
+    assert ended(Parameter(name=name), value, task) == read

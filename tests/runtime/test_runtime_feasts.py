@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 
 from toolsrv_runtime.reading import patterns, readings
 from toolsrv_runtime.reading.feasts import dated, read
+
+TODAY = dt.date(2026, 11, 23)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +33,23 @@ def test_a_named_day_with_a_year_is_a_date(said: str, day: str) -> None:
 
 
 def test_a_task_tells_the_date_itself() -> None:
-    assert dated("Which weekday is Christmas 2031?") == "Which weekday is 25 December 2031?"
-    assert dated("Is Christmas 0000 a Sunday?") == "Is Christmas 0000 a Sunday?"
+    assert dated("Which weekday is Christmas 2031?", TODAY) == "Which weekday is 25 December 2031?"
+    assert dated("Is Christmas 0000 a Sunday?", TODAY) == "Is Christmas 0000 a Sunday?"
     asked = "When is Boxing Day 2030 in Ghana?"
-    assert dated(asked) == asked
+    assert dated(asked, TODAY) == asked
+
+
+@pytest.mark.parametrize(
+    ("task", "read"),
+    [
+        ("how many days until Christmas?", "how many days until 25 December 2026?"),
+        ("days till Halloween", "days till 31 October 2027"),
+        ("weekday of Christmas Eve this year", "weekday of 24 December 2026"),
+        ("Halloween next year, a Sunday?", "31 October 2027, a Sunday?"),
+        ("ready for Christmas dinner", "ready for Christmas dinner"),
+        ("a tree for Christmas 2031", "a tree for 25 December 2031"),
+        ("Merry Christmas in Morse", "Merry Christmas in Morse"),
+    ],
+)
+def test_a_named_day_without_a_year_is_the_next(task: str, read: str) -> None:
+    assert dated(task, TODAY) == read

@@ -6,10 +6,15 @@ import pytest
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading.measures import (
+    fits,
+    has_unit,
     in_its_unit,
     is_rate,
+    is_share,
     lasting,
     may_be,
+    origins,
+    told,
     unit_of_answer,
     whole_unit,
 )
@@ -155,3 +160,48 @@ def test_a_default_of_any_kind_is_fine() -> None:
 )
 def test_an_answer_fits_a_parameter_of_its_measure(name: str, fact: str, fits: bool) -> None:
     assert may_be(parameter(name), fact) is fits
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("10 Ah battery, 500 mA load", ("10000", "500")),
+        ("Battery runtime: 1.2 Ah at 0.3 A", ("1200", "300")),
+        ("a 20,000 mAh power bank at 1A", ("20000", "1000")),
+        ("5 Ah or 10 Ah at 1 A", ("", "1000")),
+        ("how long does it last", ("", "")),
+    ],
+)
+def test_an_amount_belongs_to_the_parameter_of_its_measure(
+    text: str, values: tuple[str, str]
+) -> None:
+    takes = (parameter("capacity_mah"), parameter("current_ma"))
+    api = API.model_copy(update={"required": takes})
+    assert tuple(told(one, api, Wish(text, task=text)) for one in takes) == values
+
+
+def test_of_two_parameters_of_one_measure_nothing_is_said() -> None:
+    takes = (parameter("first_kg"), parameter("second_kg"))
+    api = API.model_copy(update={"required": takes})
+    assert told(takes[0], api, Wish("5 kg and 3 g", task="5 kg and 3 g")) == ""
+    speed = parameter("speed_kmh")
+    alone = API.model_copy(update={"required": (speed,)})
+    assert told(speed, alone, Wish("at 50 mph", task="at 50 mph")) == "80.47"
+    assert told(parameter("distance_km"), alone, Wish("at 7 l/100 km", task="")) == ""
+
+
+def test_a_number_with_a_unit_is_no_share() -> None:
+    assert is_share(parameter("humidity"))
+    assert not is_share(parameter("temperature_c"))
+    assert has_unit("40kph", "2 degrees, wind 40kph")
+    assert not has_unit("40", "40 kph at 40 percent")
+    assert not has_unit("dry", "dry")
+    assert fits(parameter("current_ma"), "10 Ah, 500 mA", 13)
+    assert not fits(parameter("current_ma"), "10 Ah, 500 mA", 2)
+
+
+def test_a_value_is_known_by_what_the_task_told() -> None:
+    text = "10 Ah battery, 500 mA load"
+    assert origins(parameter("capacity_mah"), "10000", text) == {"10"}
+    assert origins(parameter("current_ma"), "500", text) == {"500"}
+    assert origins(parameter("number"), "500", text) == set()

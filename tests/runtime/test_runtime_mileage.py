@@ -46,9 +46,15 @@ def test_a_document_may_say_what_a_parameter_is() -> None:
     [
         ("35 mpg in l/100 km", "mpg_us"),
         ("35 mpg (UK) in l/100 km", "mpg_uk"),
-        ("7 l/100 km in mpg", ""),
+        ("7 l/100 km in mpg", "l_per_100km"),
+        ("6.2 litres/100km in uk and us mpg", "l_per_100km"),
         ("12 km per litre in mpg", ""),
     ],
 )
 def test_a_gallon_is_american_unless_the_text_says_otherwise(text: str, unit: str) -> None:
     assert read(UNIT, text) == unit
+
+
+def test_what_the_part_tells_stands_before_what_the_task_says() -> None:
+    task = "It does 11 miles to the gallon. Our own van: 640 km at 8.2 l/100km"
+    assert told(LITERS, API, Wish("Our own van: 640 km at 8.2 l/100km", task=task)) == ""

@@ -26,6 +26,8 @@ def read(rule: str, function: str, name: str, text: str) -> str:
         ("8:30/mi", "5:17"),
         ("9-minute miles", "5:36"),
         ("10 minutes per mile", "6:13"),
+        ("a nine minute mile pace", "5:36"),
+        ("six minutes per kilometre", "6:00"),
         ("at 5:30 per km", ""),
         ("10 miles at 5:30 per km", ""),
         ("a 10 mile race", ""),

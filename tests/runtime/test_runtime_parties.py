@@ -50,6 +50,8 @@ def test_only_for_numbers_of_people() -> None:
         ("tip_percent", "tip 10 percent", ""),
         ("tax_percent", "no tip", ""),
         ("rate", "at no rate below 3", ""),
+        ("rate", "an interest-free loan", "0"),
+        ("amount", "an interest-free loan", ""),
     ],
 )
 def test_what_there_is_none_of_is_zero(name: str, text: str, value: str) -> None:

@@ -73,3 +73,20 @@ def test_a_price_in_cents_is_told_in_the_main_unit(
     name: str, value: str, text: str, read: str
 ) -> None:
     assert in_main_unit(Parameter(name=name, type="NUMBER"), value, text, text) == read
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("price_per_liter", "gas is $3.50 a gallon", "0.9246"),
+        ("price_per_kwh", "at 15p per kwh", "0.15"),
+        ("price_per_kwh", "0.31 per kWh", ""),
+        ("price_per_liter", "1.80 a liter", ""),
+        ("price_per_liter", "3 euros a kilo", ""),
+        ("price", "3.50 a gallon", ""),
+    ],
+)
+def test_a_price_is_told_for_the_unit_of_its_parameter(name: str, text: str, said: str) -> None:
+    parameter = Parameter(name=name, type="NUMBER")
+    api = APIS["fuel_cost"].model_copy(update={"required": (parameter,), "optional": ()})
+    assert told(parameter, api, Wish(text, task=text)) == said

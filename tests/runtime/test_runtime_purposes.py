@@ -79,6 +79,8 @@ def test_other_words_may_be_served_by_anything(part: str) -> None:
         "whats 250 dollars in swedish kronor today",
         "Write me a kind reply to a reader who is angry",
         "draft a short cover letter for a nurse",
+        "In which city is IP 8.8.8.8 located",
+        "where is 8.8.8.8",
     ],
 )
 def test_questions_for_persons_songs_and_reasons_need_a_function_that_knows_such(part: str) -> None:
@@ -88,7 +90,7 @@ def test_questions_for_persons_songs_and_reasons_need_a_function_that_knows_such
     assert not may & {"check_iban", "validate_phone_number", "calculate_age", "check_isbn"}
     told = Api(
         id="Media/facts/reasons", category="Media", tool="Facts", name="Ask",
-        description="Songs, people, exchange rates and the reasons for things; gives advice, composes letters.",
+        description="Songs, people, exchange rates and the reasons for things; gives advice, composes letters, geolocates; geolocation.",
     )  # fmt: skip
     assert may_serve(part, told)
 
@@ -111,3 +113,34 @@ def test_long_words_are_read_in_time() -> None:
     before = time.perf_counter()
     assert not is_bound("and then " * 50_000)
     assert time.perf_counter() - before < 2
+
+
+@pytest.mark.parametrize(
+    ("part", "blocked"),
+    [
+        ("how many cups is 500 g of flour", "ingredient_weight"),
+        ("200 g of sugar in cups please", "ingredient_weight"),
+        ("how many grams are 2 moles of NaCl", "grams_to_moles"),
+        ("what wind speed is beaufort 8", "beaufort_scale"),
+        ("how strong is a 40 mph wind", "password_strength"),
+        ("how many weeks until 1 May", "week_number"),
+    ],
+)
+def test_no_function_serves_a_question_the_other_way_round(part: str, blocked: str) -> None:
+    ours = {api.id.rpartition("/")[2]: api for api in OURS}
+    assert not may_serve(part, ours[blocked])
+
+
+@pytest.mark.parametrize(
+    ("part", "served"),
+    [
+        ("how many grams is a cup of flour", "ingredient_weight"),
+        ("how heavy is one mole of caffeine", "molar_mass"),
+        ("how many moles are 36 g of water", "grams_to_moles"),
+        ("how strong is a wind of 70 km/h", "beaufort_scale"),
+        ("how many weeks until 1 May", "days_between_dates"),
+    ],
+)
+def test_the_straight_question_is_served(part: str, served: str) -> None:
+    ours = {api.id.rpartition("/")[2]: api for api in OURS}
+    assert may_serve(part, ours[served])

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolsrv_runtime.reading import days
 from toolsrv_runtime.reading.ranges import completed
 
 
@@ -43,3 +44,10 @@ def test_a_date_takes_what_it_lacks_from_the_other_end(said: str, text: str, who
 def test_whatever_is_said_is_completed_or_stays(said: str, text: str) -> None:
     found = completed(said, f"{text} {said} to 5 May 2027")
     assert found.strip() == said.strip() or found.endswith(("2026", "2027"))
+
+
+def test_a_range_without_years_may_end_in_the_next() -> None:
+    text = "working days from 21 dec to 8 jan"
+    assert completed("8 jan", text) == f"8 jan {days.today().year + 1}"
+    assert completed("21 dec", text) == "21 dec"
+    assert completed("8 May", "from 3 March to 8 May") == "8 May"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.reading import frequencies
 from toolsrv_runtime.reading.rates import told
 from toolsrv_runtime.reading.wish import Wish
 
@@ -48,3 +49,36 @@ def test_other_units_spans_and_parameters() -> None:
     assert read("hours", "3 hours a day") == ""
     assert read("price_per_kwh", "3 hours a day") == ""
     assert read("apples_per_day", "3 hours a day") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "times"),
+    [
+        ("10k at 6.5% compounded monthly for 20 years", "12"),
+        ("7% daily compounding on 20,000", "365"),
+        ("interest is paid quarterly", "4"),
+        ("compounded monthly or compounded daily", ""),
+        ("save 50 monthly at 3% interest", ""),
+        ("I visit weekly", ""),
+    ],
+)
+def test_how_often_a_year(text: str, times: str) -> None:
+    parameter = Parameter(name="times_per_year", type="NUMBER")
+    assert frequencies.told(parameter, API, Wish(text, task=text)) == times
+    assert frequencies.told(Parameter(name="years"), API, Wish(text, task=text)) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [
+        ("If I save 50 a week", "217.41"),
+        ("putting aside 1,200 a year", "100"),
+        ("$10 daily", "304.38"),
+        ("save 300 a month", "300"),
+        ("save 300", ""),
+        ("50 a week or 60 a week", ""),
+    ],
+)
+def test_money_for_a_span_is_told_as_its_parameter_has_it(text: str, amount: str) -> None:
+    assert read("monthly_saving", text) == amount
+    assert read("monthly_rate", text) == ""

@@ -94,6 +94,45 @@ SOLVED: list[tuple[str, Calls]] = [
         "minus 6 degrees and wind at 26 km/h, what does that feel like on the skin",
         [("wind_chill", {"temperature_c": -6, "wind_kmh": 26})],
     ),
+    (
+        "10 Ah battery, 500 mA load, how long?",
+        [("battery_runtime", {"capacity_mah": 10000, "current_ma": 500})],
+    ),
+    (
+        "I weigh eighty-five kilos and I'm one metre eighty, am I overweight?",
+        [("body_mass_index", {"weight": "85 kg", "height": "1.80 m"})],
+    ),
+    (
+        "what does half a million grow to in 5 yrs at three percent",
+        [("compound_interest", {"amount": 500000, "rate": 3, "years": 5})],
+    ),
+    (
+        "how long for 5k at a nine minute mile pace",
+        [("finish_time", {"distance": "5k", "pace": "5:36"})],
+    ),
+    ("15 is what percent of 60?", [("calculate", {"expression": "15 / 60 * 100"})]),
+    # Two cases are two calls.
+    (
+        "heat index for 32 °C at 50% and at 90%",
+        [
+            ("heat_index", {"temperature_c": 32, "humidity": 50}),
+            ("heat_index", {"temperature_c": 32, "humidity": 90}),
+        ],
+    ),
+    (
+        "monthly repayment for a £180k mortgage over 25 years at 4.8%, and over 30 years?",
+        [
+            ("loan_payment", {"loan": 180000, "rate": 4.8, "years": 25}),
+            ("loan_payment", {"loan": 180000, "rate": 4.8, "years": 30}),
+        ],
+    ),
+    (
+        "How much longer is the day in Stockholm on June 21 2027 than on December 21 2027?",
+        [
+            ("day_length", {"city": "Stockholm", "date": "2027-06-21"}),
+            ("day_length", {"city": "Stockholm", "date": "2027-12-21"}),
+        ],
+    ),
     # Nothing is asked twice, and nothing is undone that nobody wants back.
     (
         JACKET,

@@ -8,11 +8,19 @@ from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading.facts import words
 from toolsrv_runtime.reading.wish import Wish
 
+_RATES = frozenset({"rate", "interest", "interest rate"})
+_FREE = re.compile(r"\b(?:interest[- ]free|(?:no|zero|without(?: any)?) interest)\b", re.IGNORECASE)
 _MEASURES = frozenset({"percent", "percentage", "rate", "amount", "value", "number", "of", "count"})
 
 
 def told(parameter: Parameter, _api: Api, wish: Wish) -> str:
     """Return "0" for a number that the part, or else the task, says there is none of; else ""."""
+    if (
+        parameter.type.upper() == "NUMBER"
+        and words(parameter.name) in _RATES
+        and _FREE.search(wish.task)
+    ):
+        return "0"
     named = [one for one in words(parameter.name).split() if one not in _MEASURES]
     if parameter.type.upper() != "NUMBER" or len(named) != 1 or len(named[0]) < 3:
         return ""

@@ -32,6 +32,10 @@ _SIGNS = {
 }
 _SHARES = {"half": 1 / 2, "quarter": 1 / 4, "third": 1 / 3}
 _POWERS = {"dozen": 12, "hundred": 100, "thousand": 1_000, "million": 10**6, "billion": 10**9}
+_SPANS = {
+    "decade": (10, "years"), "fortnight": (2, "weeks"), "century": (100, "years"),
+    "centurie": (100, "years"),
+}  # fmt: skip
 _KITCHEN = r"cups?|tsps?|tbsps?|teaspoons?|tablespoons?|pints?|quarts?|sticks?|servings?"
 _UNIT = rf"(?:{'|'.join(UNITS.values())}|{_KITCHEN}|percent|%|[€$£])"
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)|(?<!\w)‘[^’]*’(?!\w)|https?://\S+")
@@ -118,12 +122,43 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
         ),
         lambda match: _number(match[0]) or match[0],
     ),
+    (  # minus seven
+        re.compile(
+            rf"(^|\b(?:of|at|is|say|write|about|to|for|from|and|or) )(minus|negative) ({_SPELLED})\b{_ORDINAL}",
+            re.IGNORECASE,
+        ),
+        lambda match: f"{match[1]}{match[2]} {_number(match[3]) or match[3]}",
+    ),
     (  # five miles, twenty below zero
         re.compile(
-            rf"(?<![\w.,-])(?<!below )({_WORDS})(?=[ -](?:(?:degrees )?below (?:zero|freezing)|(?:degrees?|percent|{_UNIT}))(?![\w-]))",
+            rf"(?<![\w.,-])(?<!below )(?<!per )({_WORDS})(?=[ -](?:(?:degrees )?below (?:zero|freezing)|(?:degrees?|percent|{_UNIT}))(?![\w-]))",
             re.IGNORECASE,
         ),
         lambda match: _number(match[1]) or match[1],
+    ),
+    (  # 3 tsp, 2 tbsp
+        re.compile(r"(?<=\d)\s?(?:(tbsps?|tblsps?)|(tsps?))\b\.?", re.IGNORECASE),
+        lambda match: " tablespoons" if match[1] else " teaspoons",
+    ),
+    (  # 300 K in Celsius
+        re.compile(
+            r"(?<=\d) ?K(?= (?:in|to|into|as) (?:degrees )?(?:celsius|fahrenheit|°|[CF]\b))"
+        ),
+        lambda _: " kelvin",
+    ),
+    (  # a decade, three fortnights
+        re.compile(
+            rf"(?<![\w.,-])(an?|\d{{1,2}}|{ONES})(?: and a half)? (decade|fortnight|century|centurie)s?\b(?! and a)",
+            re.IGNORECASE,
+        ),
+        lambda match: _in_shorter(match[0], match[1], match[2]),
+    ),
+    (  # noon in Tokyo
+        re.compile(
+            r"\b(noon|midnight)(?= (?:over |here |there )?(?:in (?=[A-Z])|(?:my|his|her|their|our) time))",
+            re.IGNORECASE,
+        ),
+        lambda match: "12:00" if match[1].lower() == "noon" else "00:00",
     ),
     (  # 20,000mAh
         re.compile(r"(?<![\w.,])(\d{1,3}(?:,\d{3})+)(?=[A-Za-z])"),
@@ -155,6 +190,15 @@ def _pieces(text: str) -> Iterator[tuple[str, bool]]:
             yield text[begin:end], True
             at = end
     yield text[at:], False
+
+
+def _in_shorter(whole: str, said: str, span: str) -> str:
+    """Return a long span of time in shorter ones; itself where more stands between."""
+    number = "1" if said.lower() in {"a", "an"} else _number(said)
+    if " half " in whole or not number:
+        return whole
+    times, unit = _SPANS[span.lower()]
+    return f"{int(number) * times} {unit}"
 
 
 def _decimal(value: float) -> str:

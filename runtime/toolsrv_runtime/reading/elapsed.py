@@ -21,7 +21,7 @@ _AHEAD = re.compile(
     rf"\bhow (?:many |much )?(?:more )?{_UNIT}\b[^.?!]{{0,30}}?\b(?:until|till|til|to go)\b"
     rf"|\bhow (?:far|long|many days|many weeks) (?:off|away|ahead)\b"
     rf"|\b{_UNIT} (?:(?:are|is) )?(?:there )?(?:still )?(?:left|remain\w*|to go)\b"
-    r"|\b(?:days|weeks) (?:until|till)\b|\bcount ?down\b",
+    r"|\b(?:days|weeks) (?:until|till)\b|\bcount ?down\b|\bin how many (?:days|weeks) (?:is|are|will|does)\b",
     re.IGNORECASE,
 )
 _AGO = re.compile(

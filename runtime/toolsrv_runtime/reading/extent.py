@@ -15,6 +15,14 @@ _LEADS_UP = re.compile(
 )
 
 
+def ended(parameter: Parameter, value: str, task: str) -> str:
+    """Return a password with the sign that ends it: what else stands in it says that it is one of its."""
+    if "password" not in parameter.name.lower() or value.isalpha():
+        return value
+    match = re.search(rf"{re.escape(value)}([!$%&*#@+]+)(?=\s|$)", task)
+    return f"{value}{match[1]}" if match else value
+
+
 def begun(parameter: Parameter, value: str, task: str) -> str:
     """Return a text without the verb that leads up to it: "the name is gonna be Old Trams"."""
     match = _LEADS_UP.match(value) if parameter.type.upper() == "STRING" else None

@@ -25,15 +25,38 @@ _SAID = [
 ]
 
 
+_NAMES = "|".join(_DAYS)
+_THING = r"(?:dinner|party|cake|card|gift|present|tree|market|lunch|morning|song)s?"
+_COMING = re.compile(
+    rf"\b(?:(?P<lead>(?:un)?till?|to|before|by|on|for) (?P<feast>{_NAMES})"
+    rf"(?![\w-]|,? (?:of |in )?[1-9]\d{{3}}| (?:this|next) year| {_THING}\b)"
+    rf"|(?P<named>{_NAMES}) (?P<which>this|next) year\b)",
+    re.IGNORECASE,
+)
 _IS_SOUGHT = re.compile(r"\b(?:when|holidays?|what date|which date|date of)\b", re.IGNORECASE)
 _IN_TEXT = re.compile(rf"\b{PATTERN}(?!\w)", re.IGNORECASE)
 
 
-def dated(text: str) -> str:
-    """Return a text with such days told by their dates, unless a date is what it asks for."""
+def dated(text: str, today: dt.date) -> str:
+    """Return a text with such days told by their dates, unless a date is what it asks for.
+
+    One without a year is the next: "how many days until Christmas".
+    """
     if _IS_SOUGHT.search(text):
         return text
+    text = _COMING.sub(lambda match: _coming(match, today), text)
     return _IN_TEXT.sub(lambda match: _spoken(match[0]), text)
+
+
+def _coming(match: re.Match[str], today: dt.date) -> str:
+    """Return a day without a year with the one that is meant, and what leads up to it."""
+    said, which = match["feast"] or match["named"], (match["which"] or "").lower()
+    date = next(date for name, date in _DAYS.items() if re.fullmatch(name, said, re.IGNORECASE))
+    day = dt.date(today.year, *date)
+    if which == "next" or (not which and day < today):
+        day = day.replace(year=today.year + 1)
+    lead = f"{match['lead']} " if match["lead"] else ""
+    return f"{lead}{day.day} {day:%B %Y}"
 
 
 def _spoken(said: str) -> str:

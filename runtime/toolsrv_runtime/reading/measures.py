@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
 _SAID = "|".join(f"(?P<{unit}>{said})" for unit, said in UNITS.items())
 _IS_UNIT = re.compile(_SAID, re.IGNORECASE)
+_UNIT_BEHIND = re.compile(rf"[ -]?(?:{_SAID})(?![\w/])", re.IGNORECASE)
+_SHARES = frozenset({"humidity", "percent", "percentage"})
+_MEASURED_AMOUNT = re.compile(
+    rf"(?<![\w.,:/])(?P<number>(?:(?<!\d)[-\u2212])?(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?)[ -]?(?:{_SAID})(?![\w/²³])",
+    re.IGNORECASE,
+)
 _SECONDS = {"hour": 3_600, "minute": 60, "second": 1}
 _DOCUMENTED = re.compile(rf"\b(?:in|as)\s+(?:{_SAID})(?![\w/])", re.IGNORECASE)
 _MEASURED = re.compile(r"\b(?:temp|temperature|weight|mass|height|length|distance|depth|volume)\b")
@@ -41,6 +47,9 @@ _AMOUNT = re.compile(r"[\d.,]+\s?[^\W\d]+")
 _A_TIME = re.compile(r"\s?(?:/|per\b|an? (?:hour|minute|second)\b)", re.IGNORECASE)
 _TO_EACH = re.compile(r"(?:\bper|/)\s*$", re.IGNORECASE)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+_CALENDAR = frozenset({"year", "month", "week", "day", "hour", "minute", "second"})
+"""Names of parameters that are no amount: the year of a holiday."""
+
 _GENERIC = frozenset(
     {"result", "value", "number", "amount", "total", "sum", "answer", "scaled", "difference"}
 )
@@ -60,13 +69,48 @@ def in_its_unit(parameter: Parameter, value: str, part: str, task: str) -> str:
     return converted(value, told.pop(), unit) or value
 
 
+def told(parameter: Parameter, api: Api, wish: Wish) -> str:
+    """Return the one amount of a part, or what leads up to it, that has a unit of a parameter's measure.
+
+    In the parameter's unit: of "a 10 Ah battery, 500 mA load" 10,000 is a capacity in mAh. "" where
+    another parameter measures the same.
+    """
+    unit = unit_of(parameter)
+    if (
+        not unit
+        or parameter.name.lower() in _CALENDAR
+        or parameter.enum
+        or any(
+            converted("1", unit_of(one), unit)
+            for one in api.parameters
+            if one is not parameter and unit_of(one)
+        )
+    ):
+        return ""
+    for text in (wish.part, wish.context):
+        found = {
+            read
+            for match in _MEASURED_AMOUNT.finditer(text)
+            if not _A_TIME.match(text, match.end()) and not _TO_EACH.search(text, 0, match.start())
+            if (read := converted(_plain(match), match.lastgroup or "", unit))
+        }
+        if found:
+            return found.pop() if len(found) == 1 else ""
+    return ""
+
+
+def _plain(match: re.Match[str]) -> str:
+    """Return the number of an amount, below zero where a sign says so."""
+    return match["number"].replace(",", "").replace("\u2212", "-")
+
+
 def lasting(parameter: Parameter, _api: Api, wish: Wish) -> str:
     """Return the one time of hours and minutes that a part, or what leads up to it, tells, else "".
 
     In the parameter's unit: "42 km took 1 h 45 min" are 1.75 hours.
     """
     unit = unit_of(parameter)
-    for text in (wish.part, wish.context) if unit in _SECONDS else ():
+    for text in (wish.part, wish.context, wish.task) if unit in _SECONDS else ():
         found = {match.groups() for match in _LASTING.finditer(text)}
         if len(found) == 1:
             hours, minutes = found.pop()
@@ -112,6 +156,36 @@ def is_rate(said: str, task: str) -> bool:
     return bool(places) and all(
         _A_TIME.match(task, one.end()) or _TO_EACH.search(task, 0, one.start()) for one in places
     )
+
+
+def origins(parameter: Parameter, value: str, task: str) -> set[str]:
+    """Return the numbers of a task that are a value in another unit: 10 of "10 Ah" for 10,000 mAh."""
+    unit = unit_of(parameter)
+    return {
+        match["number"]
+        for match in (_MEASURED_AMOUNT.finditer(task) if unit else ())
+        if converted(_plain(match), match.lastgroup or "", unit) == value
+    }
+
+
+def is_share(parameter: Parameter) -> bool:
+    """Whether a parameter is a share of a hundred, by its name: humidity, a percentage."""
+    return not _SHARES.isdisjoint(words(parameter.name).split())
+
+
+def has_unit(said: str, task: str) -> bool:
+    """Whether a number stands only with units of measurement behind it: 40 of "40kph"."""
+    number = _NUMBER.search(said)
+    if number is None:
+        return False
+    places = list(re.finditer(rf"(?<![\w.,]){re.escape(number[0])}(?![\d.,]\d?)", task))
+    return bool(places) and all(_UNIT_BEHIND.match(task, one.end()) for one in places)
+
+
+def fits(parameter: Parameter, task: str, end: int) -> bool:
+    """Whether no unit of another measure stands behind a number that ends there in a task."""
+    unit, behind = unit_of(parameter), _UNIT_BEHIND.match(task, end)
+    return not unit or behind is None or bool(converted("1", behind.lastgroup or "", unit))
 
 
 def unit_of(parameter: Parameter) -> str:

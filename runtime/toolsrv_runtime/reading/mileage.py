@@ -26,6 +26,10 @@ _PER_LITER = re.compile(
     rf"(?<![\w.,])(\d+(?:\.\d+)?)\s?(?:kms?|kilomet(?:er|re)s?){_TO_THE}(?:l|lit(?:er|re))\b",
     re.IGNORECASE,
 )
+_PER_100 = re.compile(
+    r"(?<![\w.,])\d+(?:\.\d+)?\s?l(?:it(?:er|re)s?)?(?:\s?/\s?|\s(?:per|for|on|to)\s)(?:100|a hundred|hundred)(?!\d)",
+    re.IGNORECASE,
+)
 _IMPERIAL = re.compile(r"\b(?:uk|imperial|british|england|britain|scotland)\b", re.IGNORECASE)
 _OF_A_PLACE = re.compile(r"(?P<unit>\w+)_(?P<place>us|uk)")
 
@@ -38,6 +42,8 @@ def told(parameter: Parameter, _api: Api, wish: Wish) -> str:
         return ""
     imperial = bool(_IMPERIAL.search(wish.task))
     for text in (wish.part, wish.context, wish.task):
+        if _PER_100.search(text):
+            return ""  # told as it is
         told = [(_UK if imperial else _US, one) for one in _PER_GALLON.findall(text)]
         told += [(100, one) for one in _PER_LITER.findall(text)]
         found = {f"{round(top / float(one), 2):g}" for top, one in told if float(one)}
@@ -48,6 +54,8 @@ def told(parameter: Parameter, _api: Api, wish: Wish) -> str:
 
 def _gallon(parameter: Parameter, wish: Wish) -> str:
     """Return the allowed value of the gallon that is meant, where a text tells miles to one."""
+    if len(_PER_100.findall(wish.task)) == 1 and not _PER_GALLON.search(wish.task):
+        return next((one for one in parameter.enum if "100" in one), "")
     options = {
         match["place"].lower(): one
         for one in parameter.enum

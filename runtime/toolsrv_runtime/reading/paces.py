@@ -6,12 +6,14 @@ import re
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading.facts import words
+from toolsrv_runtime.reading.number_words import TO_TWELVE
+from toolsrv_runtime.reading.readings import read
 from toolsrv_runtime.reading.wish import Wish
 
 _MILE_KM = 1.609344
 _NAMES = {"mile": r"(?:mile|mi)s?", "kilometer": r"(?:kilomet(?:er|re)|km|k)s?"}
 _PACE = re.compile(
-    r"(?<![\w:.])(?P<minutes>\d{1,2})(?::(?P<seconds>\d{2}))?"
+    rf"(?<![\w:.])(?P<minutes>\d{{1,2}}|{TO_TWELVE})(?::(?P<seconds>\d{{2}}))?"
     r"(?:[ -]?min(?:ute)?s?)?(?:(?:[ -]|\s?/\s?|\s(?:per|an?|each|every|to the)\s))"
     rf"(?:(?P<mile>{_NAMES['mile']})|(?P<kilometer>{_NAMES['kilometer']}))\b",
     re.IGNORECASE,
@@ -25,7 +27,7 @@ def told(parameter: Parameter, _api: Api, wish: Wish) -> str:
     """
     unit = _unit(parameter)
     for text in (wish.part, wish.task) if unit else ():
-        found = {read for match in _PACE.finditer(text) if (read := _read(match, unit))}
+        found = {pace for match in _PACE.finditer(text) if (pace := _read(match, unit))}
         if found:
             return found.pop() if len(found) == 1 else ""
     return ""
@@ -43,8 +45,12 @@ def _unit(parameter: Parameter) -> str:
 def _read(match: re.Match[str], unit: str) -> str:
     told = "mile" if match["mile"] else "kilometer"
     bare = match["seconds"] is None and "min" not in match[0].lower()
-    if told == unit or bare:  # "10 km" is no pace
+    spelled = not match["minutes"].isdecimal()
+    if bare or (told == unit and not spelled):  # "10 km" is no pace
         return ""
-    seconds = int(match["minutes"]) * 60 + int(match["seconds"] or 0)
+    minutes = int(read("number", match["minutes"]))
+    if told == unit:
+        return f"{minutes}:00"
+    seconds = minutes * 60 + int(match["seconds"] or 0)
     whole = round(seconds / _MILE_KM if unit == "kilometer" else seconds * _MILE_KM)
     return f"{whole // 60}:{whole % 60:02d}"

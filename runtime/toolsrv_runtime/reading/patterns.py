@@ -101,7 +101,7 @@ _FINDERS: dict[str, Finder] = {
     "colour": _pattern(rf"#[0-9a-f]{{6}}|#[0-9a-f]{{3}}|{_COLOUR}"),
     "isbn": _pattern(r"\d[\d -]{7,16}[\dX]"),
     "iban": _pattern(r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]){10,30}", flags=0),
-    "vat": _pattern(r"[A-Z]{2} ?(?=[A-Z]?\d)[A-Z0-9]{6,12}", flags=0),
+    "vat": _pattern(r"[A-Z]{2} ?(?=[A-Z]?\d)[A-Z0-9]{6,12}(?: B\d\d)?", flags=0),
     "bic": _pattern(r"[A-Z]{6}[A-Z0-9]{2}(?:[A-Z0-9]{3})?", flags=0),
     "lei": _pattern(r"[A-Z0-9]{20}", flags=0),
     "card": _pattern(r"\d(?:[ -]?\d){11,18}"),
@@ -132,7 +132,7 @@ _FINDERS: dict[str, Finder] = {
         r"|\d+\s?h(?:ours?|rs?)?(?:\s?(?:and )?\d{1,2}\s?m(?:in(?:ute)?s?)?)?"
         r"|\d+\s?min(?:ute)?s?(?:\s?(?:and )?\d{1,2}\s?s(?:ec(?:ond)?s?)?)?"
     ),
-    "note": _pattern(r"[A-G](?:#|b|♯|♭| flat| sharp)?\d?", flags=0),
+    "note": _pattern(r"[A-G](?:(?: flat| sharp)(?: ?\d(?! ?[\w%]))?|(?:#|b|♯|♭)?\d?)", flags=0),
     "network": _pattern(r"(?:\d{1,3}\.){3}\d{1,3}/\d{1,2}|[0-9a-f:]{2,39}/\d{1,3}"),
     "roman": _pattern(r"[MDCLXVI]{2,}|[MDCLXVI](?=\W)", flags=0),
     "morse": _pattern(r"[.\-–·]{1,7}(?:\s+[.\-–·/]{1,7})+"),

@@ -9,6 +9,7 @@ from text_to_num import text2num
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading import patterns
 from toolsrv_runtime.reading.facts import words
+from toolsrv_runtime.reading.measures import converted, unit_written
 from toolsrv_runtime.reading.number_words import ONES, TEENS, TENS
 from toolsrv_runtime.reading.wish import Wish
 
@@ -23,6 +24,13 @@ _SPOKEN = re.compile(
     re.IGNORECASE,
 )
 _PRICE = re.compile(r"\b(?:price|cost|fare|fee|bill)\b")
+_FOR_EACH = re.compile(r"\b(?:price|cost) (?:per|of an?|of one) (\w+)$")
+_EACH = re.compile(
+    r"(?<![\w.,])[€$£]?\s?(?P<price>\d+(?:\.\d+)?)\s?"
+    r"(?:(?P<cents>cents?|ct|cts|c|¢|pence|p)|[€$£]|usd|eur|gbp|dollars?|euros?|pounds?|bucks|quid)?"
+    r"(?:\s?/\s?|\s(?:per|an?|the|for (?:an?|each|every))\s)(?P<unit>[^\W\d_]+)\b",
+    re.IGNORECASE,
+)
 _CENTS = r"\s?(?:cents?|ct|cts|c|¢|pence|p|pennies|penny)(?![\w-])"
 
 
@@ -35,11 +43,37 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     numbers = [one for one in called if patterns.kind(one, api) == "number"]
     if [one for one in numbers if _PRICE.search(words(one.name))] != [parameter]:
         return ""
+    if per := _per_unit(parameter, wish):
+        return per
     whole = wish.task if len(patterns.find("number", wish.part)) < len(numbers) else ""
     for text in (wish.part, wish.context, whole):
         if found := [_read(match) for match in _SPOKEN.finditer(text)]:
             return found[0] if len(found) == 1 else ""
     return ""
+
+
+def _per_unit(parameter: Parameter, wish: Wish) -> str:
+    """Return the one price that is told for a unit, for that of the parameter: "$3.50 a gallon" per liter.
+
+    In the main unit: "15p per kWh" is 0.15.
+    """
+    named = _FOR_EACH.search(words(parameter.name))
+    unit = unit_written(named[1]) or named[1] if named else ""
+    for text in (wish.part, wish.context, wish.task) if unit else ():
+        found = {read for match in _EACH.finditer(text) if (read := _for(match, unit))}
+        if found:
+            return found.pop() if len(found) == 1 else ""
+    return ""
+
+
+def _for(match: re.Match[str], unit: str) -> str:
+    """Return a price for one of a unit, "" where it is told for something of another measure."""
+    told = unit_written(match["unit"]) or match["unit"].lower()
+    price = float(match["price"]) / (100 if match["cents"] else 1)
+    if told == unit:
+        return f"{price:.10g}" if match["cents"] else ""
+    times = converted("1", unit, told)
+    return f"{round(price * float(times), 4):.10g}" if times else ""
 
 
 def in_main_unit(parameter: Parameter, value: str, part: str, task: str) -> str:

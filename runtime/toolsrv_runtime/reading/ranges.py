@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from toolsrv_runtime.reading import days
+
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
@@ -15,6 +17,9 @@ _FULL = rf"(?:{_DAY}\s+(?:of\s+)?(?:{_MONTH})|(?:{_MONTH})\.?\s+{_DAY}),?\s+[12]
 
 _BEFORE_ONE = re.compile(rf"{_TO}({_FULL})", re.IGNORECASE)
 _BEHIND_ONE = re.compile(rf"({_FULL}){_TO}$", re.IGNORECASE)
+_BEGUN = re.compile(
+    rf"((?:{_DAY}\s+(?:of\s+)?(?:{_MONTH})|(?:{_MONTH})\.?\s+{_DAY})){_TO}$", re.IGNORECASE
+)
 _DAYS = re.compile(rf"(?<!\w)(?:the\s+)?{_DAY}{_TO}{_DAY}(?!\w)", re.IGNORECASE)
 _MONTH_ALONE = re.compile(rf"(?<!\w)(?<!\d\s)({_MONTH})\.?\s+([12]\d{{3}})(?!\d)", re.IGNORECASE)
 _BARE_DAY = re.compile(r"(?:the\s+)?(\d{1,2})(?:st|nd|rd|th)?", re.IGNORECASE)
@@ -40,6 +45,10 @@ def completed(said: str, text: str) -> str:
         before = _BEHIND_ONE.search(text[: place.start()])
         if after or before:
             return _like(plain, (after or before)[1], later=after is None)  # type: ignore[index]
+        if own := _NAMED.findall(plain):
+            begun = _BEGUN.search(text[: place.start()])
+            if begun and _number(_NAMED.findall(begun[1])[0]) > _number(own[0]):
+                return f"{said} {days.today().year + 1}"  # from 21 December to 8 January
         bare = _BARE_DAY.fullmatch(plain)
         months = _MONTH_ALONE.findall(text)
         pairs = (one.span() for one in _DAYS.finditer(text))

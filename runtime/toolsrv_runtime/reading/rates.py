@@ -37,6 +37,12 @@ _ALWAYS = re.compile(
     r"|24 hours)\b(?! (?:a|per|each|every) (?:week|month|year))",
     re.IGNORECASE,
 )
+_PAID = re.compile(r"(daily|weekly|monthly|yearly) (?!rate)\w+$")
+_SPENT = re.compile(
+    r"(?<![\w.,])[€$£]?\s?(?P<amount>\d+(?:,\d{3})*(?:\.\d+)?)\s?(?:[€$£]|usd|eur|gbp|dollars?|euros?|pounds?|bucks|quid)?"
+    rf"(?:(?:\s?/\s?|\s(?:per|an?|each|every)\s)(?P<span>day|week|month|year)\b|\s(?P<adverb>{'|'.join(_ADVERBS)})\b)",
+    re.IGNORECASE,
+)
 _HOURS = 24
 
 
@@ -45,6 +51,8 @@ def told(parameter: Parameter, _api: Api, wish: Wish) -> str:
 
     In the parameter's own unit and span; "" for none or several.
     """
+    if money := _paid(parameter, wish):
+        return money
     named = _NAME.fullmatch(words(parameter.name))
     unit = unit_written(named["unit"]) if named else ""
     if named is None or not unit:
@@ -56,6 +64,27 @@ def told(parameter: Parameter, _api: Api, wish: Wish) -> str:
     if unit == "hour" and named["span"] == "day" and _ALWAYS.search(wish.task):
         return str(_HOURS)
     return ""
+
+
+def _paid(parameter: Parameter, wish: Wish) -> str:
+    """Return the one amount of money for a span as a parameter has it: "50 a week" of ``monthly_saving``."""
+    named = _PAID.match(words(parameter.name))
+    if named is None or parameter.type.upper() != "NUMBER":
+        return ""
+    days = _DAYS[_ADVERBS[named[1]]]
+    for text in (wish.part, wish.context, wish.task):
+        found = {
+            f"{round(float(match['amount'].replace(',', '')) * days / _DAYS[_span(match)], 2):.10g}"
+            for match in _SPENT.finditer(text)
+        }
+        if found:
+            return found.pop() if len(found) == 1 else ""
+    return ""
+
+
+def _span(match: re.Match[str]) -> str:
+    said = (match["span"] or "").lower()
+    return _ADVERBS.get((match["adverb"] or "").lower()) or {"night": "day"}.get(said, said)
 
 
 def _read(match: re.Match[str], unit: str, days: float) -> str:

@@ -22,8 +22,29 @@ _COMMON = {
     "aspirin": "C9H8O4", "sulfuric acid": "H2SO4", "hydrochloric acid": "HCl",
     "baking soda": "NaHCO3", "acetic acid": "C2H4O2", "vinegar": "C2H4O2", "benzene": "C6H6",
     "hydrogen peroxide": "H2O2", "acetone": "C3H6O", "ozone": "O3", "oxygen": "O2",
-    "nitrogen": "N2", "hydrogen": "H2", "chlorine": "Cl2",
+    "nitrogen": "N2", "hydrogen": "H2", "chlorine": "Cl2", "table sugar": "C12H22O11",
+    "fructose": "C6H12O6", "lactose": "C12H22O11", "ethane": "C2H6", "propane": "C3H8",
+    "butane": "C4H10", "pentane": "C5H12", "hexane": "C6H14", "heptane": "C7H16",
+    "octane": "C8H18", "ethylene": "C2H4", "acetylene": "C2H2", "methanol": "CH4O",
+    "propanol": "C3H8O", "isopropanol": "C3H8O", "toluene": "C7H8", "formaldehyde": "CH2O",
+    "glycerol": "C3H8O3", "urea": "CH4N2O", "citric acid": "C6H8O7", "lactic acid": "C3H6O3",
+    "nitric acid": "HNO3", "phosphoric acid": "H3PO4", "carbonic acid": "H2CO3",
+    "sodium hydroxide": "NaOH", "lye": "NaOH", "potassium hydroxide": "KOH",
+    "sodium chloride": "NaCl", "sodium bicarbonate": "NaHCO3", "washing soda": "Na2CO3",
+    "calcium carbonate": "CaCO3", "limestone": "CaCO3", "chalk": "CaCO3", "gypsum": "CaSO4",
+    "bleach": "NaClO", "carbon monoxide": "CO", "nitrous oxide": "N2O", "rust": "Fe2O3",
+    "quartz": "SiO2", "paracetamol": "C8H9NO2", "ibuprofen": "C13H18O2", "nicotine": "C10H14N2",
+    "cholesterol": "C27H46O", "vitamin c": "C6H8O6", "alanine": "C3H7NO2", "glycine": "C2H5NO2",
 }  # fmt: skip
+_SYMBOLS = frozenset(element.symbol for element in ELEMENTS) | {"D", "T"}
+_SYMBOL = re.compile(r"[A-Z][a-z]?")
+_SALTS = (
+    "KCl", "AgNO3", "CuSO4", "MgSO4", "FeCl3", "NH4Cl", "CaCl2", "MgCl2", "TiO2", "Al2O3",
+    "KMnO4", "KNO3", "CaO", "MgO", "ZnO", "HF", "HBr", "KI", "NaF", "Na2SO4", "SO2", "NO2",
+)  # fmt: skip
+_IN_SMALL = {formula.lower(): formula for formula in (*_SALTS, *_COMMON.values())}
+"""What formulas in small letters are: nacl has no nitrogen."""
+
 _SPELLINGS = {"aluminum": "aluminium", "cesium": "caesium", "sulphur": "sulfur"}
 
 
@@ -46,8 +67,10 @@ class Compound(NamedTuple):
 
 def _compound(text: str) -> Compound:
     plain = _COMMON.get(fold(text[:60])) or text.strip().translate(_SUBSCRIPTS)
-    plain = plain.upper() if plain.islower() else plain
-    if len(plain) > 60 or not _FORMULA.fullmatch(plain):
+    plain = _IN_SMALL.get(plain, plain.upper()) if plain.islower() else plain
+    # molmass would read other letters as the amino acids of a peptide.
+    known = _SYMBOLS.issuperset(_SYMBOL.findall(plain))
+    if len(plain) > 60 or not known or not _FORMULA.fullmatch(plain):
         raise UsageError(f"{quoted(text)} is not a chemical formula; write it like H2O or C6H12O6")
     try:
         formula = Formula(plain.replace("·", ".").replace("*", "."))

@@ -34,7 +34,8 @@ _CUPS = {
     "tablespoons": 1 / 16,
     "teaspoons": 1 / 48,
     "milliliters": 1 / 236.588,
-    "grams": 0.0,
+    "pints": 2.0,
+    "quarts": 4.0,
 }
 
 
@@ -53,7 +54,7 @@ def _ingredient(text: str) -> str:
 def ingredient_weight(
     ingredient: Annotated[str, Field(_ingredient)],
     amount: Positive,
-    unit: Annotated[str, choice("cups", "tablespoons", "teaspoons", "milliliters")] = "cups",
+    unit: Annotated[str, choice(*_CUPS)] = "cups",
 ) -> Answer:
     grams = amount * _CUPS[unit] * _CUP_GRAMS[ingredient]
     return {

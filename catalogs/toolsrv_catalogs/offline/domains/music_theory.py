@@ -45,7 +45,7 @@ def _note(text: str) -> _Pitch:
     plain = text.strip().replace("♯", "#").replace("♭", "b")
     plain = re.sub(r" ?sharp", "#", plain, flags=re.IGNORECASE)
     plain = re.sub(r" ?flat", "b", plain, flags=re.IGNORECASE)
-    match = re.fullmatch(r"([A-Ga-g])(#{0,2}|b{0,2})(-1|[0-9])?", plain)
+    match = re.fullmatch(r"([A-Ga-g])(#{0,2}|b{0,2}) ?(-1|[0-9])?", plain)
     if match is None:
         raise UsageError(f"{quoted(text)} is not a note; write it like C, F# or A4")
     letter = match[1].upper()

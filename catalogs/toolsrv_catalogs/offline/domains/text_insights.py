@@ -17,7 +17,7 @@ from toolsrv_catalogs.offline.values.words import Line, Text, fold, text_up_to
 
 tool = Endpoints()
 _WORD = re.compile(r"[^\W_]+(?:['\u2019-][^\W_]+)*")
-_SENTENCE = re.compile(r"[.!?…]+(?:\s|$)")
+_SENTENCE = re.compile(r"[.!?…]+[\"'”’)]*(?:\s|$)|(?<=[^\s.!?…\"'”’)])\s*$")
 _STOP_WORDS = frozenset(
     [
         "a",

@@ -87,6 +87,8 @@ def find_city(text: str, country: Country | None = None) -> City:
     """
     name, _, tail = text[:150].partition(",")
     key = fold(name)
+    if country is None and not tail and key not in _by_name():
+        _refuse_country(text)
     for place in _places(key):
         city = cities()[place]
         if country is not None and city.country != country["iso"]:
@@ -96,6 +98,18 @@ def find_city(text: str, country: Country | None = None) -> City:
         return city
     where = f" in {country['name']}" if country is not None else ""
     raise NotFoundError(f"no city of 15,000 people or more named {quoted(text)}{where}")
+
+
+def _refuse_country(text: str) -> None:
+    """Raise NotFoundError for a country: India is no other name of a town in Serbia."""
+    try:
+        found = parse_country(text)
+    except NotFoundError:
+        return
+    if len(text.strip()) > 2:
+        raise NotFoundError(
+            f"{quoted(text)} is a country; name a city, such as its capital {found['capital']}"
+        )
 
 
 def _places(key: str) -> Iterator[int]:

@@ -16,12 +16,11 @@ from toolsrv_registry.errors import NotFoundError
 _ABBREVIATIONS = {
     "utc": "UTC", "gmt": "Etc/GMT", "z": "UTC", "zulu": "UTC",
     "est": "America/New_York", "edt": "America/New_York", "et": "America/New_York",
-    "eastern": "America/New_York", "eastern time": "America/New_York",
-    "cst": "America/Chicago", "cdt": "America/Chicago", "ct": "America/Chicago",
-    "central time": "America/Chicago", "mst": "America/Denver", "mdt": "America/Denver",
-    "mountain time": "America/Denver", "pst": "America/Los_Angeles",
-    "pdt": "America/Los_Angeles", "pt": "America/Los_Angeles",
-    "pacific time": "America/Los_Angeles", "bst": "Europe/London", "wet": "Europe/Lisbon",
+    "eastern": "America/New_York", "cst": "America/Chicago", "cdt": "America/Chicago",
+    "ct": "America/Chicago", "central": "America/Chicago", "mst": "America/Denver",
+    "mdt": "America/Denver", "mt": "America/Denver", "mountain": "America/Denver",
+    "pst": "America/Los_Angeles", "pdt": "America/Los_Angeles", "pt": "America/Los_Angeles",
+    "pacific": "America/Los_Angeles", "bst": "Europe/London", "wet": "Europe/Lisbon",
     "cet": "Europe/Berlin", "cest": "Europe/Berlin", "eet": "Europe/Athens",
     "eest": "Europe/Athens", "msk": "Europe/Moscow", "ist": "Asia/Kolkata",
     "jst": "Asia/Tokyo", "kst": "Asia/Seoul", "aest": "Australia/Sydney",
@@ -47,7 +46,12 @@ def parse_zone(text: str) -> tzinfo:
         offset = timedelta(hours=int(match[2]), minutes=int(match[3] or 0))
         if offset < timedelta(hours=15):
             return timezone(offset if match[1] == "+" else -offset)
-    name = _ABBREVIATIONS.get(plain) or _zones().get(plain.replace(" ", "_"))
+    short = plain.removesuffix(" time").removesuffix(" standard").removesuffix(" daylight")
+    name = (
+        _ABBREVIATIONS.get(plain)
+        or _ABBREVIATIONS.get(short)
+        or _zones().get(plain.replace(" ", "_"))
+    )
     if name is not None:
         return ZoneInfo(name)
     try:

@@ -30,8 +30,9 @@ from toolsrv_runtime.formats.compact.several import Several
 from toolsrv_runtime.formats.compact.turn import Turn
 from toolsrv_runtime.formats.fit import Shape, fit
 from toolsrv_runtime.profile import Profile
-from toolsrv_runtime.reading import facts, feasts
+from toolsrv_runtime.reading import days, facts, feasts
 from toolsrv_runtime.reading.digits import in_digits
+from toolsrv_runtime.reading.ratios import as_sums
 from toolsrv_runtime.stop import Stop
 
 SEEN = 60
@@ -150,7 +151,8 @@ class CompactFormat:
         )
         seen = [fact for step in reversed(view.path) if step.ok for fact in news(step)][:SEEN]
         attempts = (*view.path, *view.tried, *view.failed)
-        task = feasts.dated(in_digits(_TAG.sub("?", clean(view.task, 20_000))))
+        task = as_sums(in_digits(_TAG.sub("?", clean(view.task, 20_000))))
+        task = feasts.dated(task, days.today())
         return Scene(task, tuple(offers), view.path, attempts, tuple(seen))
 
     def _facts(self, response: Any) -> list[facts.Fact]:

@@ -22,7 +22,7 @@ from toolsrv_runtime.formats.compact.stated import STATED, Stated
 from toolsrv_runtime.formats.compact.turn import Turn
 from toolsrv_runtime.reading import facts, grounding, patterns, readings, spans, spelling
 from toolsrv_runtime.reading.extent import narrowed
-from toolsrv_runtime.reading.measures import unit_of_answer
+from toolsrv_runtime.reading.measures import has_unit, is_share, unit_of_answer
 
 MEANT = 2.0
 """Nats that an optional parameter gains when the text speaks of it, and loses when it does not."""
@@ -142,6 +142,8 @@ class Filling:
         whole = spans.quoted(self._scene.task) if kind == "text" else self._typed(kind)
         whole = [one for one in whole if self._read(kind, one) not in taken]
         pool = self._pool(parameter, api, near, whole)
+        if kind == "number" and is_share(parameter):
+            pool = [one for one in pool if not has_unit(one, self._scene.task)]
         typed = [
             one
             for one in pool

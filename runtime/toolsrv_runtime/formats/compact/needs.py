@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from toolsrv_runtime.formats.base import Prior, Step
@@ -19,6 +19,7 @@ from toolsrv_runtime.formats.compact.readout import asks_what_it_says, reads
 from toolsrv_runtime.formats.compact.scene import Scene, about, news
 from toolsrv_runtime.formats.compact.totals import asks_what_it_comes_to, tells_a_price
 from toolsrv_runtime.reading import spans
+from toolsrv_runtime.reading.measures import origins
 from toolsrv_runtime.reading.parts import Part, split
 
 NEED = 0.35
@@ -152,9 +153,19 @@ class Needs:
         return bool(left) and not told & self._numbers() and one.part.text not in taken
 
     def _numbers(self) -> set[str]:
-        """Return the whole numbers that calls were made with."""
-        made = [step.move.arguments for step in self._scene.path if step.ok]
-        return {number for text in made for number in _NUMBER.findall(text)}
+        """Return the whole numbers that calls were made with, also as the task tells them."""
+        made = [step for step in self._scene.path if step.ok]
+        told = [text for step in made for text in (step.move.arguments, *self._origins(step))]
+        return {number for text in told for number in _NUMBER.findall(text)}
+
+    def _origins(self, step: Step) -> Iterator[str]:
+        """Yield the numbers of the task that a call was made with in other units."""
+        offers = (one for one in self._scene.offers if one.function.name == step.move.function)
+        given = json.loads(step.move.arguments)
+        for offer in offers:
+            for key, parameter in offer.function.parameters.items():
+                if key in given:
+                    yield from origins(parameter, str(given[key]), self._scene.task)
 
     def is_open(self, words: str, taken: Collection[str]) -> bool:
         """Whether words that no function serves ask for something that no call has answered."""

@@ -31,6 +31,8 @@ _TEXTS = (
     r"(?:reply|letter|essay|article|story|poem|haiku|sonnet|limerick|speech|review|report|blog post|toast|joke|"
     r"cover letter|apology|thank[- ]you (?:note|card)|invitation|screenplay)"
 )
+_SPOONS = r"(?:cups|tablespoons|teaspoons|tbsps?|tsps?)"
+_WEIGHT = r"g|grams?|kg|kilos?|oz|ounces?|lbs?|pounds?"
 _PURPOSES = {
     rf"(?:e-?mail|mail)\s+(?:{_THEM}|the|an?)\b|e-?mail\s+\S+@": r"send\w*|smtp|mailing|mailbox|inbox",
     rf"(?:text|message|whatsapp|sms)\s+{_THEM}\b": r"send\w*|sms|whatsapp|texting",
@@ -55,6 +57,14 @@ _PURPOSES = {
     rf"{_TEXTS}\b(?!.*\bmorse\b)": r"generat\w*|compos\w*|writ(?:er|es|ing)|draft\w*|language model|chat\w*",
     rf"(?:convert|change|exchange|how (?:much|many)|what(?:'?s| is| are)?|the)\b[^.?!]{{0,60}}?\b{_MONEY}\b"
     rf"[^.?!]{{0,20}}?\b(?:to|in|into|for|as)\s+(?:\w+\s+){{0,2}}?{_MONEY}\b": r"exchange|forex|(?:currency|conversion) rates?|conver\w+ (?:of )?currenc\w+|currency conver\w+",
+    r"(?:in )?(?:which|what) (?:city|country|place|town)\b[^.?!]{0,30}\bip\b"
+    r"|(?:find out )?where\b[^.?!]{0,30}\b(?:ip|\d{1,3}(?:\.\d{1,3}){3})\b|geo-?locate\b": r"geo-?ip|geolocat\w*|locat\w* of (?:an )?ip",
+    r"how many (?:more )?weeks\b[^.?!]{0,40}\b(?:until|till|left|to go|since|between|away|lie)\b": r"between|until|difference|days|apart|countdown",
+    rf"how many {_SPOONS}\b(?:[^.?!\d]|(?<=\d)[.,](?=\d)){{0,30}}\d[\d.,]*\s?(?:{_WEIGHT})\b"
+    rf"|\d[\d.,]*\s?(?:{_WEIGHT}) of [^.?!]{{1,30}}? (?:in|to|as|into) {_SPOONS}\b": r"(?:weight|grams) (?:in)?to (?:volume|cups)",
+    r"how (?:many grams|heavy)\b[^.?!]{0,20}\b(?:\d[\d.,]*|an?|one|two|three|five|ten) mol(?:es?)?\b": r"mol(?:es?)? (?:in)?to grams|molar mass",
+    r"(?:what|which|how (?:fast|strong))\b[^.?!]{0,30}\bwind (?:speed )?[^.?!]{0,12}\b(?:beaufort|force)(?: force)? \d": r"beaufort (?:number )?(?:in)?to",
+    r"[^.?!]{0,60}\bhypotenuse (?:of |is |= ?)?\d[^.?!]{0,40}\b(?:sides?|legs?|other)\b": r"missing|legs?|cathet\w+",
     r"how strong\b[^.?!]{0,40}\b(?:winds?|breeze|gale|gusts?|storm)\b": r"winds?|beaufort|gales?|storms?",
     r"should\s+(?:i|we|he|she|they)\b": r"should|advi[cs]e\w*|recommend\w*|suggest\w*|forecast\w*",
 }

@@ -16,6 +16,7 @@ from toolsrv_runtime.formats.compact.bridging import Crossing, bridge, crossed, 
 from toolsrv_runtime.formats.compact.calculating import calculated, is_down, worked_out
 from toolsrv_runtime.formats.compact.choosing import choose
 from toolsrv_runtime.formats.compact.codes import coded
+from toolsrv_runtime.formats.compact.counts import too_few
 from toolsrv_runtime.formats.compact.filling import Filling
 from toolsrv_runtime.formats.compact.forced import forced
 from toolsrv_runtime.formats.compact.matched import Matched
@@ -71,6 +72,7 @@ class Reply:
             return move
         if self._needs is not None:
             self.missing += self._needs.open([*taken, *self.missing])
+        self.missing += [words for words in too_few(self._scene) if words not in self.missing]
         if (
             not self.served
             and self._prior

@@ -25,6 +25,7 @@ from toolsrv_runtime.formats.compact.pointing import unnamed
 from toolsrv_runtime.formats.compact.scene import Offer, Scene, news
 from toolsrv_runtime.reading import spans
 from toolsrv_runtime.reading.facts import words
+from toolsrv_runtime.reading.measures import fits
 from toolsrv_runtime.reading.mentions import Mention, mentions
 
 BEHIND, BARE = 5.5, 2.5
@@ -38,24 +39,32 @@ NAMED = 8.0
 
 _JOINED = re.compile(
     r"[\"'”’)]*\s*(?:[,;/&+]|\b(?:and|or|plus|as well as)\b|\s)+"
-    r"(?:\b(?:also|both|then|in|of|for|at|on|to|into|from|the)\s+){0,3}[\"'“‘(]*",
+    r"(?:\b(?:also|both|then|in|of|for|at|on|to|into|from|with|over|by|the)\s+){0,3}[\"'“‘(]*",
     re.IGNORECASE,
 )
 _LEADS = re.compile(r"\s+(?:in|of|for|at|on|to|into|from)\s+(?:the\s+)?", re.IGNORECASE)
 """What joins no list: "220 Celsius in Fahrenheit", "Paris in France"."""
+
+_COMPARED = re.compile(
+    r"(?:[^.?!;\d]{0,60}\s)?(?:than|versus|vs\.?|compared (?:to|with|against))\s"
+    r"(?:(?:in|on|at|of|for|that of|the|it is in)\s)*",
+    re.IGNORECASE,
+)
+"""What stands between two values that are compared: "more holidays in Spain than in Italy"."""
 
 _AGAIN = 80
 """Characters before a value in which a wish is put."""
 
 _AGAIN_BEGINS = re.compile(r"[\"'”’)]*\s*(?:[.,;?!&]|and\b|then\b)", re.IGNORECASE)
 _ALONE = re.compile(
-    r"(?P<stop>[.?!]\s+)(?:(?:and|or|then)\s+)?(?:(?:what|how) about\s+)?(?:(?:for|in|of|to|from|on|at)\s+)?"
+    r"(?P<stop>[.?!]\s+|,\s+(?=(?:and|or)\b))(?:(?:and|or|then)\s+)?(?:(?:what|how) about\s+)?"
+    r"(?:(?:for|in|of|to|from|on|at|over|with|by)\s+)?"
     r"(?:the\s+)?[\"'“‘(]?$",
     re.IGNORECASE,
 )
-_ENDS = re.compile(r"[\"'”’)]?\s*(?:[.?!]|$)")
+_ENDS = re.compile(r"(?:\s?(?:[%€$£]|°\s?[CFK]?)|\s?[^\W\d]+)?[\"'”’)]?\s*(?:[.?!]|$)")
 _STOPS = re.compile(r"[.?!]\s")
-_WORD = re.compile(r"\s?\w+")
+_WORD = re.compile(r"\s?(?:[%°€$£](?:\s?[CFK]\b)?|\w+)")
 _QUESTION = re.compile(r"\s?[,;.?]? ?(?:and|or) (?:what|how)\b(?: \w+){0,4} ?", re.IGNORECASE)
 _JOINING_WORD = re.compile(r"&|\b(?:and|or|plus|as well as)\b", re.IGNORECASE)
 
@@ -204,6 +213,7 @@ class Several:
         others = [value for name, value in arguments.items() if name != key]
         behind = NAMED if parameter.enum else BEHIND
         told = mentions(parameter, function.api, slot, self._scene.task, behind=behind)
+        told = [one for one in told if fits(parameter, self._scene.task, one.end)]
         taken = {folded(one) for one in others}
         for group in self._groups([one for one in told if folded(one.read) not in taken], others):
             between = self._scene.task[group[0].end : group[-1].begin]
@@ -233,7 +243,10 @@ class Several:
                 return bool(told.match(behind) and _JOINED.fullmatch(between[match.end() :]))
         listed = _JOINED.fullmatch(between) and not _LEADS.fullmatch(between)
         return bool(
-            listed or self._is_left_of_a_question(one, other) or self._says_again(one, other)
+            listed
+            or _COMPARED.fullmatch(between)
+            or self._is_left_of_a_question(one, other)
+            or self._says_again(one, other)
         )
 
     def _is_left_of_a_question(self, one: Mention, other: Mention) -> bool:
@@ -251,7 +264,7 @@ class Several:
         """
         between = self._scene.task[one.end : other.begin]
         unit = _WORD.match(between)
-        if unit and re.compile(rf"{re.escape(unit[0])}\b").match(self._scene.task, other.end):
+        if unit and re.compile(rf"{re.escape(unit[0])}(?!\w)").match(self._scene.task, other.end):
             between = between[unit.end() :]
             asked = _QUESTION.fullmatch(between) and not spans.content(between)
             if asked or _JOINED.fullmatch(between):

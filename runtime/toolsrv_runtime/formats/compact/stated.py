@@ -14,6 +14,7 @@ from toolsrv_runtime.formats.compact.scene import Scene, about, news
 from toolsrv_runtime.reading import (
     ages,
     amounts,
+    arithmetic,
     bases,
     below,
     changes,
@@ -23,6 +24,7 @@ from toolsrv_runtime.reading import (
     dice,
     directions,
     elapsed,
+    frequencies,
     grounding,
     intervals,
     measures,
@@ -40,7 +42,7 @@ from toolsrv_runtime.reading import (
     spans,
     subnets,
 )
-from toolsrv_runtime.reading.extent import begun
+from toolsrv_runtime.reading.extent import begun, ended
 from toolsrv_runtime.reading.facts import words
 from toolsrv_runtime.reading.labels import labelled
 from toolsrv_runtime.reading.mentions import spelled
@@ -59,6 +61,7 @@ RULES: Sequence[Rule] = (
     bases.told,
     conversions.told,
     measures.lasting,
+    measures.told,
     chords.told,
     dice.told,
     ages.told,
@@ -69,6 +72,7 @@ RULES: Sequence[Rule] = (
     periods.told,
     prices.told,
     rates.told,
+    frequencies.told,
     scales.told,
     paces.told,
     races.told,
@@ -112,7 +116,8 @@ class Stated:
         """Return a value with its direction, in the unit of its parameter, and a unit whole."""
         task = self._task
         value = directions.turned(parameter, value, self._part, task)
-        value = begun(parameter, dated(parameter, value, self._part, task), task)
+        value = dated(parameter, value, self._part, task)
+        value = ended(parameter, begun(parameter, value, task), task)
         value = below.below_zero(parameter, value, self._part, task)
         value = measures.in_its_unit(parameter, value, self._part, task)
         value = prices.in_main_unit(parameter, value, self._part, task)
@@ -155,6 +160,8 @@ class Stated:
         """Whether the part has a number for each that a call takes, and points at no answer."""
         takes = [one for one in api.parameters if patterns.kind(one, api) == "number"]
         own = patterns.find("number", self._part)
+        if arithmetic.find(self._part):
+            return False  # "12 times 7 in Roman numerals" is about the product
         return len(own) >= len(takes) and not grounding.refers(self._part)
 
     def _names_no_answer(self, parameter: Parameter, kind: str) -> bool:

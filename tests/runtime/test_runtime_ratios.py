@@ -1,0 +1,49 @@
+"""Questions for a ratio, told as sums."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from toolsrv_runtime.reading import arithmetic
+from toolsrv_runtime.reading.ratios import as_sums
+
+
+@pytest.mark.parametrize(
+    ("task", "expression"),
+    [
+        ("15 is what percent of 60?", "15 / 60 * 100"),
+        ("what percentage of 80 is 20", "20 / 80 * 100"),
+        ("12.5 makes which percentage of 1,250?", "12.5 / 1250 * 100"),
+        ("119 euros including 19% VAT, what is the net price?", "119 / (1 + 19 / 100)"),
+        (
+            "It was $108.25 with 8.25 % sales tax. What is it before tax?",
+            "108.25 / (1 + 8.25 / 100)",
+        ),
+    ],
+)
+def test_a_ratio_is_worked_out(task: str, expression: str) -> None:
+    assert [one.expression for one in arithmetic.find(as_sums(task)) if one.is_plain] == [
+        expression
+    ]
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "what is 15% of 60",
+        "119 euros including 19% VAT: how much tax is in it",
+        "a net price of 100 with 19% VAT and 10 % off",
+        "add 19% VAT to 250 net",
+        "what percent is that",
+    ],
+)
+def test_anything_else_stays(task: str) -> None:
+    assert as_sums(task) == task
+
+
+def test_a_hostile_text_is_quick() -> None:
+    begun = time.perf_counter()
+    as_sums("what percent of 1 is net 1 including 1% " * 500)
+    assert time.perf_counter() - begun < 2
