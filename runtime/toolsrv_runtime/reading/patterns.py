@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.reading import arithmetic, days, feasts
+from toolsrv_runtime.reading import arithmetic, days, feasts, money
 from toolsrv_runtime.reading.facts import words
 from toolsrv_runtime.reading.units import written
 
@@ -43,19 +43,7 @@ _DATE = (
 )
 _CLOCK = r"\d{1,2}:\d{2}(?::\d{2})?(?: ?[ap]\.?m\.?)?|\d{1,2} ?[ap]\.?m\.?"
 _NUMBER = r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?|-?\d+(?:\.\d+)?"
-MONEY = (
-    r"(?:(?:(?:us|american|canadian|australian|hong kong|new zealand|singapore) )?dollars?"
-    r"|euros?|(?:british )?pounds?(?: sterling)?|(?:japanese )?yen|(?:swiss )?francs?"
-    r"|(?:indian )?rupees?|(?:chinese )?yuan|(?:mexican )?pesos?"
-    r"|(?:swedish |norwegian |danish )?(?:krona|kronor|krone|kroner)|zlot(?:y|ys)|(?:south korean )?won"
-    r"|(?:[a-z]+(?:ese|ian|ish|an|i) )?(?:dongs?|bahts?|rands?|reais|she[kq]els?|liras?|dirhams?"
-    r"|ri(?:y)?als?|ringgits?|rupiahs?|forints?|korunas?|hryvnias?|nairas?|cedis?|shillings?|takas?"
-    r"|kyats?|tugriks?|tenges?|dinars?|dirams?|roubles?|rubles?|quetzals?|lempiras?|birrs?|kwachas?"
-    r"|bolivianos?|guaran[ií]s?|leva?|koruny))"
-)
-"""Names of currencies, of a country or without one."""
-
-_CURRENCY = rf"[A-Z]{{3}}|(?i:{MONEY})"
+_CURRENCY = rf"[A-Z]{{3}}|(?i:{money.NAMES})"
 _LANGUAGE = (
     "arabic|bengali|bulgarian|catalan|chinese|croatian|czech|danish|dutch|english|estonian|finnish|"
     "french|german|greek|hebrew|hindi|hungarian|icelandic|indonesian|irish|italian|japanese|"

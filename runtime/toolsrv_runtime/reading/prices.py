@@ -10,6 +10,7 @@ from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading import patterns
 from toolsrv_runtime.reading.facts import words
 from toolsrv_runtime.reading.measures import converted, unit_written
+from toolsrv_runtime.reading.money import COMMON
 from toolsrv_runtime.reading.number_words import ONES, TEENS, TENS
 from toolsrv_runtime.reading.wish import Wish
 
@@ -27,7 +28,7 @@ _PRICE = re.compile(r"\b(?:price|cost|fare|fee|bill)\b")
 _FOR_EACH = re.compile(r"\b(?:price|cost) (?:per|of an?|of one) (\w+)$")
 _EACH = re.compile(
     r"(?<![\w.,])[€$£]?\s?(?P<price>\d+(?:\.\d+)?)\s?"
-    r"(?:(?P<cents>cents?|ct|cts|c|¢|pence|p)|[€$£]|usd|eur|gbp|dollars?|euros?|pounds?|bucks|quid)?"
+    rf"(?:(?P<cents>cents?|ct|cts|c|¢|pence|p)|{COMMON})?"
     r"(?:\s?/\s?|\s(?:per|an?|the|for (?:an?|each|every))\s)(?P<unit>[^\W\d_]+)\b",
     re.IGNORECASE,
 )

@@ -10,6 +10,7 @@ import re
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading.facts import words
 from toolsrv_runtime.reading.measures import converted, unit_written
+from toolsrv_runtime.reading.money import COMMON
 from toolsrv_runtime.reading.number_words import TO_TWELVE
 from toolsrv_runtime.reading.readings import read
 from toolsrv_runtime.reading.units import UNITS
@@ -39,7 +40,7 @@ _ALWAYS = re.compile(
 )
 _PAID = re.compile(r"(daily|weekly|monthly|yearly) (?!rate)\w+$")
 _SPENT = re.compile(
-    r"(?<![\w.,])[€$£]?\s?(?P<amount>\d+(?:,\d{3})*(?:\.\d+)?)\s?(?:[€$£]|usd|eur|gbp|dollars?|euros?|pounds?|bucks|quid)?"
+    rf"(?<![\w.,])[€$£]?\s?(?P<amount>\d+(?:,\d{{3}})*(?:\.\d+)?)\s?{COMMON}?"
     rf"(?:(?:\s?/\s?|\s(?:per|an?|each|every)\s)(?P<span>day|week|month|year)\b|\s(?P<adverb>{'|'.join(_ADVERBS)})\b)",
     re.IGNORECASE,
 )

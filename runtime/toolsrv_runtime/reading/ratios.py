@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+from toolsrv_runtime.reading.money import COMMON
+
 TEXT_LIMIT = 4_000
 """Characters of a text that are looked at."""
 
 _N = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
-_MONEY = r"(?:[€$£]|(?:usd|eur|gbp|dollars?|euros?|pounds?|bucks)\b)"
 _PERCENT = r"(?:percent(?:age)?|per cent|%)"
 _IS_OF = re.compile(
     rf"(?<![\w.,])(?P<part>{_N}) (?:is|are|makes?|was|would be) (?:what|which|how many) {_PERCENT} of (?P<whole>{_N})(?![\w%])",
@@ -19,7 +20,7 @@ _OF_IS = re.compile(
     re.IGNORECASE,
 )
 _GROSS = re.compile(
-    rf"(?<![\w.,])(?:{_MONEY}\s?)?(?P<gross>{_N})\s?(?:{_MONEY}\s)?,?\s?\(?(?:including|incl\.?|inclusive of|with|gross,? with)"
+    rf"(?<![\w.,])(?:{COMMON}\s?)?(?P<gross>{_N})\s?(?:{COMMON}\s)?,?\s?\(?(?:including|incl\.?|inclusive of|with|gross,? with)"
     rf" (?:the )?(?P<rate>{_N})\s?{_PERCENT} (?:vat|gst|sales tax|tax)\b(?: included)?\)?",
     re.IGNORECASE,
 )
