@@ -44,6 +44,7 @@ from toolsrv_runtime.reading.digits import in_digits
         ("over a decade", "over 10 years"),
         ("three fortnights before", "6 weeks before"),
         ("half price on 80", "50% off on 80"),
+        ("Reverse two and a half. And 2 1/2 cups?", "Reverse two and a half. And 2.5 cups?"),
         ("a third off", "33.33% off"),
     ],
 )
@@ -64,6 +65,10 @@ def test_what_is_a_number_is_told_in_digits(task: str, read: str) -> None:
         '"two and a half men" in capitals',
         "count the words in this text: two and a half men on three miles",
         "https://a.example/two-and-a-half",
+        "Reverse the phrase two and a half men",
+        "how many letters are in seventy-nine",
+        "make it uppercase: one hundred and one dalmatians",
+        "the twenty second of May",
         "half an hour",
         "half a cup of butter",
         "the numbers 1,2 and 3",

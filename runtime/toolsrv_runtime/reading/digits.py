@@ -2,7 +2,7 @@
 
 Fractions, halves, number words and decimal commas are written as every rule, the matcher and the
 model read numbers. What stands in quotation marks, or is announced as a text, stays as it is, and so
-do sums and dates. Library: text2num. Pure.
+do sums, dates and sentences about letters and words. Library: text2num. Pure.
 """
 
 from __future__ import annotations
@@ -39,6 +39,15 @@ _SPANS = {
 _KITCHEN = r"cups?|tsps?|tbsps?|teaspoons?|tablespoons?|pints?|quarts?|sticks?|servings?"
 _UNIT = rf"(?:{'|'.join(UNITS.values())}|{_KITCHEN}|percent|%|[€$£])"
 _QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)|(?<!\w)‘[^’]*’(?!\w)|https?://\S+")
+_SENTENCE = re.compile(r"[^.?!;\n]+(?:[.?!;](?!\s)[^.?!;\n]*)*")
+_OF_TEXT = re.compile(
+    r"\b(?:letters?|the words?|characters?|(?:upper|lower|title|camel|snake)[ -]?case|capitals|capitali[sz]e\w*|"
+    r"revers\w*|backwards?|slugs?|slugify|acronyms?|morse|nato|palindromes?|anagrams?|encod\w*|decod\w*|hash\w*|md5|"
+    r"sha-?\d*|crc32|base64|rot13|caesar|qr|banner|syllables?|alphabetical\w*|similar\w*|readab\w*|spell(?! out)|sentences)\b",
+    re.IGNORECASE,
+)
+"""What sentences say that are about the words of a text, quotation marks or not."""
+
 _WORDS = rf"(?:{SPELLED}|billion)"
 _SPELLED = rf"(?:an? (?=hundred|thousand|million|billion))?{_WORDS}(?:[ -](?:and )?{_WORDS})*"
 _ORDINAL = rf"(?![\s-](?:first|{'|'.join(ORDINALS)}|hundredth)\b)"
@@ -131,7 +140,7 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     ),
     (  # five miles, twenty below zero
         re.compile(
-            rf"(?<![\w.,-])(?<!below )(?<!per )({_WORDS})(?=[ -](?:(?:degrees )?below (?:zero|freezing)|(?:degrees?|percent|{_UNIT}))(?![\w-]))",
+            rf"(?<![\w.,-])(?<!below )(?<!per )({_WORDS})(?=[ -](?:(?:degrees )?below (?:zero|freezing)|(?!second\b)(?:degrees?|percent|{_UNIT}))(?![\w-]))",
             re.IGNORECASE,
         ),
         lambda match: _number(match[1]) or match[1],
@@ -182,12 +191,15 @@ def in_digits(task: str) -> str:
 
 def _pieces(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the pieces of a text, and whether each is to be kept as it is."""
-    spans = sorted([*announced(text), *(match.span() for match in _QUOTED.finditer(text))])
+    about = (one.span() for one in _SENTENCE.finditer(text) if _OF_TEXT.search(one[0]))
+    quoted = (match.span() for match in _QUOTED.finditer(text))
+    spans = sorted([*announced(text), *quoted, *about])
     at = 0
     for begin, end in spans:
         if begin >= at:
             yield text[at:begin], False
-            yield text[begin:end], True
+        if end > at:
+            yield text[max(at, begin) : end], True
             at = end
     yield text[at:], False
 
