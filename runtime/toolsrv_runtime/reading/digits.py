@@ -51,6 +51,18 @@ _OF_TEXT = re.compile(
 _WORDS = rf"(?:{SPELLED}|billion)"
 _SPELLED = rf"(?:an? (?=hundred|thousand|million|billion))?{_WORDS}(?:[ -](?:and )?{_WORDS})*"
 _ORDINAL = rf"(?![\s-](?:first|{'|'.join(ORDINALS)}|hundredth)\b)"
+_TO_TWENTY = (
+    "first", *ORDINALS, "eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth",
+    "seventeenth", "eighteenth", "nineteenth", "twentieth",
+)  # fmt: skip
+_DAYS = {name: at for at, name in enumerate(_TO_TWENTY, start=1)}
+_DAYS |= {f"twenty {name}": 20 + at for name, at in _DAYS.items() if at < 10}
+_DAYS |= {"thirtieth": 30, "thirty first": 31}
+_DAY = "|".join(one.replace(" ", "[ -]") for one in sorted(_DAYS, key=len, reverse=True))
+_MONTHS = (
+    r"(?-i:March|May)|january|february|april|june|july|august|september|october|november|december"
+)
+"""May may be a word."""
 _NOT_A_SUM = r"(?<![\w.,/:$€£^+*=-])(?<![+*=/^-] )"
 _TO_THE_HOUR = r"(?! (?:past|to|till) (?:\d|noon|midnight|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b)"
 
@@ -138,6 +150,14 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
         ),
         lambda match: f"{match[1]}{match[2]} {_number(match[3]) or match[3]}",
     ),
+    (  # the twenty-second of May
+        re.compile(rf"\b({_DAY})(?= (?:of )?(?:{_MONTHS})\b)", re.IGNORECASE),
+        lambda match: _day(match[1]),
+    ),
+    (  # May the twenty-second
+        re.compile(rf"\b({_MONTHS}) (?:the )?({_DAY})\b(?! of)", re.IGNORECASE),
+        lambda match: f"{match[1]} {_day(match[2])}",
+    ),
     (  # five miles, twenty below zero
         re.compile(
             rf"(?<![\w.,-])(?<!below )(?<!per )({_WORDS})(?=[ -](?:(?:degrees )?below (?:zero|freezing)|(?!second\b)(?:degrees?|percent|{_UNIT}))(?![\w-]))",
@@ -211,6 +231,10 @@ def _in_shorter(whole: str, said: str, span: str) -> str:
         return whole
     times, unit = _SPANS[span.lower()]
     return f"{int(number) * times} {unit}"
+
+
+def _day(said: str) -> str:
+    return str(_DAYS[said.lower().replace("-", " ")])
 
 
 def _decimal(value: float) -> str:
