@@ -12,6 +12,9 @@ from toolsrv_catalogs.offline.values.money import Currency, currency_names
 from toolsrv_catalogs.offline.values.number import Number, tidy
 
 tool = Endpoints()
+_LISTED = 310
+"""Characters of a list of countries; an answer is small."""
+
 _ENGLISH = Locale("en", "US")
 
 
@@ -36,5 +39,11 @@ def format_amount(amount: Number, currency: Currency, language: Language | None 
 
 @tool.get("/countries")
 def currency_countries(currency: Currency) -> Answer:
-    names = sorted(c["name"] for c in countries().values() if c["currencycode"] == currency)
-    return {"currency_code": currency, "count": len(names), "countries": names}
+    # The most populous first: what is not listed are the small ones.
+    rows = sorted(countries().values(), key=lambda row: (-row["population"], row["name"]))
+    names = [row["name"] for row in rows if row["currencycode"] == currency]
+    listed = [name for at, name in enumerate(names) if len(", ".join(names[: at + 1])) <= _LISTED]
+    answer: Answer = {"currency_code": currency, "count": len(names), "countries": listed}
+    if len(listed) < len(names):
+        answer["not_listed"] = len(names) - len(listed)
+    return answer
