@@ -212,6 +212,13 @@ def test_bad_usage_is_one_clear_line_and_code_2(
         assert result.stdout == ""
 
 
+def test_a_text_that_begins_like_an_option_is_told_how_to_write_it(run: Run) -> None:
+    result = run("solve", "-15 F in Celsius")
+    assert result.exit_code == 2
+    assert 'toolsrv solve -- "-15' in result.stderr
+    assert " -- " not in run("solve", "--bogus", "x").stderr
+
+
 def test_a_damaged_model_is_a_fault_with_code_1(run: Run, tmp_path: Path) -> None:
     for content in (b"", b"GGUF", b"not a model at all", b"GGUF\x03\x00\x00\x00" + b"\xff" * 64):
         model = tmp_path / "broken.gguf"

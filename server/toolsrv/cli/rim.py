@@ -70,7 +70,7 @@ def _ending(error: BaseException, session: Session) -> Ending:
             return Ending(USAGE, f"{path} needs a command: {names}", f"see {path} --help")
         case click.UsageError():
             path = error.ctx.command_path if error.ctx else "toolsrv"
-            return Ending(USAGE, error.format_message(), f"see {path} --help")
+            return Ending(USAGE, error.format_message(), _usage_hint(error, path))
         case click.ClickException():
             return Ending(error.exit_code, error.format_message())
         case UsageError() | NotFoundError():
@@ -84,6 +84,13 @@ def _ending(error: BaseException, session: Session) -> Ending:
             return Ending(FAULT, f"memory ran short: {error or type(error).__name__}", AGAIN)
         case _:
             return Ending(FAULT, faults.summary(error, session.fault_folder()))
+
+
+def _usage_hint(error: click.UsageError, path: str) -> str:
+    """Return where help is; and how to write a text that begins like an option: -15 F in Celsius."""
+    number = isinstance(error, click.NoSuchOption) and error.option_name.lstrip("-")[:1].isdigit()
+    behind = f'; a text that begins with a minus comes behind two: {path} -- "-15 …"'
+    return f"see {path} --help{behind if number else ''}"
 
 
 _FOLDER_HINT = "name another folder with --data-dir or TOOLSRV_DATA_DIR"
