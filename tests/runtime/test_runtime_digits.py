@@ -42,6 +42,8 @@ from toolsrv_runtime.reading.digits import in_digits
         ("what is 300 K in celsius", "what is 300 kelvin in celsius"),
         ("noon in Tokyo", "12:00 in Tokyo"),
         ("over a decade", "over 10 years"),
+        ("two and a half decades", "25 years"),
+        ("three centuries", "300 years"),
         ("three fortnights before", "6 weeks before"),
         ("the twenty second of May 1990", "the 22 of May 1990"),
         ("on the third of June", "on the 3 of June"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+
+import pint
 import pytest
 
 from toolsrv_registry.api import Api, Parameter
@@ -18,6 +21,7 @@ from toolsrv_runtime.reading.measures import (
     unit_of_answer,
     whole_unit,
 )
+from toolsrv_runtime.reading.units import UNITS, alike
 from toolsrv_runtime.reading.wish import Wish
 
 API = Api(id="sports/pace/speed", category="Sports", tool="pace", name="speed")
@@ -205,3 +209,24 @@ def test_a_value_is_known_by_what_the_task_told() -> None:
     assert origins(parameter("capacity_mah"), "10000", text) == {"10"}
     assert origins(parameter("current_ma"), "500", text) == {"500"}
     assert origins(parameter("number"), "500", text) == set()
+
+
+def test_units_measure_the_same_where_pint_says_so() -> None:
+    registry: pint.UnitRegistry[float] = pint.UnitRegistry(cache_folder=None)
+    for one, other in itertools.product(UNITS, repeat=2):
+        same = registry.Unit(one).dimensionality == registry.Unit(other).dimensionality
+        assert alike(one, other) is same, (one, other)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("minus 6 Fahrenheit and wind", "-21.11"),
+        ("-6 F", "-21.11"),
+        ("10 minus 6 F", "-14.44"),
+    ],
+)
+def test_an_amount_keeps_the_sign_that_words_give_it(text: str, value: str) -> None:
+    takes = parameter("temperature_c")
+    api = API.model_copy(update={"required": (takes,)})
+    assert told(takes, api, Wish(text, task=text)) == value

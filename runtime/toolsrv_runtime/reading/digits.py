@@ -33,8 +33,7 @@ _SIGNS = {
 _SHARES = {"half": 1 / 2, "quarter": 1 / 4, "third": 1 / 3}
 _POWERS = {"dozen": 12, "hundred": 100, "thousand": 1_000, "million": 10**6, "billion": 10**9}
 _SPANS = {
-    "decade": (10, "years"), "fortnight": (2, "weeks"), "century": (100, "years"),
-    "centurie": (100, "years"),
+    "decade": (10, "years"), "fortnight": (2, "weeks"), "centur": (100, "years"),
 }  # fmt: skip
 _KITCHEN = r"cups?|tsps?|tbsps?|teaspoons?|tablespoons?|pints?|quarts?|sticks?|servings?"
 _UNIT = rf"(?:{'|'.join(UNITS.values())}|{_KITCHEN}|percent|%|[€$£])"
@@ -177,10 +176,10 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     ),
     (  # a decade, three fortnights
         re.compile(
-            rf"(?<![\w.,-])(an?|\d{{1,2}}|{ONES})(?: and a half)? (decade|fortnight|century|centurie)s?\b(?! and a)",
+            rf"(?<![\w.,-])(an?|\d{{1,2}}(?:\.\d+)?|{ONES}) (decade|fortnight|centur)(?:s|y|ies)?\b(?! and a)",
             re.IGNORECASE,
         ),
-        lambda match: _in_shorter(match[0], match[1], match[2]),
+        lambda match: _in_shorter(match[1], match[2]),
     ),
     (  # noon in Tokyo
         re.compile(
@@ -224,13 +223,11 @@ def _pieces(text: str) -> Iterator[tuple[str, bool]]:
     yield text[at:], False
 
 
-def _in_shorter(whole: str, said: str, span: str) -> str:
-    """Return a long span of time in shorter ones; itself where more stands between."""
-    number = "1" if said.lower() in {"a", "an"} else _number(said)
-    if " half " in whole or not number:
-        return whole
+def _in_shorter(said: str, span: str) -> str:
+    """Return a long span of time in shorter ones: 2.5 decades are 25 years."""
+    number = {"a": "1", "an": "1"}.get(said.lower()) or _number(said) or said
     times, unit = _SPANS[span.lower()]
-    return f"{int(number) * times} {unit}"
+    return f"{float(number) * times:g} {unit}"
 
 
 def _day(said: str) -> str:

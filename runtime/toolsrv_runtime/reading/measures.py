@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading.facts import Fact, words
-from toolsrv_runtime.reading.units import UNITS
+from toolsrv_runtime.reading.units import UNITS, alike
 from toolsrv_runtime.reading.wish import Wish
 
 if TYPE_CHECKING:
@@ -24,9 +24,10 @@ _IS_UNIT = re.compile(_SAID, re.IGNORECASE)
 _UNIT_BEHIND = re.compile(rf"[ -]?(?:{_SAID})(?![\w/])", re.IGNORECASE)
 _SHARES = frozenset({"humidity", "percent", "percentage"})
 _MEASURED_AMOUNT = re.compile(
-    rf"(?<![\w.,:/])(?P<number>(?:(?<!\d)[-\u2212])?(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?)[ -]?(?:{_SAID})(?![\w/²³])",
+    rf"(?<![\w.,:/])(?P<number>(?:(?<!\d)[-\u2212]|(?:(?<=^)|(?<![\d)%] ))(?:minus|negative) )?(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?)[ -]?(?:{_SAID})(?![\w/²³])",
     re.IGNORECASE,
 )
+_BELOW = re.compile(r"\u2212|(?:minus|negative) ", re.IGNORECASE)
 _SECONDS = {"hour": 3_600, "minute": 60, "second": 1}
 _DOCUMENTED = re.compile(rf"\b(?:in|as)\s+(?:{_SAID})(?![\w/])", re.IGNORECASE)
 _MEASURED = re.compile(r"\b(?:temp|temperature|weight|mass|height|length|distance|depth|volume)\b")
@@ -80,11 +81,7 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
         not unit
         or parameter.name.lower() in _CALENDAR
         or parameter.enum
-        or any(
-            converted("1", unit_of(one), unit)
-            for one in api.parameters
-            if one is not parameter and unit_of(one)
-        )
+        or any(alike(unit_of(one), unit) for one in api.parameters if one is not parameter)
     ):
         return ""
     for text in (wish.part, wish.context):
@@ -101,7 +98,7 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
 
 def _plain(match: re.Match[str]) -> str:
     """Return the number of an amount, below zero where a sign says so."""
-    return match["number"].replace(",", "").replace("\u2212", "-")
+    return _BELOW.sub("-", match["number"]).replace(",", "")
 
 
 def lasting(parameter: Parameter, _api: Api, wish: Wish) -> str:
@@ -185,7 +182,7 @@ def has_unit(said: str, task: str) -> bool:
 def fits(parameter: Parameter, task: str, end: int) -> bool:
     """Whether no unit of another measure stands behind a number that ends there in a task."""
     unit, behind = unit_of(parameter), _UNIT_BEHIND.match(task, end)
-    return not unit or behind is None or bool(converted("1", behind.lastgroup or "", unit))
+    return not unit or behind is None or alike(behind.lastgroup or "", unit)
 
 
 def unit_of(parameter: Parameter) -> str:
@@ -226,7 +223,7 @@ def may_be(parameter: Parameter, fact: str) -> bool:
     if not unit or not name:
         return True
     if own:
-        return bool(converted("1", own, unit))
+        return alike(own, unit)
     return not _GENERIC.isdisjoint(name) or not set(words(parameter.name).split()).isdisjoint(name)
 
 
@@ -240,6 +237,8 @@ def converted(number: str, source: str, target: str) -> str:
     """Return a number of one unit in another, "" where they measure different things."""
     if source == target:
         return number
+    if not alike(source, target):
+        return ""
     import pint  # noqa: PLC0415 - half a second, for few tasks
 
     try:

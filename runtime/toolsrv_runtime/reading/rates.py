@@ -16,6 +16,7 @@ from toolsrv_runtime.reading.readings import read
 from toolsrv_runtime.reading.units import UNITS
 from toolsrv_runtime.reading.wish import Wish
 
+# A night or an evening is one of each day.
 _DAYS = {"day": 1, "week": 7, "month": 365.25 / 12, "year": 365.25}
 _ADVERBS = {
     "daily": "day",
@@ -75,7 +76,7 @@ def _paid(parameter: Parameter, wish: Wish) -> str:
     days = _DAYS[_ADVERBS[named[1]]]
     for text in (wish.part, wish.context, wish.task):
         found = {
-            f"{round(float(match['amount'].replace(',', '')) * days / _DAYS[_span(match)], 2):.10g}"
+            f"{round(float(match['amount'].replace(',', '')) * days / _DAYS.get(_span(match), 1), 2):.10g}"
             for match in _SPENT.finditer(text)
         }
         if found:
@@ -84,8 +85,7 @@ def _paid(parameter: Parameter, wish: Wish) -> str:
 
 
 def _span(match: re.Match[str]) -> str:
-    said = (match["span"] or "").lower()
-    return _ADVERBS.get((match["adverb"] or "").lower()) or {"night": "day"}.get(said, said)
+    return _ADVERBS.get((match["adverb"] or "").lower()) or match["span"].lower()
 
 
 def _read(match: re.Match[str], unit: str, days: float) -> str:
@@ -93,6 +93,5 @@ def _read(match: re.Match[str], unit: str, days: float) -> str:
     half = said.startswith("half")
     amount = 0.5 if half else float(read("number", "1" if said in {"a", "an"} else said))
     amount += 0.5 if match["half"] else 0
-    span = _ADVERBS.get((match["adverb"] or "").lower()) or match["span"].lower()
     here = converted(f"{amount:.10g}", unit_written(match["unit"]), unit)
-    return f"{round(float(here) * days / _DAYS.get(span, 1), 6):.10g}" if here else ""
+    return f"{round(float(here) * days / _DAYS.get(_span(match), 1), 6):.10g}" if here else ""

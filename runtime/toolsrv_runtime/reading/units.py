@@ -46,6 +46,24 @@ UNITS = {
 }
 """pint's name of a unit, and how people write it."""
 
+_MEASURES = (
+    {"kilometer_per_hour", "mile_per_hour", "meter_per_second", "knot"},
+    {"degree_Celsius", "degree_Fahrenheit", "kelvin"},
+    {"kilogram", "gram", "pound", "ounce", "stone"},
+    {"kilometer", "meter", "centimeter", "millimeter", "mile", "nautical_mile", "yard", "foot", "inch"},
+    {"liter", "milliliter", "gallon"},
+    {"second", "minute", "hour", "day", "week", "month", "year"},
+    {"watt", "kilowatt", "megawatt"},
+    {"volt", "kilovolt", "millivolt"},
+    {"ampere", "milliampere"},
+    {"ampere_hour", "milliampere_hour"},
+)  # fmt: skip
+
+
+def alike(one: str, other: str) -> bool:
+    """Whether two units, by name, measure the same: nothing has to be loaded to know that."""
+    return any({one, other} <= measure for measure in _MEASURES)
+
 
 def written(*units: str) -> str:
     """Return how people write these units, as one alternative."""

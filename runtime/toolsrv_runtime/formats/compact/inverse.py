@@ -11,8 +11,6 @@ from toolsrv_runtime.reading import patterns
 from toolsrv_runtime.reading.facts import words
 
 _UNDO = re.compile(r"\b(?:de|en)(?=(?:cod|crypt|cipher)(?:e|er|ing|ed)?\b)")
-
-
 _BACK = re.compile(r"\b(?:back|undo|revert|round[ -]trip|other way)\b", re.IGNORECASE)
 
 
