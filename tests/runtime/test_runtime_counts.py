@@ -26,6 +26,7 @@ def short(function: str, task: str, given: dict[str, object], times: int = 1) ->
     ("function", "task", "given", "words"),
     [
         ("random_number", "3 random numbers below 10", {"maximum": 10}, "3 random numbers"),
+        ("random_number", "3 random numbers", {"minimum": 3, "maximum": 3}, "3 random numbers"),
         ("fake_person", "two fake people", {}, "two fake people"),
         ("fake_company", "invent three companies", {}, "three companies"),
         ("fake_address", "give me 2 Spanish addresses", {}, "2 Spanish addresses"),

@@ -15,6 +15,7 @@ from toolsrv_runtime.reading.number_words import TO_TWELVE
 from toolsrv_runtime.reading.readings import read
 
 _MAKES = re.compile(r"(?:generate|create|invent|draw|make)\b", re.IGNORECASE)
+_COUNTS = re.compile(r"\b(?:count|number|limit|times|quantity|how many)\b")
 _PLURALS = {"person": "people|persons", "address": "addresses", "company": "companies"}
 
 
@@ -29,7 +30,8 @@ def too_few(scene: Scene) -> list[str]:
         if wanted is None:
             continue
         count = read("number", wanted["count"])
-        given = [str(one) for one in json.loads(step.move.arguments).values()]
+        arguments = json.loads(step.move.arguments)
+        given = [str(one) for key, one in arguments.items() if _COUNTS.search(words(key))]
         told = [value for _, value in news(step)]
         calls = sum(one.move.function == step.move.function for one in made)
         if count not in (*given, *told) and calls < int(count):
