@@ -15,10 +15,12 @@ from toolsrv_runtime.formats.compact.scene import Offer, Scene
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 
 
-def short(function: str, task: str, given: dict[str, object], times: int = 1) -> list[str]:
+def short(
+    function: str, task: str, given: dict[str, object], times: int = 1, made: object = "x"
+) -> list[str]:
     offers = tuple(Offer(1, one) for one in FunctionList([APIS[function]]))
     move = Move("", offers[0].function.name, json.dumps(given), about=task)
-    path = (Step(move, "", ok=True, response={"made": "x"}),) * times
+    path = (Step(move, "", ok=True, response={"made": made, **given}),) * times
     return too_few(Scene(task, offers, path, path, ()))
 
 
@@ -51,6 +53,11 @@ def test_what_is_short_of_the_number_is_told(
 )
 def test_nothing_else_is_short(function: str, task: str, given: dict[str, object]) -> None:
     assert short(function, task, given) == []
+
+
+def test_a_number_that_is_made_or_given_counts_nothing() -> None:
+    given = {"minimum": 3, "maximum": 3}
+    assert short("random_number", "3 random numbers", given, made=3) == ["3 random numbers"]
 
 
 def test_as_many_calls_are_enough() -> None:

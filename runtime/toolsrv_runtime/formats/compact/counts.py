@@ -16,6 +16,7 @@ from toolsrv_runtime.reading.readings import read
 
 _MAKES = re.compile(r"(?:generate|create|invent|draw|make)\b", re.IGNORECASE)
 _COUNTS = re.compile(r"\b(?:count|number|limit|times|quantity|how many)\b")
+_TOLD = re.compile(r"(?:^|_)(?:count|total|quantity|how_many)")
 _PLURALS = {"person": "people|persons", "address": "addresses", "company": "companies"}
 
 
@@ -32,7 +33,7 @@ def too_few(scene: Scene) -> list[str]:
         count = read("number", wanted["count"])
         arguments = json.loads(step.move.arguments)
         given = [str(one) for key, one in arguments.items() if _COUNTS.search(words(key))]
-        told = [value for _, value in news(step)]
+        told = [value for name, value in news(step) if _TOLD.search(name)]
         calls = sum(one.move.function == step.move.function for one in made)
         if count not in (*given, *told) and calls < int(count):
             found.append(wanted[0])
