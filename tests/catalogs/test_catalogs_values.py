@@ -174,6 +174,9 @@ def test_countries_go_by_name_code_and_alias(text: str, code: str) -> None:
         ("Bombay", "Mumbai", "IN"),
         ("Quebec City", "Québec", "CA"),
         ("St Louis", "St. Louis", "US"),
+        ("WAW", "Warsaw", "PL"),
+        ("Waw", "Waw", "MM"),
+        ("FRA", "Frankfurt am Main", "DE"),
     ],
 )
 def test_the_most_populous_city_of_a_name_wins(text: str, name: str, country: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import asin, atan2, cos, degrees, radians, sin, sqrt
@@ -17,6 +18,7 @@ from toolsrv_registry.errors import NotFoundError
 
 EARTH_RADIUS_KM = 6371.0088
 _END_OF_LATIN = "\u0250"
+_CODE = re.compile(r"\s*[A-Z]{3}\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +89,13 @@ def find_city(text: str, country: Country | None = None) -> City:
     """
     name, _, tail = text[:150].partition(",")
     key = fold(name)
-    if country is None and not tail and key not in _by_name():
+    places = _places(key)
+    if _CODE.fullmatch(name):
+        # WAW is Warsaw's airport, no town in Myanmar, FRA Frankfurt's: cities come by population.
+        places = iter(sorted(places))
+    elif country is None and not tail and key not in _by_name():
         _refuse_country(text)
-    for place in _places(key):
+    for place in places:
         city = cities()[place]
         if country is not None and city.country != country["iso"]:
             continue
