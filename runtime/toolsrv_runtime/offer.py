@@ -16,7 +16,7 @@ from toolsrv_registry.clauses import clauses
 from toolsrv_registry.functions import Function, FunctionList
 from toolsrv_registry.matcher import Asked
 from toolsrv_runtime.finder import Finder, Found, query
-from toolsrv_runtime.formats.compact import conversions, costs
+from toolsrv_runtime.formats.compact import clues, conversions, costs
 from toolsrv_runtime.formats.compact.conversions import CONVERTER
 from toolsrv_runtime.formats.compact.formulas import CALCULATOR
 from toolsrv_runtime.outcome import Searched
@@ -94,6 +94,7 @@ class Offer:
         sums = arithmetic.share(as_sums(self._task)) or costs.asks(self._task)
         more = f". {CALCULATOR}" if sums else ""
         more += f". {CONVERTER}" if conversions.find(self._task) else ""
+        more += "".join(f". {clue.question}" for clue in clues.find(self._task))
         found = self._finder.search(self._query + more, wide, category=self._category)
         self.fits = bool(found.hits) and not found.nothing_fits
         self.nearest = tuple(found.nearest_categories[:3])

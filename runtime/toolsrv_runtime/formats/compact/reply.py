@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from toolsrv_runtime.engine.base import Piece
 from toolsrv_runtime.formats.base import FINISH, Move, Prior
-from toolsrv_runtime.formats.compact import copying, formulas, layout
+from toolsrv_runtime.formats.compact import clues, copying, formulas, layout
 from toolsrv_runtime.formats.compact.bridging import Crossing, bridge, crossed, questions
 from toolsrv_runtime.formats.compact.calculating import calculated, is_down, worked_out
 from toolsrv_runtime.formats.compact.choosing import choose
@@ -67,6 +67,8 @@ class Reply:
             return _crossed(self._turn, crossing)
         if another := self._another():
             return another
+        if self._prior is not None and (sign := clues.read(self._scene, self._prior)):
+            return _crossed(self._turn, sign)
         taken = self._taken()
         if move := self._first(taken):
             return move

@@ -1,0 +1,60 @@
+"""Signs of a task that stand for something else: a calling code for a country, Morse for words.
+
+"A buyer whose number begins with +351 wants it on 10 June. Is that a holiday where she lives?": no
+document of a holiday's function says so, but what the sign stands for has to be known first. What
+is asked about it is put in words of our own; the matcher says what serves them. Pure but for that.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from toolsrv_registry.matcher import Asked
+from toolsrv_runtime.formats.base import Prior
+from toolsrv_runtime.formats.compact.bridging import SURE, Crossing, taker
+from toolsrv_runtime.formats.compact.scene import Scene
+
+_CALLING = re.compile(r"(?<![\w+])\+\d{1,4}(?!\d|[ -]?\(?\d|\s?[%°])(?=\W|$)")
+_CALLS = re.compile(r"\b(?:phones?|numbers?|dial\w*|call\w*|prefix\w*|rings?|picks? up|mobiles?)\b", re.IGNORECASE)
+_MORSE = re.compile(r"(?<![\w.-])(?:[.·-]{1,6}(?:\s+/\s+|\s{1,3})){2,}[.·-]{1,6}(?![\w-])")
+
+
+class Clue(NamedTuple):
+    """A sign as the task has it, and what to ask about it."""
+
+    sign: str
+    question: str
+
+
+def find(task: str) -> Iterator[Clue]:
+    """Yield the signs of a task that stand for a thing."""
+    for one in _CALLING.finditer(task):
+        if _CALLS.search(task):
+            yield Clue(one[0], f"Which country has the calling code {one[0]}?")
+    for one in _MORSE.finditer(task):
+        if "-" in one[0] and "." in one[0]:
+            yield Clue(one[0], f"What does the Morse code {one[0]} say?")
+
+
+def read(scene: Scene, prior: Prior) -> Crossing | None:
+    """Return the call that says what the next sign stands for; None where all were read."""
+    given = {
+        str(value)
+        for step in scene.attempts
+        for value in json.loads(step.move.arguments).values()
+    }
+    for sign, question in find(scene.task):
+        if given & {sign, sign.lstrip("+")}:
+            continue
+        matches = prior.match(Asked(question), [one.function.api for one in scene.offers])
+        found = [
+            (match.serves, Crossing(sign, offer, {key: sign}))
+            for offer, match in zip(scene.offers, matches, strict=False)
+            if match.serves >= SURE and (key := taker(offer, match, question, sign))
+        ]
+        if found:
+            return max(found, key=lambda one: one[0])[1]
+    return None
