@@ -94,12 +94,16 @@ class Offer:
         sums = arithmetic.share(as_sums(self._task)) or costs.asks(self._task)
         more = f". {CALCULATOR}" if sums else ""
         more += f". {CONVERTER}" if conversions.find(self._task) else ""
-        more += "".join(f". {clue.question}" for clue in clues.find(self._task))
+        signs = [clue.question for clue in clues.find(self._task)] if self._wider else []
+        more += "".join(f". {question}" for question in signs)
         found = self._finder.search(self._query + more, wide, category=self._category)
         self.fits = bool(found.hits) and not found.nothing_fits
         self.nearest = tuple(found.nearest_categories[:3])
         self.dead_left_out = found.dead_left_out
         hits = self._needed(found.hits, self._task) if self._wider else found.hits
+        for question in signs:
+            first = self._needed(found.hits, question)[:1]
+            hits = [*first, *(hit for hit in hits if hit not in first)]
         return self._take(self._query, hits[: self._limit], "")
 
     def may_search(self) -> bool:

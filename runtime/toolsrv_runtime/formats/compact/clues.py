@@ -42,18 +42,18 @@ def find(task: str) -> Iterator[Clue]:
 def read(scene: Scene, prior: Prior) -> Crossing | None:
     """Return the call that says what the next sign stands for; None where all were read."""
     given = {
-        str(value)
-        for step in scene.attempts
-        for value in json.loads(step.move.arguments).values()
+        str(value) for step in scene.attempts for value in json.loads(step.move.arguments).values()
     }
     for sign, question in find(scene.task):
-        if given & {sign, sign.lstrip("+")}:
+        forms = (sign, sign.lstrip("+"))
+        if not given.isdisjoint(forms):
             continue
         matches = prior.match(Asked(question), [one.function.api for one in scene.offers])
         found = [
-            (match.serves, Crossing(sign, offer, {key: sign}))
+            (match.serves, Crossing(sign, offer, {key: value}))
             for offer, match in zip(scene.offers, matches, strict=False)
-            if match.serves >= SURE and (key := taker(offer, match, question, sign))
+            for value in forms
+            if match.serves >= SURE and (key := taker(offer, match, question, value))
         ]
         if found:
             return max(found, key=lambda one: one[0])[1]
