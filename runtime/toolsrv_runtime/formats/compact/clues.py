@@ -39,6 +39,15 @@ def find(task: str) -> Iterator[Clue]:
             yield Clue(one[0], f"What does the Morse code {one[0]} say?")
 
 
+def is_part(said: str, task: str) -> bool:
+    """Whether a number stands only within signs: the 370 of +370 is no number to write in words."""
+    bare = task
+    for sign, _ in find(task):
+        bare = bare.replace(sign, " ")
+    number = re.compile(rf"(?<![\w.,]){re.escape(said)}(?!\w)")
+    return bare != task and not number.search(bare) and bool(number.search(task))
+
+
 def read(scene: Scene, prior: Prior) -> Crossing | None:
     """Return the call that says what the next sign stands for; None where all were read."""
     given = {

@@ -55,6 +55,7 @@ PROVIDES = -2.0
 
 _EDGES = " ,;:.!?"
 _NUMBER = re.compile(r"[\s(]+\d{1,2}$")
+_THERE = re.compile(r"\bthere\b", re.IGNORECASE)
 
 
 class Planned:
@@ -90,7 +91,9 @@ class Planned:
             [*found, *self._also(found)],
             key=lambda one: (one.words not in sums, one.begin, one.end),
         )
-        return sorted(told, key=lambda one: _depth(one, told), reverse=True)
+        return sorted(
+            told, key=lambda one: sum(self._is_within(one, other) for other in told), reverse=True
+        )
 
     def _only_tells(self, need: Need, needs: Sequence[Need]) -> bool:
         """Whether a need's words ask for nothing and others ask for the same function.
@@ -143,8 +146,22 @@ class Planned:
         """Whether a call was made for another need in its words: no other function is meant now."""
         made = {(about(step), step.move.function) for step in self._scene.path if step.ok}
         return any(
-            (one.words, one.function.name) in made and _is_within(one, need) for one in self.needs
+            (one.words, one.function.name) in made and self._is_within(one, need)
+            for one in self.needs
         )
+
+    def _is_within(self, one: Need, other: Need) -> bool:
+        """Whether a need's words are some of another one's, and point at nothing in these.
+
+        "There" is where an answer for words before both lies: "the number in the language there".
+        """
+        inside = other.begin <= one.begin and one.end <= other.end
+        if not inside or len(one.words) >= len(other.words):
+            return False
+        if not grounding.refers(one.words):
+            return True
+        before = (self._scene.task.find(about(step)) for step in self._scene.path if step.ok)
+        return bool(_THERE.search(one.words)) and any(0 <= at < other.begin for at in before)
 
     def _providers(self) -> list[Need]:
         """Return what might answer a value that needs wait for, the likeliest first.
@@ -308,17 +325,6 @@ def _told(slot: Slot) -> Span | None:
     """Return the likeliest words, None where it is likelier that there are none."""
     best = slot.best(1)
     return best[0] if best and best[0].score > slot.none else None
-
-
-def _depth(need: Need, needs: Sequence[Need]) -> int:
-    """Return how many needs have this one's words, and more, as theirs."""
-    return sum(_is_within(need, one) for one in needs)
-
-
-def _is_within(one: Need, other: Need) -> bool:
-    """Whether a need's words are some of another one's, and point at nothing before them."""
-    inside = other.begin <= one.begin and one.end <= other.end
-    return inside and len(one.words) < len(other.words) and not grounding.refers(one.words)
 
 
 def _share(one: Need, other: Need) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.formats.base import Step
-from toolsrv_runtime.formats.compact import conversions, costs
+from toolsrv_runtime.formats.compact import clues, conversions, costs
 from toolsrv_runtime.formats.compact.matched import holds
 from toolsrv_runtime.formats.compact.scene import Scene, about, news
 from toolsrv_runtime.reading import (
@@ -147,7 +147,8 @@ class Stated:
         beside it took the task's: "its SHA-256, its Base64 form and its CRC32" are of one text.
         """
         if said in self._task or (kind != "text" and holds(self._task, said)):
-            gone = measures.is_rate(said, self._task) or self._is_spent(said, parameter, kind)
+            gone = measures.is_rate(said, self._task) or clues.is_part(said, self._task)
+            gone = gone or self._is_spent(said, parameter, kind)
             return STATED if gone else 0.0
         alike = [one for one in api.required if patterns.kind(one, api) == kind]
         own = patterns.find(kind, self._part) if kind in _NAMED else []
