@@ -18,7 +18,9 @@ from toolsrv_runtime.formats.compact.bridging import SURE, Crossing, taker
 from toolsrv_runtime.formats.compact.scene import Scene
 
 _CALLING = re.compile(r"(?<![\w+])\+\d{1,4}(?!\d|[ -]?\(?\d|\s?[%°])(?=\W|$)")
-_CALLS = re.compile(r"\b(?:phones?|numbers?|dial\w*|call\w*|prefix\w*|rings?|picks? up|mobiles?)\b", re.IGNORECASE)
+_CALLS = re.compile(
+    r"\b(?:phones?|numbers?|dial\w*|call\w*|prefix\w*|rings?|picks? up|mobiles?)\b", re.IGNORECASE
+)
 _MORSE = re.compile(r"(?<![\w.-])(?:[.·-]{1,6}(?:\s+/\s+|\s{1,3})){2,}[.·-]{1,6}(?![\w-])")
 
 

@@ -16,7 +16,7 @@ from functools import cached_property
 from toolsrv_registry.api import Api
 from toolsrv_registry.matcher import Asked, Match, Slot, Span
 from toolsrv_runtime.formats.base import Prior, Step
-from toolsrv_runtime.formats.compact import conversions, costs
+from toolsrv_runtime.formats.compact import conversions, costs, then
 from toolsrv_runtime.formats.compact.calculating import calculator
 from toolsrv_runtime.formats.compact.later import later
 from toolsrv_runtime.formats.compact.matched import Matched
@@ -53,6 +53,9 @@ OVER = -3.0
 PROVIDES = -2.0
 """Those for the whole task from which on a function may answer what the needs wait for."""
 
+_KNOWN = (conversions.converter, costs.calculator, then.converter)
+"""What tells the function of some words without the matcher."""
+
 _EDGES = " ,;:.!?"
 _NUMBER = re.compile(r"[\s(]+\d{1,2}$")
 _THERE = re.compile(r"\bthere\b", re.IGNORECASE)
@@ -77,7 +80,8 @@ class Planned:
         """
         sums = [*self._sums(), *(one.words for one in conversions.find(self._scene.task))]
         sums += costs.wishes(self._scene)
-        best = [self._best(words) for words in dict.fromkeys([*self._clauses(), *sums])]
+        told = [*self._clauses(), *then.wishes(self._scene.task), *sums]
+        best = [self._best(words) for words in dict.fromkeys(told)]
         found: list[Need] = []
         for need in sorted((one for one in best if one), key=lambda one: -one.serves):
             twice = [one for one in found if one.function == need.function]
@@ -87,12 +91,14 @@ class Planned:
                 found.append(need)
         found = [one for one in found if not self._only_tells(one, found)]
         found = [one for one in found if not self._is_quotation(one)] or found
-        told = sorted(
+        ordered = sorted(
             [*found, *self._also(found)],
             key=lambda one: (one.words not in sums, one.begin, one.end),
         )
         return sorted(
-            told, key=lambda one: sum(self._is_within(one, other) for other in told), reverse=True
+            ordered,
+            key=lambda one: sum(self._is_within(one, other) for other in ordered),
+            reverse=True,
         )
 
     def _only_tells(self, need: Need, needs: Sequence[Need]) -> bool:
@@ -223,7 +229,7 @@ class Planned:
 
     def waits(self, need: Need) -> bool:
         """Whether a value that it must have is neither stated by the task nor answered yet."""
-        known = (one(need.words, self._scene) for one in (conversions.converter, costs.calculator))
+        known = (one(need.words, self._scene) for one in _KNOWN)
         if any(offer is not None and offer.function == need.function for offer in known):
             return False
         api = need.function.api
@@ -297,6 +303,8 @@ class Planned:
                 found.append(Need(words, begin, function, serves))
         if units := conversions.converter(words, self._scene):
             return Need(words, begin, units.function, SURE, late=True)
+        if zones := then.converter(words, self._scene):
+            return Need(words, begin, zones.function, SURE, late=True)
         if product := costs.calculator(words, self._scene):
             return Need(words, begin, product.function, SURE, late=True)
         if sums := calculator(words, self._scene):

@@ -1,0 +1,89 @@
+"""The day and the moment that words point back at: "what moon will we have that evening". Pure.
+
+That which the last call with one has answered, else the one that the task tells before.
+"""
+
+from __future__ import annotations
+
+import re
+
+from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.formats.compact.scene import Offer, Scene, news
+from toolsrv_runtime.reading import patterns, readings
+
+_CLOCK = re.compile(
+    r"\b(?:clocks?|watch|local time|what time|which time|what hour)\b", re.IGNORECASE
+)
+_SENTENCE = re.compile(r"(?<=[.?!;])\s+")
+_THAT_DAY = re.compile(
+    r"\b(?:that|this|the same|the very) (?:very )?(?:day|date|evening|night|morning|afternoon)\b"
+    r"|\b(?:by|back|was|were|is|be|are|have|had|there) then\b|\bthen\W*$",
+    re.IGNORECASE,
+)
+_THAT_MOMENT = re.compile(
+    r"\b(?:at|in) that (?:very )?(?:moment|instant|time|second|point)\b"
+    r"|\b(?:showed|said|was|were|be|read) (?:back )?then\b",
+    re.IGNORECASE,
+)
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d)(?::\d\d)?")
+_FROM = re.compile(r"from|source|origin")
+
+
+def told(parameter: Parameter, api: Api, part: str, scene: Scene) -> str:
+    """Return the day, the moment or the zone of that for a parameter, "" where none is meant."""
+    kind = patterns.kind(parameter, api)
+    if kind == "date" and _THAT_DAY.search(part) and not patterns.find("date", part):
+        return _day(part, scene)
+    if kind not in {"time", "zone"} or not _THAT_MOMENT.search(part):
+        return ""
+    if patterns.find("time", part) or (kind == "zone" and not _FROM.search(parameter.name)):
+        return ""
+    found = _moment(scene)
+    if not found:
+        return ""
+    name, moment = found
+    return moment if kind == "time" else name
+
+
+def wishes(task: str) -> list[str]:
+    """Return the sentences that ask what clocks showed at a moment told before them."""
+    found = (one.strip(" ,;:.!?") for one in _SENTENCE.split(task))
+    return [one for one in found if _CLOCK.search(one) and _THAT_MOMENT.search(one)]
+
+
+def converter(words: str, scene: Scene) -> Offer | None:
+    """Return the function that tells such words a moment in another zone; None for other words."""
+    if words not in wishes(scene.task):
+        return None
+    for offer in scene.offers:
+        api = offer.function.api
+        kinds = sorted(patterns.kind(one, api) for one in api.required)
+        if kinds == ["time", "zone", "zone"]:
+            return offer
+    return None
+
+
+def _day(part: str, scene: Scene) -> str:
+    takes = {one.function.name: one.function.parameters for one in scene.offers}
+    for step in reversed(scene.path):
+        days = [
+            day[0]
+            for name, value in (news(step) if step.ok else ())
+            if (day := _DAY.match(value)) and name not in takes.get(step.move.function, ())
+        ]
+        if days:
+            return days[0]
+    before = scene.task[: max(0, scene.task.find(part)) + len(part)]
+    days = [readings.read("date", one) for one in patterns.find("date", before)]
+    full = dict.fromkeys(one for one in days if _DAY.fullmatch(one))
+    return next(iter(full)) if len(full) == 1 else ""
+
+
+def _moment(scene: Scene) -> tuple[str, str] | None:
+    """Return the zone that an answered moment is told in, and the moment."""
+    for step in reversed(scene.path):
+        for name, value in news(step) if step.ok else ():
+            if one := _MOMENT.fullmatch(value):
+                return name.partition("_")[0].upper(), f"{one[1]} {one[2]}"
+    return None
