@@ -16,7 +16,7 @@ from toolsrv_registry.clauses import clauses
 from toolsrv_registry.functions import Function, FunctionList
 from toolsrv_registry.matcher import Asked
 from toolsrv_runtime.finder import Finder, Found, query
-from toolsrv_runtime.formats.compact import clues, conversions, costs
+from toolsrv_runtime.formats.compact import clues, conversions, costs, counted
 from toolsrv_runtime.formats.compact.conversions import CONVERTER
 from toolsrv_runtime.formats.compact.formulas import CALCULATOR
 from toolsrv_runtime.outcome import Searched
@@ -95,6 +95,8 @@ class Offer:
         more = f". {CALCULATOR}" if sums else ""
         more += f". {CONVERTER}" if conversions.find(self._task) else ""
         signs = [clue.question for clue in clues.find(self._task)] if self._wider else []
+        if self._wider and (feast := counted.find(self._task)):
+            signs += [feast.question, counted.ADDS]
         more += "".join(f". {question}" for question in signs)
         found = self._finder.search(self._query + more, wide, category=self._category)
         self.fits = bool(found.hits) and not found.nothing_fits

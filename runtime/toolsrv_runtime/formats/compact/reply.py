@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from toolsrv_runtime.engine.base import Piece
 from toolsrv_runtime.formats.base import FINISH, Move, Prior
-from toolsrv_runtime.formats.compact import clues, copying, formulas, layout
+from toolsrv_runtime.formats.compact import clues, copying, counted, formulas, layout
 from toolsrv_runtime.formats.compact.bridging import Crossing, bridge, crossed, questions
 from toolsrv_runtime.formats.compact.calculating import calculated, is_down, worked_out
 from toolsrv_runtime.formats.compact.choosing import choose
@@ -69,6 +69,8 @@ class Reply:
             return another
         if self._prior is not None and (sign := clues.read(self._scene, self._prior)):
             return _crossed(self._turn, sign)
+        if move := self._counted():
+            return move
         taken = self._taken()
         if move := self._first(taken):
             return move
@@ -132,6 +134,12 @@ class Reply:
         if again is None and self._prior is not None and self._scene.path:
             again = coded(self._scene, self._prior, meant=False)
         return again
+
+    def _counted(self) -> Move | None:
+        """Return the next call towards a day that is counted from a feast."""
+        if self._prior is None:
+            return None
+        return counted.next_call(self._turn, self._scene, self._prior, grounded=self._grounded)
 
     def _another(self) -> Move | None:
         """Return a call like one before it, where the task asks for that with other values."""
