@@ -47,6 +47,11 @@ _CLOCK = (
 _ONE = r"(?<![\w'])(?:an?|a couple of|a dozen)\s"
 # What another place is measured from.
 _BESIDE = r"\b(?:ahead of|behind|than(?: it is)?(?: over| here)?(?: in)?) "
+_OFF_UTC = re.compile(
+    r"\b(?:off(?:sets?)?|ahead|behind|away|apart|differ\w*|hours?|minutes?|far)\b[^.?!]{0,25}\b(?:utc|gmt)\b"
+    r"|\b(?:utc|gmt)[ -]offset\b",
+    re.IGNORECASE,
+)
 _SENTENCE = re.compile(r"(?<=[.?!;])\s+")
 _BACK = re.compile(r"\bnegative\b[^.;]{0,20}\b(?:decrypt|decod|deciph|undo|revers)", re.IGNORECASE)
 _UNDOES = re.compile(
@@ -55,6 +60,11 @@ _UNDOES = re.compile(
 _DOES = re.compile(
     r"\b(?:encrypt|encod|enciph)|(?:^|[.,;:]\s+|\b(?:please|then|and) )shift\b", re.IGNORECASE
 )
+
+
+def is_yardstick(said: str, part: str) -> bool:
+    """Whether a zone is only what another one is told by: "how far off UTC are the clocks here"."""
+    return said.upper() in {"UTC", "GMT"} and bool(_OFF_UTC.search(part))
 
 
 def turned(parameter: Parameter, value: str, part: str, task: str) -> str:

@@ -9,7 +9,7 @@ from text_to_num import text2num
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading import patterns
 from toolsrv_runtime.reading.facts import words
-from toolsrv_runtime.reading.measures import converted, unit_written
+from toolsrv_runtime.reading.measures import converted, is_share, unit_written
 from toolsrv_runtime.reading.money import COMMON
 from toolsrv_runtime.reading.number_words import ONES, TEENS, TENS
 from toolsrv_runtime.reading.wish import Wish
@@ -25,6 +25,7 @@ _SPOKEN = re.compile(
     re.IGNORECASE,
 )
 _PRICE = re.compile(r"\b(?:price|cost|fare|fee|bill)\b")
+_OFF = re.compile(r"\b(?:discounts?|reduc\w+|off|rebates?)\b", re.IGNORECASE)
 _FOR_EACH = re.compile(r"\b(?:price|cost) (?:per|of an?|of one) (\w+)$")
 _EACH = re.compile(
     r"(?<![\w.,])[€$£]?\s?(?P<price>\d+(?:\.\d+)?)\s?"
@@ -75,6 +76,18 @@ def _for(match: re.Match[str], unit: str) -> str:
         return f"{price:.10g}" if match["cents"] else ""
     times = converted("1", unit, told)
     return f"{round(price * float(times), 4):.10g}" if times else ""
+
+
+def taken_off(parameter: Parameter, api: Api, value: str, task: str) -> str:
+    """Return a percentage that comes off a price without the sign: "890 but minus 12%"."""
+    off = _OFF.search(f"{words(parameter.name)} {api.description}")
+    if not off or not is_share(parameter) or not value.startswith("-"):
+        return value
+    return (
+        value[1:]
+        if re.search(rf"(?:minus |[-−]){re.escape(value[1:])}\s?(?:%|percent)", task)
+        else value
+    )
 
 
 def in_main_unit(parameter: Parameter, value: str, part: str, task: str) -> str:

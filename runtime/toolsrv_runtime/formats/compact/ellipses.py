@@ -184,7 +184,8 @@ def _values(
             said, score = task[first.start() : last.end()], slot.score(0, first.start(), last.end())
             if score >= NAMED if kind in patterns.LOOSE else spelling.looks(kind, said, task):
                 found = (score, first.start() - one.begin, last.end() - one.begin)
-                read = Stated(one.words, scene).meant(parameter, spelling.read(kind, said, task))
+                value = spelling.read(kind, said, task)
+                read = Stated(one.words, scene).meant(parameter, function.api, value)
                 likeliest[read] = max(found, likeliest.get(read, found))
     unit = _unit(kind, before, task[: one.begin]) if likeliest else ""
     for read, (score, begin, end) in likeliest.items():

@@ -89,7 +89,7 @@ class Filling:
             value = self._value(parameter, api, {*written.values(), *undone}, past)
             if value is None:
                 return None
-            value = narrowed(parameter, self._says.meant(parameter, value), written.values())
+            value = narrowed(parameter, self._says.meant(parameter, api, value), written.values())
             if past and value not in past:
                 spent = []  # another try differs in the first argument that can
             written[key] = value

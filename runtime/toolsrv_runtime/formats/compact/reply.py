@@ -28,7 +28,7 @@ from toolsrv_runtime.formats.compact.repeats import repeats
 from toolsrv_runtime.formats.compact.scene import Offer, Scene, about
 from toolsrv_runtime.formats.compact.several import Several
 from toolsrv_runtime.formats.compact.turn import Turn
-from toolsrv_runtime.reading import directions
+from toolsrv_runtime.reading import directions, pairs
 
 RETRIES = 2
 """How often a failed part is tried again on one branch before the branch gives up."""
@@ -250,6 +250,7 @@ class Reply:
             return arguments
         straight = Several(self._scene, self._prior).straightened(offer.function, arguments)
         straight = pointed(part, self._scene, offer.function, straight)
+        straight = pairs.ordered(offer.function.api, straight, self._scene.task)
         return directions.straight(straight, self._scene.task, part)
 
     def _stand_in(self, need: Need) -> Move | None:

@@ -29,7 +29,9 @@ from toolsrv_runtime.reading import (
     intervals,
     measures,
     mileage,
+    ordinals,
     paces,
+    pairs,
     parties,
     patterns,
     peoples,
@@ -39,6 +41,7 @@ from toolsrv_runtime.reading import (
     ranked,
     rates,
     scales,
+    seeds,
     spans,
     subnets,
 )
@@ -82,6 +85,9 @@ RULES: Sequence[Rule] = (
     denied.told,
     ranked.told,
     peoples.told,
+    seeds.told,
+    ordinals.told,
+    pairs.told,
 )
 """The first that reads anything of a wish is right."""
 
@@ -112,7 +118,7 @@ class Stated:
         self._functions = {one.function.name: one.function for one in scene.offers}
         self._wish = Wish(part, scene.sources(part).context, scene.task)
 
-    def meant(self, parameter: Parameter, value: str) -> str:
+    def meant(self, parameter: Parameter, api: Api, value: str) -> str:
         """Return a value with its direction, in the unit of its parameter, and a unit whole."""
         task = self._task
         value = directions.turned(parameter, value, self._part, task)
@@ -120,6 +126,7 @@ class Stated:
         value = ended(parameter, begun(parameter, value, task), task)
         value = below.below_zero(parameter, value, self._part, task)
         value = measures.in_its_unit(parameter, value, self._part, task)
+        value = prices.taken_off(parameter, api, value, task)
         value = prices.in_main_unit(parameter, value, self._part, task)
         return measures.whole_unit(parameter, value, task)
 
@@ -150,6 +157,7 @@ class Stated:
         """
         if said in self._task or (kind != "text" and holds(self._task, said)):
             gone = measures.is_rate(said, self._task) or clues.is_part(said, self._task)
+            gone = gone or (kind == "zone" and directions.is_yardstick(said, self._part))
             gone = gone or self._is_spent(said, parameter, kind)
             return STATED if gone else 0.0
         alike = [one for one in api.required if patterns.kind(one, api) == kind]
