@@ -21,6 +21,9 @@ _HEAD = re.compile(
     r"(?:\s+(?:below|here|for me|please))?\s*:[ \t]*\n?(?=\w|\()",
     re.IGNORECASE,
 )
+_WORDS = re.compile(r"\b[Tt]he words (?=[A-Z][\w'’-]* [^\s,.;:?!]+)")
+_OF_WORDS = re.compile(r"[,.;:?!](?=\s|$)|\n")
+_CAPITALS = re.compile(r":\s+(?P<said>[A-Z][A-Z'’]*(?:,? [A-Z][A-Z'’-]*){3,})(?![\w-])")
 _TASK = (
     r"what|what's|how|which|who|tell|give|show|make|turn|write|count|reverse|translate|encode|"
     r"convert|put|find|list|check|compute|hash|spell|i\b"
@@ -44,4 +47,11 @@ def announced(text: str) -> tuple[tuple[int, int], ...]:
         said = text[begin : end.start() if end else begin + LIMIT].rstrip().removesuffix("?")
         if len(said.split()) > 1:
             found.append((begin, begin + len(said)))
-    return tuple(found)
+    for head in _WORDS.finditer(text[:LIMIT]):
+        end = _OF_WORDS.search(text, head.end(), head.end() + LIMIT)
+        found.append((head.end(), end.start() if end else min(len(text), head.end() + LIMIT)))
+    found += [one.span("said") for one in _CAPITALS.finditer(text[:LIMIT])]
+    found.sort()
+    return tuple(
+        one for at, one in enumerate(found) if all(one[0] >= other[1] for other in found[:at])
+    )

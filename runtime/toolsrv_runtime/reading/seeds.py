@@ -26,7 +26,7 @@ def told(parameter: Parameter, _api: Api, wish: Wish) -> str:
     begin = max((one.end() for one in _STOP.finditer(wish.task, 0, at)), default=0)
     end = _STOP.search(wish.task, at + len(wish.part))
     sentence = wish.task[begin : end.end() if end else len(wish.task)]
-    seeds = set(_SEED.findall(wish.task))
+    seeds: set[str] = set(_SEED.findall(wish.task))
     if len(seeds) != 1 or not (_SEED.search(sentence) or _SAME.search(sentence)):
         return ""
     return seeds.pop()

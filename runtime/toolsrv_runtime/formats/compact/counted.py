@@ -87,11 +87,11 @@ def next_call(turn: Turn, scene: Scene, prior: Prior, *, grounded: bool) -> Move
         for name, value in (news(asked[0]) if asked[0].ok else ())
         if _DAY.fullmatch(value)
     }
-    if adds is None or not days:
+    found = _keys(adds) if adds else None
+    if adds is None or found is None or not days:
         return None
     day = days.get(counted.feast.lower(), next(iter(days.values())))
-    keys = dict(zip(("date", "number", "unit"), _keys(adds), strict=True))
-    given = {keys["date"]: day, keys["number"]: str(counted.amount), keys["unit"]: counted.unit}
+    given = dict(zip(found, (day, str(counted.amount), counted.unit), strict=True))
     return forced(turn, counted.words, adds, json.dumps(given))
 
 

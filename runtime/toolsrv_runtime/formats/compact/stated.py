@@ -17,6 +17,7 @@ from toolsrv_runtime.reading import (
     arithmetic,
     bases,
     below,
+    cases,
     changes,
     chords,
     days,
@@ -29,6 +30,7 @@ from toolsrv_runtime.reading import (
     intervals,
     measures,
     mileage,
+    named,
     ordinals,
     paces,
     pairs,
@@ -88,6 +90,8 @@ RULES: Sequence[Rule] = (
     seeds.told,
     ordinals.told,
     pairs.told,
+    cases.told,
+    named.told,
 )
 """The first that reads anything of a wish is right."""
 
@@ -121,6 +125,7 @@ class Stated:
     def meant(self, parameter: Parameter, api: Api, value: str) -> str:
         """Return a value with its direction, in the unit of its parameter, and a unit whole."""
         task = self._task
+        value = named.whole(parameter, api, value, task)
         value = directions.turned(parameter, value, self._part, task)
         value = dated(parameter, value, self._part, task)
         value = ended(parameter, begun(parameter, value, task), task)

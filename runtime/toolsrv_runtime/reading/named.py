@@ -1,0 +1,44 @@
+"""What a task calls by its name: "the yacht's name, Xanthippe", "the password Minka2016". Pure."""
+
+from __future__ import annotations
+
+import re
+
+from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.reading import patterns
+from toolsrv_runtime.reading.facts import words
+from toolsrv_runtime.reading.wish import Wish
+
+_NAME = r"(?-i:[A-Z])[\w’'-]*(?: (?-i:[A-Z])[\w’'-]*){0,3}"
+_WHOLE = re.compile(_NAME)
+_CALLED = re.compile(
+    rf"\bname(?:, | is |: |, which is )(?P<name>{_NAME})(?=[,.?!;]|$| in\b| and\b)", re.IGNORECASE
+)
+_POINTS = re.compile(r"\b(?:his|her|their) (?:first |own )?name\b", re.IGNORECASE)
+_PERSON = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+(?=[,.]|['’]s\b| (?:born|who|is|was|turns)\b)")
+_MIXED = re.compile(r"(?<!\S)(?=\S*[A-Za-z])(?=\S*\d)[^\s,;\"']{6,64}(?<![.?!:)])")
+
+
+def told(parameter: Parameter, api: Api, wish: Wish) -> str:
+    """Return the name that a part tells or points at for a text, the one password of a task; or ""."""
+    if words(parameter.name).split()[-1:] == ["password"]:
+        mixed = {one[0] for one in _MIXED.finditer(wish.task) if "://" not in one[0]}
+        return mixed.pop() if len(mixed) == 1 and "password" in wish.task.lower() else ""
+    if patterns.kind(parameter, api) != "text" or len(api.required) != 1:
+        return ""
+    if called := _CALLED.search(wish.part):
+        return called["name"]
+    if not _POINTS.search(wish.part):
+        return ""
+    before = wish.task[: max(0, wish.task.find(wish.part)) + len(wish.part)]
+    people = {one[0] for one in _PERSON.finditer(before)}
+    return people.pop() if len(people) == 1 else ""
+
+
+def whole(parameter: Parameter, api: Api, value: str, task: str) -> str:
+    """Return a name with the words of it that stand before: "Verband" of "Verband Deutscher Ruderer"."""
+    if patterns.kind(parameter, api) != "text" or not _WHOLE.fullmatch(value):
+        return value
+    at = task.find(value)
+    run = re.search(r"(?<=[a-z],\s)(?:[A-Z][\w’'-]*\s)+$", task[:at]) if at > 0 else None
+    return f"{run[0]}{value}" if run and " " in value else value
