@@ -95,6 +95,8 @@ class Offer:
         more = f". {CALCULATOR}" if sums else ""
         more += f". {CONVERTER}" if conversions.find(self._task) else ""
         signs = [clue.question for clue in clues.find(self._task)] if self._wider else []
+        if self._wider and clues.is_shifted(self._task):
+            signs.append(clues.CIPHER)
         if self._wider and (feast := counted.find(self._task)):
             signs += [feast.question, counted.ADDS]
         more += "".join(f". {question}" for question in signs)

@@ -43,6 +43,8 @@ _PURPOSES = {
     rf"(?:pay|wire|transfer)\s+(?:{_THEM}|the)\b": r"payouts?|wire transfers?|money transfers?|checkout",
     r"set\s+(?:up\s+)?(?:me\s+)?(?:an?\s+|the\s+)?(?:alarm|timer|reminder)\b"
     r"|remind\s+(?:me|us|him|her|them)\s+(?:to|at|on|tomorrow)\b": r"alarms?|timers?|reminders?|schedul\w*",
+    r"(?:put|add|enter|write|save)\b[^.?!]{0,60}\b(?:in|into|on|to)\s+(?:my|our|the|his|her|their)\s+(?:\w+\s+){0,2}?"
+    r"(?:calendar|diary|agenda|planner|to-?do list)\b": r"calendars?|diar\w+|appointments?|schedul\w*",
     rf"(?:tweet|post)\s+(?:{_THEM}|the|about)\b": r"tweets?|posts?|posting|publish\w*",
     r"(?:upload|download)\s+\w": r"upload\w*|download\w*",
     r"(?:(?:and|but)\s+)?why\b(?!\s+(?-i:[A-Z]\w*\s+[A-Z]))": r"why|reasons?|expla\w+|causes?",
