@@ -22,7 +22,10 @@ _HEAD = re.compile(
     re.IGNORECASE,
 )
 _WORDS = re.compile(r"\b[Tt]he words (?=[A-Z][\w'’-]* [^\s,.;:?!]+)")
-_OF_WORDS = re.compile(r"[,.;:?!](?=\s|$)|\n")
+_OF_WORDS = re.compile(
+    r"[,.;:?!](?=\s|$)|\n|(?<=[A-Z]{2})(?= [a-z])"
+    r"|(?= (?:with|in|inside|as|on|using|around) (?:an?|the|my|our|big|plain|capital|morse)\b)"
+)
 _CAPITALS = re.compile(r":\s+(?P<said>[A-Z][A-Z'’]*(?:,? [A-Z][A-Z'’-]*){3,})(?![\w-])")
 _TASK = (
     r"what|what's|how|which|who|tell|give|show|make|turn|write|count|reverse|translate|encode|"

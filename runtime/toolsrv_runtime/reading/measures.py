@@ -70,6 +70,9 @@ def in_its_unit(parameter: Parameter, value: str, part: str, task: str) -> str:
     return converted(value, told.pop(), unit) or value
 
 
+_IN = re.compile(r"\b(?:in|into|to) ([a-z]{2,12})\b")
+
+
 def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     """Return the one amount of a part, or what leads up to it, that has a unit of a parameter's measure.
 
@@ -137,11 +140,17 @@ def unit_of_answer(
 
 
 def whole_unit(parameter: Parameter, value: str, task: str) -> str:
-    """Return a unit with all its words: "nautical miles" where "nautical" was taken of them."""
+    """Return a unit with all its words: "nautical miles" where "nautical" was taken of them.
+
+    For what is no unit ("they don't do metric") the one that the task wants something in.
+    """
     if "unit" in words(parameter.name).split():
         for match in re.finditer(rf"(?<!\w){re.escape(value)} \w+", task, re.IGNORECASE):
             if _IS_UNIT.fullmatch(match[0]):
                 return match[0]
+        if "to" in words(parameter.name).split() and not _IS_UNIT.fullmatch(value):
+            wanted = {one for one in _IN.findall(task) if _IS_UNIT.fullmatch(one)}
+            return wanted.pop() if len(wanted) == 1 else value
     return value
 
 

@@ -23,7 +23,8 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     """Return the name that a part tells or points at for a text, the one password of a task; or ""."""
     if words(parameter.name).split()[-1:] == ["password"]:
         mixed = {one[0] for one in _MIXED.finditer(wish.task) if "://" not in one[0]}
-        return mixed.pop() if len(mixed) == 1 and "password" in wish.task.lower() else ""
+        once = wish.task.lower().count("password") == 1
+        return mixed.pop() if len(mixed) == 1 and once else ""
     if patterns.kind(parameter, api) != "text" or len(api.required) != 1:
         return ""
     if called := _CALLED.search(wish.part):

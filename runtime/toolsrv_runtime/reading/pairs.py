@@ -21,7 +21,8 @@ def keys(api: Api) -> tuple[Parameter, Parameter] | None:
         return None
     first, second = api.required
     names = [words(one.name).lower().replace("text", "").strip() for one in (first, second)]
-    alike = patterns.kind(first, api) == patterns.kind(second, api)
+    kinds = {patterns.kind(one, api) for one in (first, second)}
+    alike = len(kinds) == 1 or kinds == {"text", ""}
     return (first, second) if alike and tuple(names) in _ORDERED else None
 
 

@@ -10,6 +10,7 @@ import re
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.formats.compact.scene import Offer, Scene, news
 from toolsrv_runtime.reading import patterns, readings
+from toolsrv_runtime.reading.days import today
 
 _CLOCK = re.compile(
     r"\b(?:clocks?|watch|local time|what time|which time|what hour)\b", re.IGNORECASE
@@ -65,12 +66,12 @@ def converter(words: str, scene: Scene) -> Offer | None:
 
 
 def _day(part: str, scene: Scene) -> str:
-    takes = {one.function.name: one.function.parameters for one in scene.offers}
+    now = str(today())
     for step in reversed(scene.path):
         days = [
             day[0]
-            for name, value in (news(step) if step.ok else ())
-            if (day := _DAY.match(value)) and name not in takes.get(step.move.function, ())
+            for _, value in (news(step) if step.ok else ())
+            if (day := _DAY.match(value)) and day[0] != now
         ]
         if days:
             return days[0]
