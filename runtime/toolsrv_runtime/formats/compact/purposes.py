@@ -67,7 +67,7 @@ _PURPOSES = {
     r"how (?:many grams|heavy)\b[^.?!]{0,20}\b(?:\d[\d.,]*|an?|one|two|three|five|ten) mol(?:es?)?\b": r"mol(?:es?)? (?:in)?to grams|molar mass",
     r"(?:what|which|how (?:fast|strong))\b[^.?!]{0,30}\bwind (?:speed )?[^.?!]{0,12}\b(?:beaufort|force)(?: force)? \d": r"beaufort (?:number )?(?:in)?to",
     r"[^.?!]{0,60}\bhypotenuse (?:of |is |= ?)?\d[^.?!]{0,40}\b(?:sides?|legs?|other)\b": r"missing|legs?|cathet\w+",
-    r"[^.?!]{0,60}\b(?:clocks?|time|hour)\b[^.?!]{0,30}\b(?:(?:at|in) that (?:very )?(?:moment|instant|time|second)|then\b(?=\W*$|,))": r"convert|conver\w+",
+    r"[^.?!]{0,60}\b(?:clocks?|(?:what|local) (?:time|hour))\b[^.?!]{0,30}\b(?:(?:at|in) that (?:very )?(?:moment|instant|time|second)|then\b(?=\W*$|,))": r"convert|conver\w+",
     r"how strong\b[^.?!]{0,40}\b(?:winds?|breeze|gale|gusts?|storm)\b": r"winds?|beaufort|gales?|storms?",
     r"should\s+(?:i|we|he|she|they)\b": r"should|advi[cs]e\w*|recommend\w*|suggest\w*|forecast\w*",
 }
