@@ -21,6 +21,8 @@ APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
         ("Her number begins with +351, which flag is that?", ["+351"]),
         ('The clue is "+267", who picks up the phone there?', ["+267"]),
         ("Format +49 30 901820 for calls from abroad", []),
+        ("We call at 15:00 GMT +2, when is that in Oslo?", []),
+        ("The number goes from 3 to +5 semitones", []),
         ("My phone showed +12 °C this morning", []),
         ("Between -5 and +12, what is that in Fahrenheit?", []),
         ("It says -.- . -. -.-- .- on the card", ["-.- . -. -.-- .-"]),
@@ -192,6 +194,7 @@ def test_the_unit_that_is_wanted_takes_the_place_of_what_is_none() -> None:
     ("task", "said"),
     [
         ("frame the words Porridge of the day, for the receipt", "Porridge of the day"),
+        ("is it on a card saying the words Big and Small, in red", "Big and Small"),
         ("make it small: THE PIGS GET HAY EVERY MORNING", "THE PIGS GET HAY EVERY MORNING"),
     ],
 )

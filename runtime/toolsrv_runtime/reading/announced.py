@@ -21,7 +21,9 @@ _HEAD = re.compile(
     r"(?:\s+(?:below|here|for me|please))?\s*:[ \t]*\n?(?=\w|\()",
     re.IGNORECASE,
 )
-_WORDS = re.compile(r"\b[Tt]he words (?=[A-Z][\w'’-]* [^\s,.;:?!]+)")
+_WORDS = re.compile(
+    r"\b(?:around|saying|says|reading|reads|containing|with|want) the words (?=[A-Z][\w'’-]* [^\s,.;:?!]+)"
+)
 _OF_WORDS = re.compile(
     r"[,.;:?!](?=\s|$)|\n|(?<=[A-Z]{2})(?= [a-z])"
     r"|(?= (?:with|in|inside|as|on|using|around) (?:an?|the|my|our|big|plain|capital|morse)\b)"

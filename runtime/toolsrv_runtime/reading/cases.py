@@ -8,7 +8,7 @@ from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading.wish import Wish
 
 _CASES = {
-    "title": r"\b(?:as|like|of|for) (?:in )?an? (?:\w+ )?(?:title|headline)\b|\btitle[ -]?case\b"
+    "title": r"\b(?:as|like) (?:in |on )?an? (?:\w+ )?(?:title|headline)\b|\btitle[ -]?case\b"
     r"|\b(?:each|every) word(?:'s first letter)?\b[^.?!]{0,30}\b(?:capital\w*|big|large|upper)"
     r"|\b(?:capital\w*|big|upper\w*)\b[^.?!]{0,30}\b(?:each|every) word\b",
     "sentence": r"\bsentence[ -]?case\b|\b(?:ordinary|normal|regular|proper|plain) sentence\b"

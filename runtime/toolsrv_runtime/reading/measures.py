@@ -70,6 +70,7 @@ def in_its_unit(parameter: Parameter, value: str, part: str, task: str) -> str:
     return converted(value, told.pop(), unit) or value
 
 
+_SYSTEMS = frozenset({"metric", "imperial", "us", "british"})
 _IN = re.compile(r"\b(?:in|into|to) ([a-z]{2,12})\b")
 
 
@@ -148,7 +149,7 @@ def whole_unit(parameter: Parameter, value: str, task: str) -> str:
         for match in re.finditer(rf"(?<!\w){re.escape(value)} \w+", task, re.IGNORECASE):
             if _IS_UNIT.fullmatch(match[0]):
                 return match[0]
-        if "to" in words(parameter.name).split() and not _IS_UNIT.fullmatch(value):
+        if "to" in words(parameter.name).split() and value.lower() in _SYSTEMS:
             wanted = {one for one in _IN.findall(task) if _IS_UNIT.fullmatch(one)}
             return wanted.pop() if len(wanted) == 1 else value
     return value

@@ -20,10 +20,16 @@ from toolsrv_runtime.reading.facts import words
 from toolsrv_runtime.reading.number_words import TO_TWELVE
 from toolsrv_runtime.reading.readings import read as read_as
 
-_CALLING = re.compile(r"(?<![\w+])\+\d{1,4}(?!\d|[ -]?\(?\d|\s?[%°])(?=\W|$)")
+_CALLING = re.compile(
+    r"(?<![\w+])(?<!UTC )(?<!GMT )\+[1-9]\d{0,3}"
+    r"(?!\d|[ /.-]?\(?\d|\s?[%°]|\s(?:degrees|hours?|semitones?|[CF]\b))(?=\W|$)"
+)
 _CALLS = re.compile(
     r"\b(?:phones?|numbers?|dial\w*|call\w*|prefix\w*|rings?|picks? up|mobiles?)\b", re.IGNORECASE
 )
+_NEAR = 60
+"""Characters around a calling code in which a phone is spoken of."""
+
 _MORSE = re.compile(r"(?<![\w.-])(?:[.·-]{1,6}(?:\s+/\s+|\s{1,3})){2,}[.·-]{1,6}(?![\w-])")
 
 
@@ -64,7 +70,7 @@ def is_shifted(task: str) -> bool:
 def find(task: str) -> Iterator[Clue]:
     """Yield the signs of a task that stand for a thing."""
     for one in _CALLING.finditer(task):
-        if _CALLS.search(task):
+        if _CALLS.search(task, max(0, one.start() - _NEAR), one.end() + _NEAR):
             yield Clue(one[0], f"Which country has the calling code {one[0]}?")
     for one in _MORSE.finditer(task):
         if "-" in one[0] and "." in one[0]:

@@ -162,7 +162,9 @@ class Stated:
         """
         if said in self._task or (kind != "text" and holds(self._task, said)):
             gone = measures.is_rate(said, self._task) or clues.is_part(said, self._task)
-            gone = gone or (kind == "zone" and directions.is_yardstick(said, self._part))
+            zones = [one for one in api.parameters if patterns.kind(one, api) == "zone"]
+            yardstick = kind == "zone" and directions.is_yardstick(said, self._part)
+            gone = gone or (yardstick and len(zones) == 1)
             gone = gone or self._is_spent(said, parameter, kind)
             return STATED if gone else 0.0
         alike = [one for one in api.required if patterns.kind(one, api) == kind]
