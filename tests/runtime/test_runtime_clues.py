@@ -193,7 +193,7 @@ def test_the_unit_that_is_wanted_takes_the_place_of_what_is_none() -> None:
 @pytest.mark.parametrize(
     ("task", "said"),
     [
-        ("frame the words Porridge of the day, for the receipt", "Porridge of the day"),
+        ("a frame around the words Porridge of the day, for the receipt", "Porridge of the day"),
         ("is it on a card saying the words Big and Small, in red", "Big and Small"),
         ("make it small: THE PIGS GET HAY EVERY MORNING", "THE PIGS GET HAY EVERY MORNING"),
     ],
