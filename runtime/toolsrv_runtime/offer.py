@@ -16,7 +16,7 @@ from toolsrv_registry.clauses import clauses
 from toolsrv_registry.functions import Function, FunctionList
 from toolsrv_registry.matcher import Asked
 from toolsrv_runtime.finder import Finder, Found, query
-from toolsrv_runtime.formats.compact import clues, conversions, costs, counted
+from toolsrv_runtime.formats.compact import ciphers, clues, conversions, costs, counted
 from toolsrv_runtime.formats.compact.conversions import CONVERTER
 from toolsrv_runtime.formats.compact.formulas import CALCULATOR
 from toolsrv_runtime.outcome import Searched
@@ -25,6 +25,9 @@ from toolsrv_runtime.reading.ratios import as_sums
 
 MOST_SEARCHES = 3
 """Searches of one solve, the first included: each one more may lead a hopeless task on."""
+
+MOST_SIGNS = 4
+"""Signs of a task that a first search looks for besides: each is one more reading of its hits."""
 
 FRESH = 3
 """APIs that a search for one part of a task puts on offer."""
@@ -94,11 +97,7 @@ class Offer:
         sums = arithmetic.share(as_sums(self._task)) or costs.asks(self._task)
         more = f". {CALCULATOR}" if sums else ""
         more += f". {CONVERTER}" if conversions.find(self._task) else ""
-        signs = [clue.question for clue in clues.find(self._task)] if self._wider else []
-        if self._wider and clues.is_shifted(self._task):
-            signs.append(clues.CIPHER)
-        if self._wider and (feast := counted.find(self._task)):
-            signs += [feast.question, counted.ADDS]
+        signs = self._signs() if self._wider else []
         more += "".join(f". {question}" for question in signs)
         found = self._finder.search(self._query + more, wide, category=self._category)
         self.fits = bool(found.hits) and not found.nothing_fits
@@ -109,6 +108,14 @@ class Offer:
             first = self._needed(found.hits, question)[:1]
             hits = [*first, *(hit for hit in hits if hit not in first)]
         return self._take(self._query, hits[: self._limit], "")
+
+    def _signs(self) -> list[str]:
+        """Return what to look for besides: what signs of the task stand for, days from a feast."""
+        found = [clue.question for clue in clues.find(self._task)]
+        found += [ciphers.CIPHER] if ciphers.is_told(self._task) else []
+        feast = counted.find(self._task)
+        found += [feast.question, counted.ADDS] if feast else []
+        return found[:MOST_SIGNS]
 
     def may_search(self) -> bool:
         """Whether another search is left, and the catalog had anything for the task at all."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_runtime.formats.compact import clues, counted, then
+from toolsrv_runtime.formats.compact import ciphers, clues, counted, then
 from toolsrv_runtime.reading import cards, cases, named, ordinals, pairs, prices, seeds
 from toolsrv_runtime.reading.announced import announced
 from toolsrv_runtime.reading.directions import is_yardstick
@@ -51,7 +51,7 @@ def test_the_digits_of_a_sign_are_no_number() -> None:
     ],
 )
 def test_letters_that_were_moved_are_told_from_an_order(task: str, moved: bool) -> None:
-    assert clues.is_shifted(task) is moved
+    assert ciphers.is_told(task) is moved
 
 
 @pytest.mark.parametrize(

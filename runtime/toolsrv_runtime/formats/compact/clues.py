@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from toolsrv_registry.matcher import Asked
 from toolsrv_runtime.formats.base import Prior
 from toolsrv_runtime.formats.compact.bridging import SURE, Crossing, taker
-from toolsrv_runtime.formats.compact.scene import Offer, Scene, news
-from toolsrv_runtime.reading.facts import words
-from toolsrv_runtime.reading.number_words import TO_TWELVE
-from toolsrv_runtime.reading.readings import read as read_as
+from toolsrv_runtime.formats.compact.scene import Scene
 
 _CALLING = re.compile(
     r"(?<![\w+])(?<!UTC )(?<!GMT )\+[1-9]\d{0,3}"
@@ -33,38 +30,11 @@ _NEAR = 60
 _MORSE = re.compile(r"(?<![\w.-])(?:[.·-]{1,6}(?:\s+/\s+|\s{1,3})){2,}[.·-]{1,6}(?![\w-])")
 
 
-_SHIFTED = re.compile(
-    r"\b(?P<done>(?:pushed|moved|shifted|put|slid|turned) )?(?:every|each|all(?: the)?|the)(?: single)? letters?\b"
-    r"(?P<stands>[^.?!:]{0,60}?) "
-    rf"(?P<count>\d{{1,2}}|{TO_TWELVE}) (?:(?:places?|letters?|steps?|positions?|spots?) )?(?:too )?"
-    r"(?P<way>forwards?|on|onwards?|further|ahead|far on|to the right|along|up|back\w*|down|to the left)\b",
-    re.IGNORECASE,
-)
-_DONE = re.compile(
-    r"\b(?:is|are|was|were|been|stands?|sits?|lies?|got|moved|shifted|pushed)\b", re.IGNORECASE
-)
-_BACK = re.compile(r"back|down|left", re.IGNORECASE)
-_CIPHERED = re.compile(
-    r"\b(?:got|gets?|reads?|says?|shows?|is|was|country|city|word|name|note|message|clue|code)(?: now)?:? "
-    r"[\"'“‘]?(?P<said>(?-i:[A-Z]{4,}|[A-Z][a-z]*[bcdfghj-np-tv-z]{3}[a-z]*|[a-z]*[bcdfghj-np-tv-z]{4}[a-z]*))[\"'”’]?(?=[\s,.;?!]|$)",
-    re.IGNORECASE,
-)
-
-
 class Clue(NamedTuple):
     """A sign as the task has it, and what to ask about it."""
 
     sign: str
     question: str
-
-
-CIPHER = "Shift the letters of a text back with a Caesar cipher"
-"""What finds the function that does."""
-
-
-def is_shifted(task: str) -> bool:
-    """Whether a task says that the letters of something were moved."""
-    return _shifted(task) is not None
 
 
 def find(task: str) -> Iterator[Clue]:
@@ -91,8 +61,6 @@ def read(scene: Scene, prior: Prior) -> Crossing | None:
     given = {
         str(value) for step in scene.attempts for value in json.loads(step.move.arguments).values()
     }
-    if cipher := _unshifted(scene, given):
-        return cipher
     for sign, question in find(scene.task):
         forms = (sign, sign.lstrip("+"))
         if not given.isdisjoint(forms):
@@ -107,48 +75,3 @@ def read(scene: Scene, prior: Prior) -> Crossing | None:
         if found:
             return max(found, key=lambda one: one[0])[1]
     return None
-
-
-def _unshifted(scene: Scene, given: Collection[str]) -> Crossing | None:
-    """Return the call that moves the letters of a ciphered word back by what the task says.
-
-    Of words of the task that look like none, or of a text that was decoded before.
-    """
-    told = _shifted(scene.task)
-    offer = next((one for one in scene.offers if _shifter(one)[0]), None)
-    if told is None or offer is None:
-        return None
-    decoded = [
-        value
-        for step in scene.path
-        if step.ok
-        for name, value in news(step)
-        if name in {"text", "result", "decoded"} and len(value) > 3
-    ]
-    said = [one["said"] for one in _CIPHERED.finditer(scene.task)]
-    text = (decoded or said or [""])[0]
-    if not text or text in given or any(_shifter(offer)[1] in one for one in _made(offer, scene)):
-        return None
-    count = int(read_as("number", told["count"]))
-    shift = count if _BACK.search(told["way"]) else -count
-    key, by = _shifter(offer)
-    return Crossing(told[0], offer, {key: text, by: str(shift)})
-
-
-def _shifted(task: str) -> re.Match[str] | None:
-    """Return the words that say so; an order to move letters says no such thing."""
-    told = _SHIFTED.search(task)
-    return told if told and (told["done"] or _DONE.search(told["stands"])) else None
-
-
-def _made(offer: Offer, scene: Scene) -> list[dict[str, object]]:
-    """Return the arguments that a function was called with."""
-    calls = (step.move for step in scene.attempts if step.move.function == offer.function.name)
-    return [json.loads(move.arguments) for move in calls]
-
-
-def _shifter(offer: Offer) -> tuple[str, str]:
-    """Return the keys of a cipher's text and of its shift; ("", "") where a function is none."""
-    keys = {words(one.name): key for key, one in offer.function.parameters.items()}
-    texts = [key for name, key in keys.items() if name in {"text", "message", "plaintext"}]
-    return (texts[0], keys["shift"]) if "shift" in keys and len(texts) == 1 else ("", "")

@@ -24,7 +24,7 @@ from toolsrv_runtime.reading.facts import words
 
 _YEAR = r"(?:19|20)\d\d"
 _FEAST = (
-    r"(?:(?:the )?(?-i:[A-Z])[\w.’'-]*(?: and Tobago)? ){0,3}?"
+    r"(?:(?:the )?(?-i:[A-Z])[\w.’'-]* ){0,3}?"
     r"(?:Thanksgiving(?: Day)?|Easter(?: Sunday| Monday)?|Good Friday|Palm Sunday|Ash Wednesday|Ascension(?: Day)?|"
     r"Pentecost|Whit (?:Sunday|Monday)|Corpus Christi|Carnival|Diwali|Holi|Passover|Hanukkah|Eid(?: al-\w+)?|"
     r"(?-i:[A-Z])[\w’']+ Day)"

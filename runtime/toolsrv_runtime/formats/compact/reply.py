@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from toolsrv_runtime.engine.base import Piece
 from toolsrv_runtime.formats.base import FINISH, Move, Prior
-from toolsrv_runtime.formats.compact import clues, copying, counted, formulas, layout
+from toolsrv_runtime.formats.compact import ciphers, clues, copying, counted, formulas, layout
 from toolsrv_runtime.formats.compact.bridging import Crossing, bridge, crossed, questions
 from toolsrv_runtime.formats.compact.calculating import calculated, is_down, worked_out
 from toolsrv_runtime.formats.compact.choosing import choose
@@ -67,7 +67,7 @@ class Reply:
             return _crossed(self._turn, crossing)
         if another := self._another():
             return another
-        if self._prior is not None and (sign := clues.read(self._scene, self._prior)):
+        if sign := self._sign():
             return _crossed(self._turn, sign)
         if move := self._counted():
             return move
@@ -134,6 +134,12 @@ class Reply:
         if again is None and self._prior is not None and self._scene.path:
             again = coded(self._scene, self._prior, meant=False)
         return again
+
+    def _sign(self) -> Crossing | None:
+        """Return the call that says what the next sign of the task stands for."""
+        if self._prior is None:
+            return None
+        return ciphers.back(self._scene) or clues.read(self._scene, self._prior)
 
     def _counted(self) -> Move | None:
         """Return the next call towards a day that is counted from a feast."""

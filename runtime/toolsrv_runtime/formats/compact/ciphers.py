@@ -1,0 +1,84 @@
+"""A word whose letters were moved: "every letter has been pushed five places on: Ujwz".
+
+The task says by how many; the function that moves letters moves them back, before anything else is
+asked about the word. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from toolsrv_runtime.formats.compact.bridging import Crossing
+from toolsrv_runtime.formats.compact.scene import Offer, Scene, news
+from toolsrv_runtime.reading import readings
+from toolsrv_runtime.reading.facts import words
+from toolsrv_runtime.reading.number_words import TO_TWELVE
+
+CIPHER = "Shift the letters of a text back with a Caesar cipher"
+"""What finds the function that does."""
+
+_SHIFTED = re.compile(
+    r"\b(?P<done>(?:pushed|moved|shifted|put|slid|turned) )?(?:every|each|all(?: the)?|the)(?: single)? letters?\b"
+    r"(?P<stands>[^.?!:]{0,60}?) "
+    rf"(?P<count>\d{{1,2}}|{TO_TWELVE}) (?:(?:places?|letters?|steps?|positions?|spots?) )?(?:too )?"
+    r"(?P<way>forwards?|on|onwards?|further|ahead|far on|to the right|along|up|back\w*|down|to the left)\b",
+    re.IGNORECASE,
+)
+_DONE = re.compile(
+    r"\b(?:is|are|was|were|been|stands?|sits?|lies?|got|moved|shifted|pushed)\b", re.IGNORECASE
+)
+_BACK = re.compile(r"back|down|left", re.IGNORECASE)
+_CIPHERED = re.compile(
+    r"\b(?:got|gets?|reads?|says?|shows?|is|was|country|city|word|name|note|message|clue|code)(?: now)?:? "
+    r"[\"'“‘]?(?P<said>(?-i:[A-Z]{4,}|[A-Z][a-z]*[bcdfghj-np-tv-z]{3}[a-z]*|[a-z]*[bcdfghj-np-tv-z]{4}[a-z]*))[\"'”’]?(?=[\s,.;?!]|$)",
+    re.IGNORECASE,
+)
+
+
+def is_told(task: str) -> bool:
+    """Whether a task says that the letters of something were moved."""
+    return _told(task) is not None
+
+
+def back(scene: Scene) -> Crossing | None:
+    """Return the call that moves the letters of a word back by what the task says; None after it.
+
+    Of a text that was decoded before, or of a word of the task that looks like none.
+    """
+    told = _told(scene.task)
+    offer = next((one for one in scene.offers if _keys(one)), None)
+    keys = _keys(offer) if offer else None
+    if told is None or offer is None or keys is None or _is_moved(offer, keys[1], scene):
+        return None
+    decoded = [
+        value
+        for step in scene.path
+        if step.ok
+        for name, value in news(step)
+        if name in {"text", "result", "decoded"} and len(value) > 3
+    ]
+    said = [one["said"] for one in _CIPHERED.finditer(scene.task)]
+    text = next(iter([*decoded, *said]), "")
+    count = int(readings.read("number", told["count"]))
+    shift = count if _BACK.search(told["way"]) else -count
+    return Crossing(told[0], offer, {keys[0]: text, keys[1]: str(shift)}) if text else None
+
+
+def _told(task: str) -> re.Match[str] | None:
+    """Return the words that say so; an order to move letters says no such thing."""
+    told = _SHIFTED.search(task)
+    return told if told and (told["done"] or _DONE.search(told["stands"])) else None
+
+
+def _is_moved(offer: Offer, shift: str, scene: Scene) -> bool:
+    """Whether a function was called with a shift already."""
+    calls = (one.move for one in scene.attempts if one.move.function == offer.function.name)
+    return any(shift in json.loads(move.arguments) for move in calls)
+
+
+def _keys(offer: Offer) -> tuple[str, str] | None:
+    """Return the keys of a cipher's text and of its shift; None where a function is none."""
+    keys = {words(one.name): key for key, one in offer.function.parameters.items()}
+    texts = [key for name, key in keys.items() if name in {"text", "message", "plaintext"}]
+    return (texts[0], keys["shift"]) if "shift" in keys and len(texts) == 1 else None
