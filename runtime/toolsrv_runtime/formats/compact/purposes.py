@@ -42,7 +42,7 @@ _PURPOSES = {
     r"(?:book|reserve)\s+(?:me|us|him|her|them|an?|the|two|three|four|\d{1,2}(?=\s))\b": r"booking\w*|reserv\w*",
     rf"(?:pay|wire|transfer)\s+(?:{_THEM}|the)\b": r"payouts?|wire transfers?|money transfers?|checkout",
     r"set\s+(?:up\s+)?(?:me\s+)?(?:an?\s+|the\s+)?(?:alarm|timer|reminder)\b"
-    r"|remind\s+(?:me|us|him|her|them)\s+(?:to|at|on|tomorrow)\b": r"alarms?|timers?|reminders?|schedul\w*",
+    r"|remind\s+(?:me|us|him|her|them)\s+(?:to|at|on|in|tomorrow|an? \w+ before|(?:the|one) \w+ before)\b": r"alarms?|timers?|reminders?|schedul\w*",
     r"(?:put|add|enter|write|save)\b[^.?!]{0,60}\b(?:in|into|on|to)\s+(?:my|our|the|his|her|their)\s+(?:\w+\s+){0,2}?"
     r"(?:calendar|diary|agenda|planner|to-?do list)\b": r"calendars?|diar\w+|appointments?|schedul\w*",
     rf"(?:tweet|post)\s+(?:{_THEM}|the|about)\b": r"tweets?|posts?|posting|publish\w*",

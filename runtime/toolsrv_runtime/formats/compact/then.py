@@ -17,7 +17,8 @@ _CLOCK = re.compile(
 )
 _SENTENCE = re.compile(r"(?<=[.?!;])\s+")
 _THAT_DAY = re.compile(
-    r"\b(?:that|this|the same|the very) (?:very )?(?:day|date|evening|night|morning|afternoon)\b"
+    r"\b(?:that|the same|the very) (?:very )?(?:day|date|evening|night|morning|afternoon)\b"
+    r"|\bthis (?:very )?(?:day|date)\b"
     r"|\b(?:by|back|was|were|is|be|are|have|had|there) then\b|\bthen\W*$",
     re.IGNORECASE,
 )
