@@ -56,7 +56,7 @@ def test_nothing_else_is_short(function: str, task: str, given: dict[str, object
 
 
 def test_a_number_that_is_made_or_given_counts_nothing() -> None:
-    given = {"minimum": 3, "maximum": 3}
+    given: dict[str, object] = {"minimum": 3, "maximum": 3}
     assert short("random_number", "3 random numbers", given, made=3) == ["3 random numbers"]
 
 
