@@ -140,6 +140,7 @@ def test_sentences_about_a_moment_told_before_are_found() -> None:
             "",
             "Cat2016x",
         ),
+        (named.told, "wifi_qr_code", "password", "Wifi Home2024x, password hunter", "", ""),
         (named.told, "password_strength", "password", "Is the password good?", "", ""),
         (pairs.told, "text_similarity", "second", "Are 'a b, c' and 'b, a c' alike?", "", "b, a c"),
         (pairs.told, "text_similarity", "first", "Is 'a b, c' like the next?", "", ""),

@@ -16,15 +16,19 @@ _CALLED = re.compile(
 )
 _POINTS = re.compile(r"\b(?:his|her|their) (?:first |own )?name\b", re.IGNORECASE)
 _PERSON = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+(?=[,.]|['’]s\b| (?:born|who|is|was|turns)\b)")
-_MIXED = re.compile(r"(?<!\S)(?=\S*[A-Za-z])(?=\S*\d)[^\s,;\"']{6,64}(?<![.?!:)])")
+_MIXED = r"(?<!\S)(?=\S*[A-Za-z])(?=\S*\d)(?!\S*://)[^\s,;\"']{6,64}(?<![.?!:)])"
+_PASSWORD = re.compile(
+    rf"(?P<before>{_MIXED}) (?:is |as )?(?:the|my|our|his|her|their|a) password\b"
+    rf"|\bpassword:?(?: is)? (?P<behind>{_MIXED})",
+    re.IGNORECASE,
+)
 
 
 def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     """Return the name that a part tells or points at for a text, the one password of a task; or ""."""
     if words(parameter.name).split()[-1:] == ["password"]:
-        mixed = {one[0] for one in _MIXED.finditer(wish.task) if "://" not in one[0]}
-        once = wish.task.lower().count("password") == 1
-        return mixed.pop() if len(mixed) == 1 and once else ""
+        told = {one["before"] or one["behind"] for one in _PASSWORD.finditer(wish.task)}
+        return told.pop() if len(told) == 1 and wish.task.lower().count("password") == 1 else ""
     if patterns.kind(parameter, api) != "text" or len(api.required) != 1:
         return ""
     if called := _CALLED.search(wish.part):

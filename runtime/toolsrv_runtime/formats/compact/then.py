@@ -1,6 +1,7 @@
-"""The day and the moment that words point back at: "what moon will we have that evening". Pure.
+"""The day and the moment that words point back at: "what moon will we have that evening".
 
-That which the last call with one has answered, else the one that the task tells before.
+That which the last call with one has answered, else the one that the task tells before. Pure but
+for the clock: today is no day that was told.
 """
 
 from __future__ import annotations
@@ -83,9 +84,9 @@ def _day(part: str, scene: Scene) -> str:
 
 
 def _moment(scene: Scene) -> tuple[str, str] | None:
-    """Return the zone that an answered moment is told in, and the moment."""
+    """Return the zone that an answered moment is told in by its name, UTC alone, and the moment."""
     for step in reversed(scene.path):
         for name, value in news(step) if step.ok else ():
-            if one := _MOMENT.fullmatch(value):
-                return name.partition("_")[0].upper(), f"{one[1]} {one[2]}"
+            if name.startswith("utc") and (one := _MOMENT.fullmatch(value)):
+                return "UTC", f"{one[1]} {one[2]}"
     return None
