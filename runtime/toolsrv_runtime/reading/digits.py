@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from text_to_num import text2num
 
+from toolsrv_runtime.reading import clocks
 from toolsrv_runtime.reading.announced import announced
 from toolsrv_runtime.reading.number_words import ONES, ORDINALS, SPELLED, TEENS, TENS
 from toolsrv_runtime.reading.units import UNITS
@@ -66,6 +67,7 @@ _NOT_A_SUM = r"(?<![\w.,/:$€£^+*=-])(?<![+*=/^-] )"
 _TO_THE_HOUR = r"(?! (?:past|to|till) (?:\d|noon|midnight|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b)"
 
 _RULES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
+    (clocks.SAID, clocks.in_figures),
     (  # 2½ cups
         re.compile(rf"{_NOT_A_SUM}(\d{{1,4}})?\s?([{''.join(_SIGNS)}])(?!\w)(?![\s]?[+*/=-])"),
         lambda match: _decimal(float(match[1] or 0) + _SIGNS[match[2]]),

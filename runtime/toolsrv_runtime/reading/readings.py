@@ -87,7 +87,7 @@ def _date(said: str) -> str:
         return said
     try:
         iso = bool(numeric) and len(re.split(r"\D", text.strip())[0]) == 4
-        found = parser.parse(text, dayfirst=not iso, fuzzy=True, default=_NEVER)
+        found = parser.parse(text, dayfirst=not iso, fuzzy=True, default=_NEVER, ignoretz=True)
     except (ValueError, OverflowError):
         return said
     return found.date().isoformat() if found.year > _NEVER.year else said
@@ -116,7 +116,7 @@ def _time(said: str) -> str:
     if _CLOCK.search(text) and (_NUMERIC.search(text) or (_MONTH.search(text))):
         try:
             iso = re.match(r"\d{4}-", text.strip()) is not None
-            found = parser.parse(text, dayfirst=not iso, fuzzy=True, default=_NEVER)
+            found = parser.parse(text, dayfirst=not iso, fuzzy=True, default=_NEVER, ignoretz=True)
         except (ValueError, OverflowError):
             return said
         clock = "%H:%M:%S" if found.second else "%H:%M"

@@ -1,4 +1,4 @@
-"""Signs of a task that stand for something else: a calling code for a country, Morse for words.
+"""Signs of a task that stand for something else: a calling code, Morse, a year in Roman numerals.
 
 "A buyer whose number begins with +351 wants it on 10 June. Is that a holiday where she lives?": no
 document of a holiday's function says so, but what the sign stands for has to be known first. What
@@ -29,6 +29,11 @@ _NEAR = 60
 
 _MORSE = re.compile(r"(?<![\w.-])(?:[.·-]{1,6}(?:\s+/\s+|\s{1,3})){2,}[.·-]{1,6}(?![\w-])")
 
+# A year on a stone or a film: shorter ones are names, kings and chapters.
+_YEAR = re.compile(
+    r"(?<![\w.'’-])(?=[MDCLXVI]{4,}(?![\w'’-]))M{1,2}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})(?!\w)"
+)
+
 
 class Clue(NamedTuple):
     """A sign as the task has it, and what to ask about it."""
@@ -45,6 +50,8 @@ def find(task: str) -> Iterator[Clue]:
     for one in _MORSE.finditer(task):
         if "-" in one[0] and "." in one[0]:
             yield Clue(one[0], f"What does the Morse code {one[0]} say?")
+    for one in _YEAR.finditer(task):
+        yield Clue(one[0], f"Which number is the Roman numeral {one[0]}?")
 
 
 def is_part(said: str, task: str) -> bool:
