@@ -16,6 +16,7 @@ from toolsrv_runtime.reading.digits import in_digits
         ("twenty past nine in the morning", "09:20"),
         ("We meet at a quarter past three.", "We meet at 3:15."),
         ("at five to ten in the evening", "at 21:55"),
+        ("twenty-five past nine", "9:25"),
         ("a quarter to one pm", "12:45"),
         ("eight o'clock at night, London time", "20:00, London time"),
         ("two o'clock at night", "02:00"),
