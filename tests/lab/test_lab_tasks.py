@@ -34,6 +34,7 @@ def apis() -> Mapping[str, Api]:
         "tasks_open.jsonl",
         "tasks_fresh.jsonl",
         "tasks_more.jsonl",
+        "tasks_down.jsonl",
         "tasks_sealed.jsonl",
     ],
 )
