@@ -10,6 +10,7 @@ while it is solved.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +21,7 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.errors import DataError
 from toolsrv_runtime.calls.caller import Caller, CallResult
 from toolsrv_runtime.calls.result import Consent
-from toolsrv_runtime.outcome import Outcome, Usage
+from toolsrv_runtime.outcome import Evidence, Outcome, Usage
 from toolsrv_runtime.reading import facts
 from toolsrv_runtime.solve import SolveOptions, Solver
 
@@ -216,12 +217,37 @@ async def _gold(task: Task, call: GoldCall, api: Api, caller: FaultyCaller) -> A
     return result.response
 
 
+_ARITHMETIC = re.compile(r"(?:[\d\s.,+*/^()%-]|sqrt|pi)+")
+
+
+def _is_same(gold: GoldCall, response: Any, call: Evidence) -> bool:
+    """Whether a call answered what the task's own call answers.
+
+    An expression may be written in many ways: where a response repeats it, only its result counts.
+    """
+    if call.api_id != gold.api or call.response == response:
+        return call.api_id == gold.api
+    if not isinstance(response, dict) or not isinstance(call.response, dict):
+        return False
+    written = {
+        key
+        for key in gold.arguments.keys() & call.arguments.keys()
+        if response.get(key) == gold.arguments[key]
+        and all(_ARITHMETIC.fullmatch(str(one[key])) for one in (gold.arguments, call.arguments))
+        and any(sign in str(call.arguments[key]) for sign in "+-*/^")
+    }
+    return bool(written) and all(
+        call.response.get(key) == value for key, value in response.items() if key not in written
+    )
+
+
 def judge(task: Task, responses: Sequence[Any], outcome: Outcome) -> Verdict:
     """Compare an outcome with the gold calls and their responses."""
     called = {call.api_id for call in outcome.evidence if call.ok}
-    made = [(call.api_id, call.response) for call in outcome.evidence if call.ok]
+    made = [call for call in outcome.evidence if call.ok]
     right_calls = all(
-        (call.api, response) in made for call, response in zip(task.calls, responses, strict=True)
+        any(_is_same(gold, response, call) for call in made)
+        for gold, response in zip(task.calls, responses, strict=True)
     )
     wanted = [
         facts.whole(response).get(key)

@@ -32,6 +32,24 @@ TASK = Task(
 )
 
 
+OUTCOME = Outcome(
+    task=TASK.task,
+    status="answered",
+    answer="",
+    reason="",
+    evidence=(),
+    candidates=(API, OTHER),
+    tree=(),
+    usage=Usage(seconds=1.5),
+    limits=Limits(),
+    strategy="dfsdt",
+    model="m",
+    format="compact",
+    seed=0,
+    versions={},
+)
+
+
 def evidence(api_id: str, response: Any, status: int = 200) -> Evidence:
     return Evidence(
         node=1,
@@ -53,21 +71,8 @@ def verdict(
     candidates: tuple[str, ...] = (API, OTHER),
 ) -> Verdict:
     """Judge an outcome whose APIs answered LIMA and AMAZON to the task's own calls."""
-    outcome = Outcome(
-        task=TASK.task,
-        status=status,
-        answer=answer,
-        reason="",
-        evidence=made,
-        candidates=candidates,
-        tree=(),
-        usage=Usage(seconds=1.5),
-        limits=Limits(),
-        strategy="dfsdt",
-        model="m",
-        format="compact",
-        seed=0,
-        versions={},
+    outcome = OUTCOME.model_copy(
+        update={"evidence": made, "answer": answer, "status": status, "candidates": candidates}
     )
     return judge(TASK, [LIMA, AMAZON], outcome)
 
@@ -105,6 +110,32 @@ def test_the_order_of_calls_and_further_calls_do_not_matter() -> None:
 )
 def test_calls_are_wrong_when_one_of_them_is(made: tuple[Evidence, ...]) -> None:
     assert not verdict(*made).right_calls
+
+
+@pytest.mark.parametrize(
+    ("written", "result", "right"),
+    [
+        ("1480*1.19", 1761.2, True),
+        ("1480 * (1 + 19 / 100)", 1761.2, True),
+        ("1480 * 19 / 100", 281.2, False),
+        ("1761.2", 1761.2, False),
+        ("one thousand", 1761.2, False),
+    ],
+)
+def test_an_expression_may_be_written_otherwise_if_it_comes_to_the_same(
+    written: str, result: float, right: bool
+) -> None:
+    task = Task(
+        id="t2",
+        kind="single",
+        task="What is 1480 with 19 percent more?",
+        calls=(GoldCall(api=API, arguments={"expression": "1480*1.19"}, answer=("result",)),),
+    )
+    made = evidence(API, {"expression": written, "result": result})
+    made = made.model_copy(update={"arguments": {"expression": written}})
+    response = {"expression": "1480*1.19", "result": 1761.2}
+    outcome = OUTCOME.model_copy(update={"evidence": (made,), "answer": f"result is {result}"})
+    assert judge(task, [response], outcome).right_calls is right
 
 
 def test_an_answer_is_wrong_when_it_leaves_out_a_wanted_value() -> None:

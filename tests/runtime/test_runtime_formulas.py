@@ -51,6 +51,39 @@ def numbers(value: Any) -> Iterator[float]:
         ("sales_tax", {"price": "1139", "tax_percent": "21"}),
         ("scale_recipe", {"amount": "250", "servings": "8", "wanted_servings": "30"}),
         ("percentage_of_number", {"percent": "0.5%", "number": "12,400"}),
+        ("average_speed", {"distance": "120 miles", "hours": "2"}),
+        ("travel_time", {"distance": "210 km", "speed_kmh": "84"}),
+        ("travel_time", {"distance": "120 miles", "speed_kmh": "80"}),
+        ("split_bill_with_tip", {"bill": "231.40", "people": "7", "tip_percent": "12"}),
+        ("split_bill_with_tip", {"bill": "84", "tip_percent": "15"}),
+        ("compound_interest", {"amount": "5000", "rate": "3", "years": "10"}),
+        (
+            "compound_interest",
+            {"amount": "5000", "rate": "3", "years": "10", "times_per_year": "12"},
+        ),
+        ("inflation", {"amount": "5000", "rate": "3.5", "years": "8"}),
+        ("loan_payment", {"loan": "240000", "rate": "3.9", "years": "25"}),
+        ("savings_goal", {"goal": "3000", "monthly_saving": "250"}),
+        ("battery_runtime", {"capacity_mah": "3200", "current_ma": "250"}),
+        ("ohms_law", {"volts": "230", "amps": "4.2"}),
+        ("fuel_cost", {"distance": "420 km", "liters_per_100km": "6.5", "price_per_liter": "1.8"}),
+        ("fuel_cost", {"distance": "420 km", "liters_per_100km": "6.5"}),
+        ("body_mass_index", {"weight": "72 kg", "height": "178 cm"}),
+        ("body_mass_index", {"weight": "72 kg", "height": "1.78 m"}),
+        ("body_mass_index", {"weight": "154 lb", "height": "5'9\""}),
+        ("beat_length", {"bpm": "128"}),
+        ("average_and_statistics", {"numbers": "23, 41, 18.5, 30 and 27.5"}),
+        ("average_and_statistics", {"numbers": "12,15,9"}),
+        ("convert_units", {"amount": "3", "from_unit": "km", "to_unit": "miles"}),
+        ("convert_units", {"amount": "3.5", "from_unit": "pounds", "to_unit": "grams"}),
+        (
+            "convert_temperature",
+            {"temperature": "98.6", "from_scale": "fahrenheit", "to_scale": "celsius"},
+        ),
+        (
+            "convert_temperature",
+            {"temperature": "21", "from_scale": "celsius", "to_scale": "kelvin"},
+        ),
     ],
 )
 def test_a_formula_gives_what_the_api_answers(
@@ -59,14 +92,19 @@ def test_a_formula_gives_what_the_api_answers(
     text = expression(APIS[name], arguments)
     answer = offline.answer(urlsplit(APIS[name].url).path, **arguments)
     assert any(
-        math.isclose(evaluate(text), one, rel_tol=1e-3, abs_tol=5e-3) for one in numbers(answer)
+        math.isclose(evaluate(text), one, rel_tol=2e-3, abs_tol=5e-3) for one in numbers(answer)
     ), (text, answer)
 
 
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
-        ("average_speed", {"distance": "120 miles", "hours": "2"}),  # a number of what?
+        ("travel_time", {"distance": "120 nmi", "speed_kmh": "80"}),
+        ("average_and_statistics", {"numbers": "7"}),
+        ("average_and_statistics", {"numbers": "3, x, 5"}),
+        ("body_mass_index", {"weight": "11 stone", "height": "178 cm"}),
+        ("convert_units", {"amount": "3", "from_unit": "km", "to_unit": "hours"}),
+        ("savings_goal", {"goal": "3000", "monthly_saving": "250", "rate": "2"}),
         ("average_speed", {"distance": "far", "hours": "2"}),
         ("average_speed", {"distance": "800 m", "hours": "0.05"}),
         ("average_speed", {"distance": "0,125", "hours": "2"}),
@@ -74,10 +112,7 @@ def test_a_formula_gives_what_the_api_answers(
         ("percent_change", {"old_value": "-80", "new_value": "62"}),
         ("percentage_of_number", {"percent": "18", "number": "2 M"}),
         ("average_speed", {"hours": "2"}),
-        ("split_bill_with_tip", {"bill": "231.40", "people": "7", "tip_percent": "12"}),
-        ("compound_interest", {"amount": "5000", "rate": "3", "years": "10"}),
         ("leap_year", {"year": "1996"}),
-        ("convert_units", {"amount": "3", "from_unit": "km", "to_unit": "miles"}),
         ("capital_city", {"country": "Peru"}),
     ],
 )
@@ -99,18 +134,36 @@ def test_another_provider_s_function_is_known_by_its_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "asked"),
+    ("name", "arguments", "asked", "worked_out"),
     [
-        ("discount", {"price": "1340", "percent": "15"}, "how much do I save with 15% off 1340"),
-        ("right_triangle", {"first_side": "3", "second_side": "4"}, "what area has it"),
-        ("sales_tax", {"price": "100", "tax_percent": "21"}, "how much tax is that"),
+        ("discount", {"price": "1340", "percent": "15"}, "how much do I save", "1340 * 15 / 100"),
+        ("discount", {"price": "340", "percent": "35"}, "what do we knock off it", "340 * 35 / 100"),
+        ("right_triangle", {"first_side": "3", "second_side": "4"}, "what area has it", "3 * 4 / 2"),
+        ("right_triangle", {"first_side": "3", "second_side": "4"}, "its perimeter", ""),
+        ("sales_tax", {"price": "100", "tax_percent": "21"}, "how much tax is that", "100 * 21 / 100"),
+        ("ohms_law", {"volts": "12", "amps": "2"}, "the resistance", "12 / 2"),
+        ("average_and_statistics", {"numbers": "1, 2, 6"}, "the median", ""),
+        ("split_bill_with_tip", {"bill": "80", "people": "4", "tip_percent": "10"},
+         "how much tip is that", "80 * 10 / 100"),
+        ("split_bill_with_tip", {"bill": "80", "people": "4", "tip_percent": "10"},
+         "what does each one pay", "80 * (1 + 10 / 100) / 4"),
+        ("compound_interest", {"amount": "80", "rate": "4", "years": "2"},
+         "how much interest", "80 * (1 + 4 / 100 / 1)^(1 * 2) - 80"),
+        ("electricity_cost", {"watts": "60", "hours_per_day": "11", "price_per_kwh": "0.29"},
+         "what does it cost me a year", "60 / 1000 * 11 * 365 * 0.29"),
+        ("electricity_cost", {"watts": "60", "hours_per_day": "11", "price_per_kwh": "0.29"},
+         "what does it cost per month", "60 / 1000 * 11 * 30 * 0.29"),
+        ("electricity_cost", {"watts": "60", "hours_per_day": "11", "price_per_kwh": "0.29"},
+         "per month and per year", ""),
+        ("running_pace", {"distance": "10 km", "time": "52:30"}, "pace", "(52 + 30 / 60) / 10"),
+        ("running_pace", {"distance": "10 km", "time": "1h 5min"}, "in km/h", "10 / 65 * 60"),
+        ("finish_time", {"distance": "half marathon", "pace": "5:30"}, "", "21.0975 * (5 + 30 / 60)"),
     ],
-)
-def test_only_what_is_asked_for_is_worked_out(
-    name: str, arguments: dict[str, str], asked: str
+)  # fmt: skip
+def test_what_is_asked_for_decides_what_is_worked_out(
+    name: str, arguments: dict[str, str], asked: str, worked_out: str
 ) -> None:
-    assert expression(APIS[name], arguments, asked) == ""
-    assert expression(APIS[name], arguments, "what does it come to")
+    assert expression(APIS[name], arguments, asked) == worked_out
 
 
 @pytest.mark.parametrize(

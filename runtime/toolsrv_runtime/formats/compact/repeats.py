@@ -7,7 +7,8 @@ import re
 
 from toolsrv_registry.api import Parameter
 from toolsrv_runtime.formats.base import Move
-from toolsrv_runtime.formats.compact import conversions
+from toolsrv_runtime.formats.compact import conversions, formulas
+from toolsrv_runtime.formats.compact.calculating import is_told_twice
 from toolsrv_runtime.formats.compact.inverse import put_back, wants_back
 from toolsrv_runtime.formats.compact.scene import Offer, Scene, news
 
@@ -16,8 +17,9 @@ def repeats(move: Move, scene: Scene, *, asks: bool) -> bool:
     """Whether the path already has this very call: the part it is for is served then.
 
     So has it where words that ask for nothing only put a function's own answer into it again, where
-    an amount that was answered would be converted to the unit that it has, and where a function
-    would undo another one's answer that nobody wants back.
+    an amount that was answered would be converted to the unit that it has, where an answer would be
+    worked out with the numbers once more that led to it, and where a function would undo another
+    one's answer that nobody wants back.
     ``asks``: the words that the call is for ask for something.
     """
     made = [step for step in scene.path if step.ok and step.move.function == move.function]
@@ -39,6 +41,9 @@ def _is_idle(move: Move, offer: Offer, scene: Scene) -> bool:
     """Whether a call would tell no more than what is known: "2.5 km in km", a Roman numeral's number."""
     given: dict[str, object] = json.loads(move.arguments)
     if conversions.is_idle(offer.function.api, given):
+        return True
+    expression = formulas.expression(offer.function.api, given)
+    if expression and is_told_twice(expression, scene):
         return True
     back = put_back(offer.function, scene)
     return (
