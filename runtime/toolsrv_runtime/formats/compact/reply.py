@@ -11,7 +11,15 @@ from dataclasses import replace
 
 from toolsrv_runtime.engine.base import Piece
 from toolsrv_runtime.formats.base import FINISH, Move, Prior
-from toolsrv_runtime.formats.compact import ciphers, clues, copying, counted, formulas, layout
+from toolsrv_runtime.formats.compact import (
+    ciphers,
+    clues,
+    copying,
+    counted,
+    formulas,
+    layout,
+    other_ways,
+)
 from toolsrv_runtime.formats.compact.bridging import Crossing, bridge, crossed, questions
 from toolsrv_runtime.formats.compact.calculating import calculated, is_down, worked_out
 from toolsrv_runtime.formats.compact.choosing import choose
@@ -119,6 +127,8 @@ class Reply:
         expression = worked_out(scene, last)
         if move := calculated(turn, failed, scene, expression):
             return move
+        if way := other_ways.of_step(last, scene):
+            return _crossed(turn, way)
         if self._prior is not None and (
             over := coded(scene, self._prior, meant=False) or bridge(scene, self._prior)
         ):
@@ -126,6 +136,7 @@ class Reply:
         self.missing.clear()  # a call for the words themselves leaves none of them open
         call = self._serve(failed) if tries <= RETRIES else None
         wanted = (formulas.CALCULATOR,) if expression else questions(scene)
+        wanted += other_ways.searches(last, scene)
         return replace(call or self.gives_up(), wanted=wanted)
 
     def _crossing(self) -> Crossing | None:
@@ -260,7 +271,7 @@ class Reply:
         return directions.straight(straight, self._scene.task, part)
 
     def _stand_in(self, need: Need) -> Move | None:
-        """Return a calculator's call for what a function that is down would be called with."""
+        """Return the call that tells what a function that is down would be called for."""
         turn, scene = self._turn, self._scene
         mark = turn.mark()
         turn.force(layout.shown(need.words), data=True)
@@ -270,8 +281,10 @@ class Reply:
         filling = Filling(turn, need.words, scene, matched, grounded=self._grounded)
         arguments = filling.arguments(need.function)
         turn.rewind(mark)
-        expression = formulas.expression(need.function.api, arguments or {}, need.words)
-        return calculated(turn, need.words, scene, expression)
+        api, given = need.function.api, arguments or {}
+        expression = formulas.expression(api, given, need.words)
+        way = other_ways.other_way(api, given, need.words, scene) if not expression else None
+        return _crossed(turn, way) if way else calculated(turn, need.words, scene, expression)
 
 
 def _crossed(turn: Turn, one: Crossing) -> Move:

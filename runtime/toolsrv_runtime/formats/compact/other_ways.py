@@ -1,0 +1,251 @@
+"""Where a function is down, another that is known to tell the same, called with what the first was.
+
+A date written out in full begins with its weekday, a list of a year's holidays says whether a day is
+one. A model of a few million parameters cannot know that, and documents do not say what responses
+hold. Both functions are known by the words of their documents, as in ``formula_table``; every
+argument of the call that failed has to have its place in the other. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from toolsrv_registry.api import Api
+from toolsrv_runtime.formats.base import Step
+from toolsrv_runtime.formats.compact.bridging import Crossing
+from toolsrv_runtime.formats.compact.calculating import is_down
+from toolsrv_runtime.formats.compact.scene import Scene, about
+from toolsrv_runtime.reading.facts import words
+
+
+class _Way(NamedTuple):
+    """``down``, ``by``: of the two functions' names and descriptions.
+
+    ``takes``: the names of the first one's parameters, and what of their values is named for ``gives``,
+    the second one's parameters. What has one name in both is handed over as it is. ``asked``: what the
+    words that the call is for must ask for. ``search`` finds the second function.
+    """
+
+    down: str
+    takes: tuple[tuple[str, str], ...]
+    by: str
+    gives: tuple[tuple[str, str], ...]
+    search: str
+    asked: str = ""
+
+
+_COUNTRY = (r"country(?: name| code)?", r"(?P<country>.+)")
+_YEAR_OF = (r"date|day", r"(?P<year>\d{4})-\d\d-\d\d")
+_OF_A_YEAR = r"list (?:of )?(?:all )?(?:the )?public holidays"
+_TOSS = (r"times|flips|count", r"1")
+_NAMED = re.compile(r"{(\w+)}")
+_WAYS = (
+    _Way(
+        r"day of the week|weekday",
+        ((r"date", r"(?P<date>.+)"),),
+        r"write a date out|date in (?:a|another|any) language",
+        ((r"date", "{date}"), (r"language", "English")),
+        "write a date out in full in a language",
+    ),
+    _Way(
+        r"hex code of (?:a |the )?(?:named )?colou?r",
+        ((r"colou?r(?: name)?", r"(?P<color>.+)"),),
+        r"rgb(?=.*\bvalues? of (?:a |the )?colou?r)",
+        ((r"colou?r(?: name)?", "{color}"),),
+        "RGB values of a color",
+    ),
+    _Way(
+        r"whether a date is a (?:public |bank )?holiday|is it a (?:public |bank )?holiday",
+        (_COUNTRY, _YEAR_OF),
+        _OF_A_YEAR,
+        ((_COUNTRY[0], "{country}"), (r"year", "{year}")),
+        "list all public holidays of a country in a year",
+    ),
+    _Way(
+        r"next (?:upcoming )?(?:public |bank )?holiday",
+        (_COUNTRY, _YEAR_OF),
+        _OF_A_YEAR,
+        ((_COUNTRY[0], "{country}"), (r"year", "{year}")),
+        "list all public holidays of a country in a year",
+    ),
+    _Way(
+        r"isbn(?=.*\bcorrect\b)|check isbn|verify (?:the )?(?:check digit of )?(?:an )?isbn",
+        ((r"isbn(?: number| code)?", r"(?P<barcode>97[89][\d -]{10,14})"),),
+        r"check digit(?=.*\bbarcodes?\b)",
+        ((r"barcode|ean(?: code)?", "{barcode}"),),
+        "verify the check digit of a product barcode",
+    ),
+    _Way(
+        r"flip a coin|coin (?:flip|toss)|toss a coin",
+        (_TOSS,),
+        r"picks? one of (?:several |some |the |a few )?options",
+        ((r"options|choices|items", "heads, tails"),),
+        "pick one of several options at random",
+    ),
+    _Way(
+        r"roll dice|dice roll(?:er)?|throw dice",
+        ((r"dice|notation", r"1?[dD](?P<sides>\d{1,6})"),),
+        r"random (?:whole )?(?:number|integer)(?=.*\b(?:between|bounds|range)\b)",
+        ((r"min(?:imum)?|lowest|from", "1"), (r"max(?:imum)?|highest|to", "{sides}")),
+        "draw a random whole number between two bounds",
+    ),
+    _Way(
+        r"random (?:whole )?(?:number|integer)(?=.*\b(?:between|bounds|range)\b)",
+        ((r"min(?:imum)?|lowest|from", "1"), (r"max(?:imum)?|highest|to", r"(?P<sides>\d{1,6})")),
+        r"roll dice|dice roll(?:er)?|throw dice",
+        ((r"dice|notation", "1d{sides}"),),
+        "roll dice",
+    ),
+    _Way(
+        r"utc offset",
+        ((r"(?:time ?)?zone", r"(?P<city>[^/\d+]+)"),),
+        r"current (?:local )?time",
+        ((r"city|place|location", "{city}"),),
+        "current local time in a city",
+        r"utc|gmt|offset|off",
+    ),
+    _Way(
+        r"hours apart|time difference",
+        (
+            (r"(?:from|first) (?:city|zone|place)", r"(?P<first>.+)"),
+            (r"(?:to|second) (?:city|zone|place)", r"(?P<second>.+)"),
+            (r"date|day", r"(?P<date>.+)"),
+        ),
+        r"convert a (?:clock )?time",
+        (
+            (r"time", "{date} 12:00"),
+            (r"time", "12:00"),
+            (r"(?:from|source) (?:time ?)?zone", "{first}"),
+            (r"(?:to|target) (?:time ?)?zone", "{second}"),
+        ),
+        "convert a clock time from one time zone to another",
+    ),
+    _Way(
+        r"is (?:a|the|this) number (?:a )?prime|prime check|check(?:s)? (?:if|whether) a number is prime",
+        ((r"number|n|value", r"(?P<number>.+)"),),
+        r"into primes?|prime factors?",
+        ((r"number|n|value", "{number}"),),
+        "factorize a number into primes",
+    ),
+    _Way(
+        r"palindrome|reads? the same backwards",
+        ((r"text|word|phrase", r"(?P<text>.+)"),),
+        r"reverse (?:the )?(?:letters|text)|text reverser",
+        ((r"text|word|phrase", "{text}"), (r"what|mode", "letters")),
+        "reverse the letters of a text",
+    ),
+    _Way(
+        r"qr code(?=.*\b(?:svg|image|png)\b)",
+        ((r"text|data|content|url", r"(?P<text>.+)"),),
+        r"qr code(?=.*\b(?:block characters|terminal)\b)",
+        ((r"text|data|content|url", "{text}"),),
+        "draw a QR code out of block characters",
+    ),
+    _Way(
+        r"qr code(?=.*\b(?:block characters|terminal)\b)",
+        ((r"text|data|content|url", r"(?P<text>.+)"),),
+        r"qr code(?=.*\b(?:svg|png) image\b)",
+        ((r"text|data|content|url", "{text}"),),
+        "create a QR code as an image",
+    ),
+    _Way(
+        r"ip address lies inside a network|network contains (?:an )?address",
+        ((r"network|subnet|cidr", r"(?P<network>.+)"), (r"(?:ip )?address|ip", r".+")),
+        r"host range",
+        ((r"network|subnet|cidr", "{network}"),),
+        "host range of a subnet",
+    ),
+)
+
+
+def other_way(api: Api, arguments: Mapping[str, Any], part: str, scene: Scene) -> Crossing | None:
+    """Return the call on offer that tells what a call that is down would have; None without one."""
+    for way, values in _open(api, arguments, part):
+        for offer in scene.offers:
+            if offer.function.api.id == api.id or is_down(offer.function, scene):
+                continue
+            given = _given(way, values, arguments, offer.function.api)
+            if given and not scene.spent(part, offer.function.name):
+                keys = {one.name: key for key, one in offer.function.parameters.items()}
+                return Crossing(part, offer, {keys[name]: text for name, text in given.items()})
+    return None
+
+
+def of_step(step: Step, scene: Scene) -> Crossing | None:
+    """Return the same for a step that has just failed; None where its function is not down."""
+    api = _down(step, scene)
+    return other_way(api, json.loads(step.move.arguments), about(step), scene) if api else None
+
+
+def searches(step: Step, scene: Scene) -> tuple[str, ...]:
+    """Return what to look for that could stand in for a step's function, which is down."""
+    api = _down(step, scene)
+    given = json.loads(step.move.arguments) if api else {}
+    return tuple(way.search for way, _ in _open(api, given, about(step))) if api else ()
+
+
+def _down(step: Step, scene: Scene) -> Api | None:
+    offers = (one.function for one in scene.offers if one.function.name == step.move.function)
+    return next((one.api for one in offers if step.down), None)
+
+
+def _open(api: Api, arguments: Mapping[str, Any], asked: str) -> list[tuple[_Way, dict[str, str]]]:
+    """Return the ways round a function whose call fits them, each with the values it hands on."""
+    told = _told(api)
+    return [
+        (way, values)
+        for way in _WAYS
+        if re.search(rf"\b(?:{way.down})\b", told)
+        and re.search(rf"\b(?:{way.asked})\b", asked, re.IGNORECASE)
+        and (values := _values(way, arguments)) is not None
+    ]
+
+
+def _values(way: _Way, arguments: Mapping[str, Any]) -> dict[str, str] | None:
+    """Return the named values of a call; None where one that must be given is missing or otherwise."""
+    found: dict[str, str] = {}
+    for name, value in arguments.items():
+        shape = next(
+            (shape for takes, shape in way.takes if re.fullmatch(takes, words(name))), None
+        )
+        match = re.fullmatch(shape, str(value).strip()) if shape is not None else None
+        if shape is not None and match is None:
+            return None
+        found |= match.groupdict() if match else {}
+    return found
+
+
+def _given(
+    way: _Way, values: Mapping[str, str], arguments: Mapping[str, Any], api: Api
+) -> dict[str, str]:
+    """Return the arguments of the second function by its parameters' names; none where one lacks.
+
+    None as well where an argument of the first call would be lost.
+    """
+    if not re.search(rf"\b(?:{way.by})\b", _told(api)):
+        return {}
+    given: dict[str, str] = {}
+    for parameter in api.parameters:
+        name = words(parameter.name)
+        texts = [text for takes, text in way.gives if re.fullmatch(takes, name)]
+        text = next((one for one in texts if set(_NAMED.findall(one)) <= values.keys()), None)
+        if text is not None:
+            given[parameter.name] = text.format(**values)
+        elif not texts:
+            same = next((str(v) for key, v in arguments.items() if words(key) == name), None)
+            given |= {parameter.name: same} if same is not None else {}
+    handed = {words(name) for name in given}
+    lost = any(
+        words(key) not in handed
+        and not any(re.fullmatch(takes, words(key)) for takes, _ in way.takes)
+        for key in arguments
+    )
+    whole = all(one.name in given for one in api.required)
+    return given if whole and not lost else {}
+
+
+def _told(api: Api) -> str:
+    return f"{words(api.name)} {words(api.description)}"
