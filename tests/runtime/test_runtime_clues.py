@@ -106,6 +106,8 @@ def test_sentences_about_a_moment_told_before_are_found() -> None:
             "9",
         ),
         (seeds.told, "lorem_ipsum", "seed", "One with seed 5. A text, same seed", "A text", "5"),
+        (seeds.told, "random_number", "seed", "Draw 1 to 50, take 5 as the seed", "Draw 1 to 50", "5"),
+        (seeds.told, "random_number", "seed", "Sow 5 seeds. Draw 1 to 50", "Draw 1 to 50", ""),
         (seeds.told, "lorem_ipsum", "seed", "One with seed 5. And a text", "And a text", ""),
         (seeds.told, "lorem_ipsum", "seed", "seed 5 and seed 6", "seed 5", ""),
         (seeds.told, "lorem_ipsum", "sentences", "seed 5", "seed 5", ""),

@@ -9,7 +9,8 @@ from toolsrv_runtime.reading.facts import words
 from toolsrv_runtime.reading.wish import Wish
 
 _SEED = re.compile(
-    r"\bseed(?:ed)?(?: (?:is|of|to|with|number|value))?[ :=]{1,2}(\d{1,9})\b(?![.,:/-]\d)",
+    r"\bseed(?:ed)?(?: (?:is|of|to|with|number|value))?[ :=]{1,2}(?P<after>\d{1,9})\b(?![.,:/-]\d)"
+    r"|(?<![\w.,:/-])(?P<before>\d{1,9}) (?:as|for|is|being) (?:the |a |our |your )?seed\b",
     re.IGNORECASE,
 )
 _SAME = re.compile(r"\b(?:same|that|this) seed\b", re.IGNORECASE)
@@ -26,7 +27,7 @@ def told(parameter: Parameter, _api: Api, wish: Wish) -> str:
     begin = max((one.end() for one in _STOP.finditer(wish.task, 0, at)), default=0)
     end = _STOP.search(wish.task, at + len(wish.part))
     sentence = wish.task[begin : end.end() if end else len(wish.task)]
-    seeds: set[str] = set(_SEED.findall(wish.task))
+    seeds = {one["after"] or one["before"] for one in _SEED.finditer(wish.task)}
     if len(seeds) != 1 or not (_SEED.search(sentence) or _SAME.search(sentence)):
         return ""
     return seeds.pop()
