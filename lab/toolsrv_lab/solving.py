@@ -224,11 +224,16 @@ def _is_same(gold: GoldCall, response: Any, call: Evidence) -> bool:
     """Whether a call answered what the task's own call answers.
 
     An expression may be written in many ways: where a response repeats it, only its result counts.
+    So do the wanted fields alone where two values stand the other way round: from Rome to Oslo it is
+    as far as from Oslo to Rome.
     """
     if call.api_id != gold.api or call.response == response:
         return call.api_id == gold.api
     if not isinstance(response, dict) or not isinstance(call.response, dict):
         return False
+    if _is_turned(gold.arguments, call.arguments):
+        mine, theirs = facts.whole(call.response), facts.whole(response)
+        return bool(gold.answer) and all(mine.get(key) == theirs.get(key) for key in gold.answer)
     written = {
         key
         for key in gold.arguments.keys() & call.arguments.keys()
@@ -238,6 +243,18 @@ def _is_same(gold: GoldCall, response: Any, call: Evidence) -> bool:
     }
     return bool(written) and all(
         call.response.get(key) == value for key, value in response.items() if key not in written
+    )
+
+
+def _is_turned(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two calls have the same values for the same parameters, two of them exchanged."""
+    if one.keys() != other.keys():
+        return False
+    differing = [key for key in one if one[key] != other[key]]
+    return (
+        len(differing) == 2
+        and one[differing[0]] == other[differing[1]]
+        and one[differing[1]] == other[differing[0]]
     )
 
 

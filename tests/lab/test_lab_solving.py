@@ -138,6 +138,27 @@ def test_an_expression_may_be_written_otherwise_if_it_comes_to_the_same(
     assert judge(task, [response], outcome).right_calls is right
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "wanted", "right"),
+    [
+        ("Oslo", "Rome", 2008, True),
+        ("Rome", "Oslo", 2008, True),
+        ("Rome", "Oslo", -2008, False),  # an order that matters
+        ("Rome", "Lima", 2008, False),
+    ],
+)
+def test_two_values_may_stand_the_other_way_round_if_what_is_wanted_is_the_same(
+    first: str, second: str, wanted: int, right: bool
+) -> None:
+    gold = GoldCall(api=API, arguments={"a": "Oslo", "b": "Rome"}, answer=("km",))
+    task = Task(id="t3", kind="single", task="How far is Rome from Oslo?", calls=(gold,))
+    made = evidence(API, {"a": first, "b": second, "km": wanted})
+    made = made.model_copy(update={"arguments": {"a": first, "b": second}})
+    outcome = OUTCOME.model_copy(update={"evidence": (made,), "answer": f"km is {wanted}"})
+    response = {"a": "Oslo", "b": "Rome", "km": 2008}
+    assert judge(task, [response], outcome).right_calls is right
+
+
 def test_an_answer_is_wrong_when_it_leaves_out_a_wanted_value() -> None:
     assert not verdict(*BOTH, answer="The capital is Lima.").right_answer
 

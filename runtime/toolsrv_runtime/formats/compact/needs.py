@@ -55,6 +55,19 @@ _IS_IT = re.compile(
     r"(?:is|are|was|were|does|do|would|will|can) (?:it|that|this|they|these|those)\b(?:\s+[^\W\d]+){1,5}",
     re.IGNORECASE,
 )
+_WHICH = re.compile(
+    r"(?:(?:and|so|but)\s+)?(?:(?:in|on|at|from|to)\s+)?(?:which|what)\s+(?P<field>[^\W\d]+)\s+"
+    r"(?:is|are|am|was|were|do|does|did|has|have|will|would)\s+"
+    r"(?:i|you|he|she|it|we|they|this|that|these|those|my|our|his|her|its|their)\b[^\d\"“”:+#@/]*",
+    re.IGNORECASE,
+)
+_CHECK = re.compile(
+    r"(?:double[- ])?check (?:my|our|his|her|their|the|these|those) (?:[^\W\d]+ )?"
+    r"(?:answers?|facts|sums|figures|work|homework|notes|results)\b[^\d\"“”:+#@/]*",
+    re.IGNORECASE,
+)
+"""What only leads up to what is to be checked."""
+
 _THIS = re.compile(r"\b(?:this|that|these|following|it)\b", re.IGNORECASE)
 _UNDO = re.compile(r"(?:undo|revert)\b", re.IGNORECASE)
 _IF = re.compile(r"(?:if|since|because|given|as)\b", re.IGNORECASE)
@@ -199,6 +212,8 @@ class Needs:
             return True
         if self._is_read_out(words) or self._is_told(words) or self._announces(words):
             return True
+        if self._is_a_field(words) or _CHECK.fullmatch(words):
+            return True
         before = self._scene.task[: self._scene.task.find(words) + len(words)]
         alone, whole = (Matched(self._scene, one, self._prior) for one in (words, before))
         best = max(
@@ -234,6 +249,20 @@ class Needs:
         """Whether words only ask what it comes to, and calls for what the task says have told that."""
         made = [step for step in self._scene.path if tells_a_price(step)]
         return asks_what_it_comes_to(words) and any(about(step) != words for step in made)
+
+    def _is_a_field(self, words: str) -> bool:
+        """Whether words only ask which of something a thing is in, and the last answer has that.
+
+        "It was last seen at LIR. Which country is my suitcase in?"
+        """
+        match = _WHICH.fullmatch(words)
+        names = (
+            re.findall(r"(?<!^)\b[^\W\d_]*[A-Z]", words[match.start("field") :]) if match else []
+        )
+        made = [step for step in self._scene.path if step.ok]
+        if match is None or names or not made:
+            return False
+        return match["field"].lower() in {name for name, _ in news(made[-1])}
 
     def _announces(self, words: str) -> bool:
         """Whether words only point at what stands behind their colon, and a call was made with that.

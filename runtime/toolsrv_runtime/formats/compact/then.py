@@ -28,6 +28,11 @@ _THAT_MOMENT = re.compile(
     r"|\b(?:showed|said|was|were|be|read) (?:back )?then\b",
     re.IGNORECASE,
 )
+_AHEAD = re.compile(
+    r"\b(?:will|shall) (?:i|we|he|she|it|they|you|there|be|the|my|our|his|her|their)\b"
+    r"|\b(?:i|we|he|she|it|they|you)['’]ll\b",
+    re.IGNORECASE,
+)
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d)(?::\d\d)?")
 _FROM = re.compile(r"from|source|origin")
@@ -38,6 +43,8 @@ def told(parameter: Parameter, api: Api, part: str, scene: Scene) -> str:
     kind = patterns.kind(parameter, api)
     if kind == "date" and _THAT_DAY.search(part) and not patterns.find("date", part):
         return _day(part, scene)
+    if kind == "date" and parameter in api.optional and _AHEAD.search(part):
+        return _coming(part, scene)
     if kind not in {"time", "zone"} or not _THAT_MOMENT.search(part):
         return ""
     if patterns.find("time", part) or (kind == "zone" and not _FROM.search(parameter.name)):
@@ -77,6 +84,19 @@ def _day(part: str, scene: Scene) -> str:
         ]
         if days:
             return days[0]
+    return _told_day(part, scene)
+
+
+def _coming(part: str, scene: Scene) -> str:
+    """Return the one day told before a part, where it lies ahead and the part names none itself.
+
+    "I fly to Bishkek on 10 June 2027. How many hours will I be ahead of Prague?"
+    """
+    day = "" if patterns.find("date", part) else _told_day(part, scene)
+    return day if day > str(today()) else ""
+
+
+def _told_day(part: str, scene: Scene) -> str:
     before = scene.task[: max(0, scene.task.find(part)) + len(part)]
     days = [readings.read("date", one) for one in patterns.find("date", before)]
     full = dict.fromkeys(one for one in days if _DAY.fullmatch(one))
