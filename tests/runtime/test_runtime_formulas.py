@@ -157,6 +157,11 @@ def test_another_provider_s_function_is_known_by_its_words() -> None:
          "per month and per year", ""),
         ("running_pace", {"distance": "10 km", "time": "52:30"}, "pace", "(52 + 30 / 60) / 10"),
         ("running_pace", {"distance": "10 km", "time": "1h 5min"}, "in km/h", "10 / 65 * 60"),
+        ("finish_time", {"distance": "8 km", "pace": "6.5"}, "", "8 * 6.5"),
+        ("network_details", {"network": "192.168.40.0/26"}, "how many devices", "2^(32 - 26) - 2"),
+        ("network_details", {"network": "192.168.40.0/26"}, "its netmask", ""),
+        ("network_details", {"network": "192.168.40.0/32"}, "how many devices", ""),
+        ("savings_goal", {"goal": "4200", "monthly_saving": "175", "rate": "0"}, "", "4200 / 175"),
         ("finish_time", {"distance": "half marathon", "pace": "5:30"}, "", "21.0975 * (5 + 30 / 60)"),
     ],
 )  # fmt: skip

@@ -60,12 +60,23 @@ def stand_in(
         ("qr_code_text", {"text": "https://example.org"}, "qr_code_svg", "svg"),
         ("network_contains_address", {"network": "10.1.4.0/22", "address": "10.1.7.9"},
          "network_details", "10.1.7.254"),
+        ("leap_year", {"year": 2100}, "week_number", "365"),
+        ("days_between_dates", {"start": "2003-06-14", "end": "2027-03-01"}, "calculate_age", "8661"),
+        ("count_occurrences", {"text": "Suddenly rain. Then,\nsuddenly, sun", "find": "suddenly"},
+         "word_frequency", '"suddenly": 2'),
+        ("reverse_text", {"text": "lighthouse", "what": "letters"}, "palindrome_check", "esuohthgil"),
+        ("slugify", {"text": "Warm Coats For All"}, "change_case", "warm-coats-for-all"),
+        ("calling_code_of_country", {"country": "Iceland"}, "country_of_calling_code", "Iceland"),
+        ("national_currency", {"country": "Morocco"}, "currency_information", "MAD"),
+        ("convert_units", {"amount": 1, "from_unit": "acre", "to_unit": "square metres"},
+         "describe_unit", "4046"),
     ],
 )  # fmt: skip
 def test_another_function_tells_the_same(
     down: str, arguments: dict[str, object], other: str, told: str, offline: OfflineClient
 ) -> None:
-    found, sought = stand_in([APIS[down], APIS["capital_city"], APIS[other]], arguments, part="utc")
+    part = "utc offset, code: is +354 theirs, do they pay with Moroccan dirham?"
+    found, sought = stand_in([APIS[down], APIS["capital_city"], APIS[other]], arguments, part=part)
     assert found is not None
     assert found.offer.function.api is APIS[other]
     answer = offline.answer(
@@ -100,6 +111,44 @@ def test_what_would_lose_or_change_a_value_is_not_called(
 def test_only_what_is_down_is_gone_round() -> None:
     apis = [APIS["weekday_of_date"], APIS["date_in_language"]]
     assert stand_in(apis, {"date": "1989-11-09"}, down=404) == (None, ())
+
+
+@pytest.mark.parametrize(
+    ("down", "arguments", "other", "part", "told"),
+    [
+        ("validate_phone_number", {"number": "+351 21 342 7755"}, "country_of_calling_code",
+         "What country is that from", {"calling_code": "351"}),
+        ("validate_phone_number", {"number": "+351 21 342 7755"}, "country_of_calling_code",
+         "is the number valid", None),
+        ("validate_phone_number", {"number": "+351213427755"}, "country_of_calling_code",
+         "What country is that from", None),
+        ("element_information", {"element": "Zn"}, "molar_mass", "atomic mass", {"formula": "Zn"}),
+        ("element_information", {"element": "zinc"}, "molar_mass", "atomic mass", None),
+        ("element_information", {"element": "Zn"}, "molar_mass", "atomic number", None),
+        ("describe_unit", {"unit": "fathom"}, "convert_units", "how many metres is it",
+         {"amount": "1", "from_unit": "fathom", "to_unit": "meters"}),
+        ("describe_unit", {"unit": "fathom"}, "convert_units", "what is it", None),
+        ("calling_code_of_country", {"country": "Iceland"}, "country_of_calling_code",
+         "Is it 354 or 355", None),
+        ("national_currency", {"country": "Morocco"}, "currency_information", "the code", None),
+        ("count_occurrences", {"text": "to be or", "find": "to be"}, "word_frequency", "how often", None),
+    ],
+)  # fmt: skip
+def test_what_is_asked_for_and_told_decides(
+    down: str, arguments: dict[str, object], other: str, part: str, told: dict[str, str] | None
+) -> None:
+    found, _ = stand_in([APIS[down], APIS[other]], arguments, part=part)
+    assert (found.arguments if found else None) == told
+
+
+def test_a_list_of_values_is_kept_to() -> None:
+    case = APIS["change_case"]
+    strict = case.model_copy(
+        update={"required": tuple(
+            one.model_copy(update={"enum": ("upper",)}) if one.enum else one for one in case.required
+        )}
+    )  # fmt: skip
+    assert stand_in([APIS["slugify"], strict], {"text": "Warm Coats"})[0] is None
 
 
 def test_an_offset_is_asked_for_in_words() -> None:

@@ -12,6 +12,7 @@ _TIMES = {
     "daily": 365, "every day": 365, "weekly": 52, "every week": 52, "monthly": 12, "every month": 12,
     "quarterly": 4, "every quarter": 4, "semi-annually": 2, "semiannually": 2, "half-yearly": 2,
     "twice a year": 2, "biannually": 2, "yearly": 1, "annually": 1, "once a year": 1, "every year": 1,
+    "once every year": 1, "once per year": 1, "each year": 1, "once each year": 1,
 }  # fmt: skip
 _NAME = re.compile(r"(?:times|periods|payments|compoundings?|compounds) (?:per|a|in a) year")
 _SAID = re.compile(

@@ -30,7 +30,7 @@ _WORDS = (
     (re.compile(r"(?<!and a )\bhalf(?: an?)?\b(?![ -]marathon)", re.IGNORECASE), "0.5"),
     (re.compile(r"\b(?:a|one) dozen\b|\bdozen\b", re.IGNORECASE), "12"),
     (re.compile(r"\ba (?:couple|pair)\b", re.IGNORECASE), "2"),
-    (re.compile(r"\b(?:once|a single)\b", re.IGNORECASE), "1"),
+    (re.compile(r"\b(?:once(?! (?:every|each|per)\b)|a single)\b", re.IGNORECASE), "1"),
     (re.compile(r"\btwice\b", re.IGNORECASE), "2"),
     (re.compile(r"\bbinary\b", re.IGNORECASE), "2"),
     (re.compile(r"\boctal\b", re.IGNORECASE), "8"),

@@ -218,8 +218,15 @@ FORMULAS = (
     Formula(
         r"savings goal|reach a goal",
         r"decimal|fraction",
-        ((r"(?:savings )?goal(?: amount)?", operands.number), (r"monthly (?:savings?|amount|deposit)", operands.number)),
+        ((r"(?:savings )?goal(?: amount)?", operands.number), (r"monthly (?:savings?|amount|deposit)", operands.number), (_RATE, operands.nothing)),
         ((ANYWAY, "{0} / {1}"),),
+        {2: "0"},
+    ),
+    Formula(
+        r"usable hosts|hosts of a subnet|subnet calculator",
+        r"ipv6",
+        ((r"network|subnet|cidr", operands.host_bits),),
+        ((r"how many", "2^({0}) - 2"),),
     ),
     Formula(
         r"battery(?=.*\b(?:last|runtime|life)\b)",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+_LEAST_PREFIX = 30
 LIST_LIMIT = 20
 """Numbers of a list that are still worked out."""
 
@@ -57,7 +58,7 @@ def meters(text: str) -> str:
 
 
 def minutes(text: str) -> str:
-    """Return a time on the watch, ``M:SS`` or ``H:MM:SS``, or one in hours and minutes."""
+    """Return a time on the watch, ``M:SS`` or ``H:MM:SS``, one in hours and minutes, or minutes."""
     clock = re.fullmatch(r"(?:([0-9]{1,2}):)?([0-9]{1,3}):([0-9]{2})(?: ?(?:min\w*)?/km)?", text)
     if clock:
         whole = int(clock[1] or 0) * 60 + int(clock[2])
@@ -67,7 +68,18 @@ def minutes(text: str) -> str:
         text,
     )
     whole = int(spoken[1] or 0) * 60 + int(spoken[2] or 0) if spoken else 0
-    return str(whole or "")
+    return str(whole or number(text))
+
+
+def nothing(text: str) -> str:
+    """Return 0 for what is none at all."""
+    return "0" if re.fullmatch(r"0+(?:\.0+)?", text) else ""
+
+
+def host_bits(text: str) -> str:
+    """Return the bits of an IPv4 network's addresses that its prefix leaves to hosts, as a sum."""
+    match = re.fullmatch(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}/([0-9]{1,2})", text)
+    return f"32 - {match[1]}" if match and int(match[1]) <= _LEAST_PREFIX else ""
 
 
 def mean(text: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from toolsrv_registry.api import Api
@@ -18,6 +18,7 @@ from toolsrv_runtime.formats.base import Step
 from toolsrv_runtime.formats.compact.bridging import Crossing
 from toolsrv_runtime.formats.compact.calculating import is_down
 from toolsrv_runtime.formats.compact.scene import Scene, about
+from toolsrv_runtime.reading import patterns
 from toolsrv_runtime.reading.facts import words
 
 
@@ -26,7 +27,8 @@ class _Way(NamedTuple):
 
     ``takes``: the names of the first one's parameters, and what of their values is named for ``gives``,
     the second one's parameters. What has one name in both is handed over as it is. ``asked``: what the
-    words that the call is for must ask for. ``search`` finds the second function.
+    words that the call is for must ask for. ``search`` finds the second function. ``named`` finds
+    further values in the task, which has to tell just one of each.
     """
 
     down: str
@@ -35,11 +37,24 @@ class _Way(NamedTuple):
     gives: tuple[tuple[str, str], ...]
     search: str
     asked: str = ""
+    named: tuple[tuple[str, Callable[[str], list[str]]], ...] = ()
+
+
+def _codes(task: str) -> list[str]:
+    return re.findall(r"(?<![\w.,:/+-])\+?([1-9]\d{0,2})(?![\w:/-]|[.,]\d|\s?[%°])", task)
+
+
+def _currencies(task: str) -> list[str]:
+    return patterns.find("currency", task)
 
 
 _COUNTRY = (r"country(?: name| code)?", r"(?P<country>.+)")
 _YEAR_OF = (r"date|day", r"(?P<year>\d{4})-\d\d-\d\d")
 _OF_A_YEAR = r"list (?:of )?(?:all )?(?:the )?public holidays"
+_CODE_IN = r"which country(?=.*\b(?:dial(?:l)?ing|calling) code\b)"
+_CONVERTER = r"convert an amount from one unit to another"
+_UNIT = (r"unit(?: name)?", r"(?P<unit>.+)")
+_TEXT = (r"text|word|phrase|sentence", r"(?P<text>.+)")
 _TOSS = (r"times|flips|count", r"1")
 _NAMED = re.compile(r"{(\w+)}")
 _WAYS = (
@@ -158,12 +173,113 @@ _WAYS = (
         ((r"network|subnet|cidr", "{network}"),),
         "host range of a subnet",
     ),
+    _Way(
+        r"leap year",
+        ((r"year", r"(?P<year>\d{4})"),),
+        r"week number(?=.*\bday of the year\b)",
+        ((r"date|day", "{year}-12-31"),),
+        "week number and day of the year for a date",
+    ),
+    _Way(
+        r"number of days between (?:two )?dates",
+        ((r"start(?: date)?|from", r"(?P<first>.+)"), (r"end(?: date)?|to", r"(?P<last>.+)")),
+        r"how old (?:a|the) person",
+        ((r"birth ?da(?:te|y)|date of birth", "{first}"), (r"on|at|date", "{last}")),
+        "how old a person is from the date of birth",
+    ),
+    _Way(
+        r"how often does (?:a )?.*\bwords?\b.*\boccur|count occurrences",
+        ((r"text", r"(?P<text>.+)"), (r"find|word|phrase", r"[^\W\d_]{2,}")),
+        r"most frequent words|word frequency",
+        ((r"text", "{text}"),),
+        "most frequent words in a text",
+    ),
+    _Way(
+        r"reverse (?:the )?(?:letters|text)|text reverser",
+        (_TEXT, (r"what|mode", r"letters")),
+        r"palindrome|reads? the same backwards",
+        ((_TEXT[0], "{text}"),),
+        "does a word read the same backwards",
+    ),
+    _Way(
+        r"url slug|slugify",
+        ((r"text|title", r"(?P<text>.+)"),),
+        r"change a text to upper case|change (?:letter )?case",
+        ((r"text", "{text}"), (r"(?:letter )?case|style", "kebab")),
+        "change the case of a text, kebab case",
+    ),
+    _Way(
+        r"telephone number valid|validate (?:a )?(?:tele)?phone",
+        ((r"(?:phone )?number", r"\+(?P<code>[1-9]\d{0,2})[ (.-].+"),),
+        _CODE_IN,
+        ((r"(?:calling |dialing )?code", "{code}"),),
+        "which country a calling code belongs to",
+        r"country|where|from",
+    ),
+    _Way(
+        r"(?:dial(?:l)?ing prefix|calling code)(?=.*\bcountry\b)",
+        (_COUNTRY,),
+        _CODE_IN,
+        ((r"(?:calling |dialing )?code", "{code}"),),
+        "which country a calling code belongs to",
+        named=(("code", _codes),),
+    ),
+    _Way(
+        r"(?:which )?currency(?=.*\bin a country\b)|national currency",
+        (_COUNTRY,),
+        r"name, symbol(?=.*\bcurrency\b)|currency information",
+        ((r"currency(?: code| name)?", "{currency}"),),
+        "name and symbol of a currency",
+        r"codes?|letters|symbol|sign|abbreviat\w*|iso",
+        named=(("currency", _currencies),),
+    ),
+    _Way(
+        r"atomic mass",
+        ((r"element", r"(?P<symbol>[A-Z][a-z]?)"),),
+        r"molar mass of",
+        ((r"formula|compound|substance", "{symbol}"),),
+        "molar mass of a chemical compound",
+        r"mass|weighs?|weight|heavy",
+    ),
+    *(
+        _Way(
+            r"unit of measurement measures",
+            (_UNIT,),
+            _CONVERTER,
+            (
+                (r"amount|value|quantity", "1"),
+                (r"from(?: unit)?", "{unit}"),
+                (r"to(?: unit)?", known),
+            ),
+            "convert an amount from one unit to another",
+            asked,
+        )
+        for known, asked in (
+            ("meters", r"met(?:er|re)s?"),
+            ("kilograms", r"kilos?|kilograms?|kg"),
+            ("liters", r"lit(?:er|re)s?"),
+        )
+    ),
+    _Way(
+        _CONVERTER,
+        (
+            (r"amount|value|quantity", r"1(?:\.0)?"),
+            (r"from(?: unit)?", r"(?P<unit>.+)"),
+            (
+                r"to(?: unit)?",
+                r"(?:(?:sq(?:uare)?|cubic) ?)?(?:m|met(?:er|re)s?)|kg|kilos?|kilograms?|seconds?",
+            ),
+        ),
+        r"unit of measurement measures",
+        ((_UNIT[0], "{unit}"),),
+        "what a unit of measurement measures and its value in SI units",
+    ),
 )
 
 
 def other_way(api: Api, arguments: Mapping[str, Any], part: str, scene: Scene) -> Crossing | None:
     """Return the call on offer that tells what a call that is down would have; None without one."""
-    for way, values in _open(api, arguments, part):
+    for way, values in _open(api, arguments, part, scene.task):
         for offer in scene.offers:
             if offer.function.api.id == api.id or is_down(offer.function, scene):
                 continue
@@ -184,7 +300,8 @@ def searches(step: Step, scene: Scene) -> tuple[str, ...]:
     """Return what to look for that could stand in for a step's function, which is down."""
     api = _down(step, scene)
     given = json.loads(step.move.arguments) if api else {}
-    return tuple(way.search for way, _ in _open(api, given, about(step))) if api else ()
+    ways = _open(api, given, about(step), scene.task) if api else []
+    return tuple(way.search for way, _ in ways)
 
 
 def _down(step: Step, scene: Scene) -> Api | None:
@@ -192,7 +309,9 @@ def _down(step: Step, scene: Scene) -> Api | None:
     return next((one.api for one in offers if step.down), None)
 
 
-def _open(api: Api, arguments: Mapping[str, Any], asked: str) -> list[tuple[_Way, dict[str, str]]]:
+def _open(
+    api: Api, arguments: Mapping[str, Any], asked: str, task: str
+) -> list[tuple[_Way, dict[str, str]]]:
     """Return the ways round a function whose call fits them, each with the values it hands on."""
     told = _told(api)
     return [
@@ -200,21 +319,27 @@ def _open(api: Api, arguments: Mapping[str, Any], asked: str) -> list[tuple[_Way
         for way in _WAYS
         if re.search(rf"\b(?:{way.down})\b", told)
         and re.search(rf"\b(?:{way.asked})\b", asked, re.IGNORECASE)
-        and (values := _values(way, arguments)) is not None
+        and (values := _values(way, arguments, task)) is not None
     ]
 
 
-def _values(way: _Way, arguments: Mapping[str, Any]) -> dict[str, str] | None:
+def _values(way: _Way, arguments: Mapping[str, Any], task: str) -> dict[str, str] | None:
     """Return the named values of a call; None where one that must be given is missing or otherwise."""
     found: dict[str, str] = {}
     for name, value in arguments.items():
         shape = next(
             (shape for takes, shape in way.takes if re.fullmatch(takes, words(name))), None
         )
-        match = re.fullmatch(shape, str(value).strip()) if shape is not None else None
+        text = str(value).strip()
+        match = re.fullmatch(shape, text, re.DOTALL) if shape is not None else None
         if shape is not None and match is None:
             return None
         found |= match.groupdict() if match else {}
+    for name, find in way.named:
+        told = set(find(task))
+        if len(told) != 1:
+            return None
+        found[name] = told.pop()
     return found
 
 
@@ -232,7 +357,7 @@ def _given(
         name = words(parameter.name)
         texts = [text for takes, text in way.gives if re.fullmatch(takes, name)]
         text = next((one for one in texts if set(_NAMED.findall(one)) <= values.keys()), None)
-        if text is not None:
+        if text is not None and (not parameter.enum or text in parameter.enum):
             given[parameter.name] = text.format(**values)
         elif not texts:
             same = next((str(v) for key, v in arguments.items() if words(key) == name), None)
