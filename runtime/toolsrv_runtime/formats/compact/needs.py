@@ -61,12 +61,16 @@ _WHICH = re.compile(
     r"(?:i|you|he|she|it|we|they|this|that|these|those|my|our|his|her|its|their)\b[^\d\"“”:+#@/]*",
     re.IGNORECASE,
 )
-_CHECK = re.compile(
+_ASIDE = re.compile(
     r"(?:double[- ])?check (?:my|our|his|her|their|the|these|those) (?:[^\W\d]+ )?"
-    r"(?:answers?|facts|sums|figures|work|homework|notes|results)\b[^\d\"“”:+#@/]*",
+    r"(?:answers?|facts|sums|figures|work|homework|notes|results)\b[^\d\"“”:+#@/]*"
+    r"|(?:(?:just|only) )?(?:(?:i )?(?:want|need) )?(?:to )?(?:be|make) (?:quite |really )?sure\b[^\d\"“”:+#@/]*"
+    r"|(?:it|this|that|them|these|those) (?:on|for|at|by|before|when|because|so)\b[^\d\"“”:+#@/]*"
+    r"|(?:does|do|did) (?:it|this|that|they) (?:really |actually )?(?:say|mean|read|spell) (?:that|so|it)\b[^\d\"“”:+#@/]*"
+    r"|say [#+]?\d[\w.,:/%-]*",
     re.IGNORECASE,
 )
-"""What only leads up to what is to be checked."""
+"""What only leads up to a wish, or says what it is for: "check my answers", "I want it on the cake"."""
 
 _THIS = re.compile(r"\b(?:this|that|these|following|it)\b", re.IGNORECASE)
 _UNDO = re.compile(r"(?:undo|revert)\b", re.IGNORECASE)
@@ -212,7 +216,7 @@ class Needs:
             return True
         if self._is_read_out(words) or self._is_told(words) or self._announces(words):
             return True
-        if self._is_a_field(words) or _CHECK.fullmatch(words):
+        if self._is_a_field(words) or _ASIDE.fullmatch(words):
             return True
         before = self._scene.task[: self._scene.task.find(words) + len(words)]
         alone, whole = (Matched(self._scene, one, self._prior) for one in (words, before))
