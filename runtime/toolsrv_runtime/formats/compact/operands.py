@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-_LEAST_PREFIX = 30
+_LONGEST_PREFIX = 30
 LIST_LIMIT = 20
 """Numbers of a list that are still worked out."""
 
@@ -79,7 +79,7 @@ def nothing(text: str) -> str:
 def host_bits(text: str) -> str:
     """Return the bits of an IPv4 network's addresses that its prefix leaves to hosts, as a sum."""
     match = re.fullmatch(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}/([0-9]{1,2})", text)
-    return f"32 - {match[1]}" if match and int(match[1]) <= _LEAST_PREFIX else ""
+    return f"32 - {match[1]}" if match and int(match[1]) <= _LONGEST_PREFIX else ""
 
 
 def mean(text: str) -> str:
