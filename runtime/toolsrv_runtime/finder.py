@@ -9,6 +9,7 @@ from typing import Protocol
 from toolsrv_registry.api import Api
 from toolsrv_registry.matcher import Asked, Match
 from toolsrv_runtime.reading.cards import unquoted
+from toolsrv_runtime.reading.idioms import in_plain_words
 
 _QUOTATION = re.compile(r"[\"“][^\"“”]{20,}[\"”]|(?<!\w)'[^']{20,}'(?!\w)")
 
@@ -70,6 +71,6 @@ class Finder(Protocol):
 
 def query(task: str) -> str:
     """Return a task as a query: a long quotation is data to work on and says nothing of needs."""
-    task = unquoted(task)
+    task = in_plain_words(unquoted(task))
     bare = _QUOTATION.sub(" ", task)
     return bare if re.search(r"\w", bare) else task

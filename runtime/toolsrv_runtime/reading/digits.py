@@ -38,7 +38,7 @@ _SPANS = {
 }  # fmt: skip
 _KITCHEN = r"cups?|tsps?|tbsps?|teaspoons?|tablespoons?|pints?|quarts?|sticks?|servings?"
 _UNIT = rf"(?:{'|'.join(UNITS.values())}|{_KITCHEN}|percent|%|[€$£])"
-_QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)|(?<!\w)‘[^’]*’(?!\w)|https?://\S+")
+QUOTED = re.compile(r"\"[^\"]*\"|“[^”]*”|(?<!\w)'[^']*'(?!\w)|(?<!\w)‘[^’]*’(?!\w)|https?://\S+")
 _SENTENCE = re.compile(r"[^.?!;\n]+(?:[.?!;](?!\s)[^.?!;\n]*)*")
 _OF_TEXT = re.compile(
     r"\b(?:letters?|the words?|characters?|(?:upper|lower|title|camel|snake)[ -]?case|capitals|capitali[sz]e\w*|"
@@ -213,7 +213,7 @@ def in_digits(task: str) -> str:
 def _pieces(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the pieces of a text, and whether each is to be kept as it is."""
     about = (one.span() for one in _SENTENCE.finditer(text) if _OF_TEXT.search(one[0]))
-    quoted = (match.span() for match in _QUOTED.finditer(text))
+    quoted = (match.span() for match in QUOTED.finditer(text))
     spans = sorted([*announced(text), *quoted, *about])
     at = 0
     for begin, end in spans:

@@ -33,6 +33,7 @@ from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.reading import days, facts, feasts
 from toolsrv_runtime.reading.cards import unquoted
 from toolsrv_runtime.reading.digits import in_digits
+from toolsrv_runtime.reading.idioms import in_plain_words
 from toolsrv_runtime.reading.ratios import as_sums
 from toolsrv_runtime.stop import Stop
 
@@ -152,7 +153,8 @@ class CompactFormat:
         )
         seen = [fact for step in reversed(view.path) if step.ok for fact in news(step)][:SEEN]
         attempts = (*view.path, *view.tried, *view.failed)
-        task = as_sums(in_digits(unquoted(_TAG.sub("?", clean(view.task, 20_000)))))
+        task = in_plain_words(unquoted(_TAG.sub("?", clean(view.task, 20_000))))
+        task = as_sums(in_digits(task))
         task = feasts.dated(task, days.today())
         return Scene(task, tuple(offers), view.path, attempts, tuple(seen))
 

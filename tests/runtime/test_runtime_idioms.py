@@ -1,0 +1,58 @@
+"""Idioms in plain words, quotations left alone, and the tasks that were missed for them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolsrv_runtime.finder import query
+from toolsrv_runtime.reading.idioms import in_plain_words
+
+
+@pytest.mark.parametrize(
+    ("said", "plain"),
+    [
+        ("what do its web addresses end in, and", "what is its internet domain, and"),
+        ("What do web addresses from there end in?", "what is the internet domain from there?"),
+        ("what do Norway's web sites end on?", "what is Norway's internet domain?"),
+        (
+            'A post called "Why Not?": give me the bit for the address bar',
+            'A post called "Why Not?": give me the URL slug',
+        ),
+        ('And the address-bar version of "Warm Coats"', 'And the URL slug of "Warm Coats"'),
+        (
+            "It is titled Rainy Evenings, what should the ending of its web address look like",
+            "It is titled Rainy Evenings, what should the URL slug look like",
+        ),
+        (
+            "which notes can I use if I stay in F# minor?",
+            "what are the notes of the F# minor scale?",
+        ),
+        ("What notes may we play in B flat major", "what are the notes of the B flat major scale"),
+    ],
+)
+def test_an_idiom_is_put_in_words_that_documents_have(said: str, plain: str) -> None:
+    assert in_plain_words(said) == plain
+    assert query(said) == plain
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "what do estonian websites end in? like .de for germany",  # nothing is won
+        "the end of the URL in Norway",  # nothing has a title
+        'Reverse "the bit for the address bar" please',
+        'How many words has "what do its web addresses end in"',
+        "which notes are in a chord of F# minor",
+        "What do their films end with?",
+    ],
+)
+def test_everything_else_stays_as_it_is(said: str) -> None:
+    assert in_plain_words(said) == said
+
+
+@given(st.text(max_size=300))
+def test_any_text_can_be_read(said: str) -> None:
+    assert isinstance(in_plain_words(said), str)
+    assert in_plain_words(f"“{said.replace('”', '')}”") == f"“{said.replace('”', '')}”"
