@@ -29,12 +29,21 @@ from toolsrv_runtime.reading.idioms import in_plain_words
             "which notes can I use if I stay in F# minor?",
             "what are the notes of the F# minor scale?",
         ),
+        ("if prices climb by 3.5 percent each year?", "with inflation of 3.5 percent each year?"),
+        ("and if the prices go up 2% a year", "and with inflation of 2% a year"),
         ("What notes may we play in B flat major", "what are the notes of the B flat major scale"),
     ],
 )
 def test_an_idiom_is_put_in_words_that_documents_have(said: str, plain: str) -> None:
     assert in_plain_words(said) == plain
     assert query(said) == plain
+
+
+def test_how_many_asks_for_the_one_word_that_is_quoted() -> None:
+    said = 'I overdo "really". My line: "It was really late, not really." {}?'
+    plain = said.format("how often does the word really occur in there")
+    assert in_plain_words(said.format("How many are in there")) == plain
+    assert in_plain_words(said.format("How many times did I use it in here")) == plain
 
 
 @pytest.mark.parametrize(
@@ -46,6 +55,8 @@ def test_an_idiom_is_put_in_words_that_documents_have(said: str, plain: str) -> 
         'How many words has "what do its web addresses end in"',
         "which notes are in a chord of F# minor",
         "What do their films end with?",
+        'Eggs: "a dozen and two". How many are in there?',
+        "if prices rise 10 percent, what does a ticket of 40 cost",
     ],
 )
 def test_everything_else_stays_as_it_is(said: str) -> None:

@@ -39,6 +39,14 @@ _IDIOMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     ),
     (
         re.compile(
+            r"\bif (?:the )?prices (?:(?:will )?(?:rise|climb|grow|increase|go up|creep up)|rose|went up|keep (?:rising|climbing|going up))"
+            r"(?: (?:at|by))? (?P<rate>[\w.,]+ ?(?:%|percent|per cent))(?= (?:an?|per|each|every) year\b| yearly\b| annually\b)",
+            re.IGNORECASE,
+        ),
+        lambda match: f"with inflation of {match['rate']}",
+    ),
+    (
+        re.compile(
             rf"\b(?:which|what) notes (?:can|may|should|could|do|must) (?:i|we|you) "
             rf"(?:use|play|pick|hit|sing|choose from)(?: (?:if|when|while) (?:i|we|you))?"
             rf"(?:['’]m|['’]re| am| are)?(?: (?:stay|staying|play|playing|jam|jamming|improvise|solo|remain))?"
@@ -55,10 +63,20 @@ _SLUG = re.compile(
 )
 
 
+_HOW_MANY = re.compile(
+    r"\bhow many (?:times )?(?:(?:of (?:them|those) )?are (?:there )?in (?:there|here|it|this|that)"
+    r"|(?:is it|did i (?:use|write|say) it|does it (?:come|occur|appear)) in (?:there|here|it|this|that))\b",
+    re.IGNORECASE,
+)
+_WORD, _LINE = re.compile(r"[\"“'‘]([^\W\d_]+)[\"”'’]"), 3
+"""A word in quotation marks; and how many words more than so many make a text of another quotation."""
+
+
 def in_plain_words(task: str) -> str:
     """Return a task with the idioms of its beginning in plain words."""
     head, rest = task[:TEXT_LIMIT], task[TEXT_LIMIT:]
     titled = _TITLED.search(head) is not None
+    head = _counted(head)
     pieces, at = [], 0
     for match in QUOTED.finditer(head):
         pieces += [_plain(head[at : match.start()], titled=titled), match[0]]
@@ -70,3 +88,16 @@ def _plain(text: str, *, titled: bool) -> str:
     for pattern, written in _IDIOMS:
         text = pattern.sub(written, text)
     return _SLUG.sub("the URL slug", text) if titled else text
+
+
+def _counted(text: str) -> str:
+    """Return a text with the question how many there are, where it quotes one word and one line.
+
+    "I overdo 'really'. Here's the line: '...'. How many are in there?"
+    """
+    quoted = [one[0] for one in QUOTED.finditer(text)]
+    single = [match[1] for one in quoted if (match := _WORD.fullmatch(one))]
+    lines = [one for one in quoted if len(one.split()) > _LINE]
+    if len(single) != 1 or len(lines) != 1:
+        return text
+    return _HOW_MANY.sub(f"how often does the word {single[0]} occur in there", text)

@@ -15,7 +15,9 @@ _CALLED = re.compile(
     rf"\bname(?:, | is |: |, which is )(?P<name>{_NAME})(?=[,.?!;]|$| in\b| and\b)", re.IGNORECASE
 )
 _POINTS = re.compile(r"\b(?:his|her|their) (?:first |own )?name\b", re.IGNORECASE)
-_PERSON = re.compile(r"(?<=[a-z,] )[A-Z][a-z]+(?=[,.]|['’]s\b| (?:born|who|is|was|turns)\b)")
+_PERSON = re.compile(
+    r"(?<=[a-z,] )[A-Z][a-z]+(?=[,.]|['’]s\b| (?:born|who|is|was|turns|wants|needs|asks|asked|wonders|loves)\b)"
+)
 _MIXED = r"(?<!\S)(?=\S*[A-Za-z])(?=\S*\d)(?!\S*://)[^\s,;\"']{6,64}(?<![.?!:)])"
 _PASSWORD = re.compile(
     rf"(?P<before>{_MIXED}) (?:is |as )?(?:the|my|our|his|her|their|a) password\b"

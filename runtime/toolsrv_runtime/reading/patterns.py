@@ -53,7 +53,10 @@ _LANGUAGE = (
     "esperanto|filipino|galician|georgian|gujarati|hausa|igbo|javanese|kannada|kazakh|khmer|"
     "kinyarwanda|kurdish|kyrgyz|lao|latin|luxembourgish|macedonian|malagasy|malayalam|maltese|"
     "mandarin|maori|marathi|mongolian|nepali|pashto|punjabi|samoan|sinhala|somali|tajik|telugu|"
-    "tibetan|turkmen|uzbek|xhosa|yiddish|yoruba|zulu"
+    "tibetan|turkmen|uzbek|xhosa|yiddish|yoruba|zulu|assamese|bambara|bashkir|breton|cebuano|chechen|"
+    "cherokee|chuvash|cornish|corsican|dzongkha|faroese|gaelic|guarani|hawaiian|kashmiri|kikuyu|konkani|"
+    "lingala|manx|navajo|occitan|odia|oromo|papiamento|quechua|romansh|sanskrit|sardinian|shona|sindhi|"
+    "sundanese|tatar|tigrinya|tongan|tsonga|tswana|uyghur|venda|walloon|wolof|yakut|zhuang"
 )
 
 
