@@ -112,9 +112,31 @@ def test_the_same_seed_writes_the_same_row() -> None:
             teacher = Teacher(needs, world, NEAR, [1.0] * len(needs.apis))
             rng = random.Random(11)
             rows = [teacher.row(rng) for _ in range(3)]
-            # Not the answers: some APIs make up passwords, or read the clock.
+            # Not the answers: some APIs read the clock.
             found.append([row and (row.functions, [e.aims for e in row.episodes]) for row in rows])
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("Entertainment/game_table/roll_dice", {"dice": "5d1000"}),
+        ("Cybersecurity/password_lab/generate_passphrase", {}),
+        ("Database/sample_data/fake_person", {}),
+    ],
+)
+def test_what_is_drawn_by_lot_follows_from_the_callers_seed(
+    name: str, arguments: dict[str, str]
+) -> None:
+    api = next(one for one in APIS if one.id == name)
+    rng = random.Random(5)
+    with World(APIS) as world:
+        first = world.call(api, arguments, rng)
+        assert not first.error
+        assert rng.random() == random.Random(5).random()  # the next draw is where it was
+        assert world.call(api, arguments, random.Random(5)) == first
+        assert world.call(api, arguments, rng) != first
+        assert world.call(api, {**arguments, "seed": "1"}, rng) != first
 
 
 def test_a_string_reads_alike_wherever_it_stands(vocabulary: Vocabulary) -> None:

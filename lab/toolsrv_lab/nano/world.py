@@ -73,6 +73,7 @@ _FAILURES = (
     "internal server error", "unauthorized", "no data", "this endpoint is disabled", "bad gateway",
     "you are not subscribed to this API", "the service is down", "request failed", "error 500",
 )  # fmt: skip
+_SEED = "seed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +106,14 @@ class World:
     def call(
         self, api: Api, arguments: Mapping[str, str], rng: random.Random, *, with_field: str = ""
     ) -> Answer:
-        """Return what the API answers; an invented answer has ``with_field``."""
+        """Return what the API answers; an invented answer has ``with_field``.
+
+        A real one that draws by lot is given a seed, so that the caller's seed says it all.
+        """
         if not self.is_real(api):
             return Answer(_invented(api, rng, with_field))
-        result = self._loop.run_until_complete(self._caller.call(api, arguments))
+        seeded = _seeded(api, arguments, rng)
+        result = self._loop.run_until_complete(self._caller.call(api, seeded))
         return Answer(result.response, result.error)
 
     def failure(self, rng: random.Random) -> Answer:
@@ -116,6 +121,15 @@ class World:
         said = rng.choice(_FAILURES)
         body = rng.choice(({"error": said}, {"message": said}, {"error": said, "response": ""}))
         return Answer(body, rng.choice(("", "HTTP status 503", "HTTP status 404")) or said)
+
+
+def _seeded(api: Api, arguments: Mapping[str, str], rng: random.Random) -> Mapping[str, str]:
+    if _SEED in arguments or not any(one.name == _SEED for one in api.optional):
+        return arguments
+    # Looked at ahead and not taken: which API is called must not move the caller's next draw.
+    ahead = random.Random()
+    ahead.setstate(rng.getstate())
+    return {**arguments, _SEED: str(ahead.randrange(2**16))}
 
 
 def _invented(api: Api, rng: random.Random, with_field: str) -> Any:
