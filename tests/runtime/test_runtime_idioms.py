@@ -31,6 +31,15 @@ from toolsrv_runtime.reading.idioms import in_plain_words
         ),
         ("if prices climb by 3.5 percent each year?", "with inflation of 3.5 percent each year?"),
         ("and if the prices go up 2% a year", "and with inflation of 2% a year"),
+        (
+            "The largest money market is in Chile; the city there with the most people",
+            "The largest money market is in Chile; the biggest city of Chile",
+        ),
+        (
+            "which is the town in Sri Lanka with the most inhabitants?",
+            "which is the biggest town in Sri Lanka?",
+        ),
+        ("Peru, Chile, the biggest city there", "Peru, Chile, the biggest city there"),
         ("What notes may we play in B flat major", "what are the notes of the B flat major scale"),
     ],
 )

@@ -80,6 +80,11 @@ def test_texts_and_names_are_left_alone() -> None:
     assert in_its_unit(parameter("number"), "40", "40 knots", "40 knots") == "40"
 
 
+def test_the_second_of_two_is_no_time() -> None:
+    assert in_its_unit(parameter("second"), "18", "12 and 18 minutes", "") == "18"
+    assert in_its_unit(parameter("seconds"), "18", "18 minutes", "") == "1080"
+
+
 @pytest.mark.parametrize(
     ("name", "seen", "task", "unit"),
     [

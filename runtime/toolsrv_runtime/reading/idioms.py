@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 
 from toolsrv_runtime.reading.digits import QUOTED, TEXT_LIMIT
+from toolsrv_runtime.reading.multiples import in_arithmetic
+from toolsrv_runtime.reading.peoples import countries
 
 _PLACE = r"(?:(?:from|in|of|over) (?:there|[^\W\d_]+(?: [A-Z][^\W\d_]+)?) )?"
 _ADDRESS = r"(?:web[- ]?(?:site )?address|address[- ]bar|url|link)"
@@ -39,6 +41,15 @@ _IDIOMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     ),
     (
         re.compile(
+            r"\b(?:the )?(?P<kind>city|town)(?P<where> there| in [A-Z][^\W\d_]+(?: [A-Z][^\W\d_]+)?)? "
+            r"with (?:the )?(?:most|highest number of|largest number of) "
+            r"(?:people|inhabitants|residents)\b",
+            re.IGNORECASE,
+        ),
+        lambda match: f"the biggest {match['kind']}{match['where'] or ''}",
+    ),
+    (
+        re.compile(
             r"\bif (?:the )?prices (?:(?:will )?(?:rise|climb|grow|increase|go up|creep up)|rose|went up|keep (?:rising|climbing|going up))"
             r"(?: (?:at|by))? (?P<rate>[\w.,]+ ?(?:%|percent|per cent))(?= (?:an?|per|each|every) year\b| yearly\b| annually\b)",
             re.IGNORECASE,
@@ -63,6 +74,11 @@ _SLUG = re.compile(
 )
 
 
+_CITY_THERE = re.compile(
+    r"(?P<city>\b(?:biggest|largest|smallest|most populous) (?:city|town)) there\b", re.IGNORECASE
+)
+
+
 _HOW_MANY = re.compile(
     r"\bhow many (?:times )?(?:(?:of (?:them|those) )?are (?:there )?in (?:there|here|it|this|that)"
     r"|(?:is it|did i (?:use|write|say) it|does it (?:come|occur|appear)) in (?:there|here|it|this|that))\b",
@@ -74,6 +90,7 @@ _WORD, _LINE = re.compile(r"[\"“'‘]([^\W\d_]+)[\"”'’]"), 3
 
 def in_plain_words(task: str) -> str:
     """Return a task with the idioms of its beginning in plain words."""
+    task = in_arithmetic(task)
     head, rest = task[:TEXT_LIMIT], task[TEXT_LIMIT:]
     titled = _TITLED.search(head) is not None
     head = _counted(head)
@@ -81,13 +98,23 @@ def in_plain_words(task: str) -> str:
     for match in QUOTED.finditer(head):
         pieces += [_plain(head[at : match.start()], titled=titled), match[0]]
         at = match.end()
-    return "".join([*pieces, _plain(head[at:], titled=titled), rest])
+    return _city_there("".join([*pieces, _plain(head[at:], titled=titled)])) + rest
 
 
 def _plain(text: str, *, titled: bool) -> str:
     for pattern, written in _IDIOMS:
         text = pattern.sub(written, text)
     return _SLUG.sub("the URL slug", text) if titled else text
+
+
+def _city_there(text: str) -> str:
+    """Return a text with "the biggest city there" as that of the one country told before."""
+    bare = QUOTED.sub(lambda match: " " * len(match[0]), text)
+    asked = _CITY_THERE.search(bare)
+    named = set(countries(bare[: asked.start()])) if asked else set()
+    if asked is None or len(named) != 1:
+        return text
+    return f"{text[: asked.start()]}{asked['city']} of {named.pop()}{text[asked.end() :]}"
 
 
 def _counted(text: str) -> str:

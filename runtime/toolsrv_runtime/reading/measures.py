@@ -207,7 +207,8 @@ def _unit_named(name: str, description: str) -> str:
     name = words(name)
     if _RATE.search(name):
         return ""
-    last = name.rpartition(" ")[2]
+    # Alone it is the latter of two: a time is told in seconds.
+    last = name.rpartition(" ")[2] if name != "second" else ""
     if (len(last) > 1 or _MEASURED.search(name)) and (named := _IS_UNIT.fullmatch(last)):
         return named.lastgroup or ""
     said = {match.lastgroup or "" for match in _DOCUMENTED.finditer(description)}

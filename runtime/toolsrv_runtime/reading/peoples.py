@@ -29,6 +29,11 @@ def country(said: str) -> str:
     return _countries().get(word) or _countries().get(word.removesuffix("s")) or said
 
 
+def countries(text: str) -> list[str]:
+    """Return the names of countries in a text, distinct, in their order."""
+    return list(dict.fromkeys(match[0] for match in _named().finditer(text)))
+
+
 def language(said: str) -> str:
     """Return the language that a word for a people means; any other text as it is."""
     if patterns.is_language(said):
@@ -64,3 +69,9 @@ def _countries() -> Mapping[str, str]:
         name, _, peoples = line.partition(": ")
         found |= {people.lower().replace("-", " "): name for people in peoples.split()}
     return found
+
+
+@cache
+def _named() -> re.Pattern[str]:
+    names = sorted(set(_countries().values()), key=len, reverse=True)
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b")
