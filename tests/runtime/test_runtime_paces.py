@@ -64,6 +64,44 @@ def test_a_result_is_of_the_race_beside_it(text: str, race: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "run", "goal", "pace"),
+    [
+        (
+            "I run 10 km in 52:30. What would a half marathon take at that pace?",
+            "10 km",
+            "half marathon",
+            "5:15",
+        ),
+        ("My 5k was 24:10. At the same pace, how long for 12 km?", "5k", "12 km", "4:50"),
+        (
+            "A 1:45 half! At this speed, what would a marathon take?",
+            "half marathon",
+            "marathon",
+            "4:59",
+        ),
+        ("10 miles in 1:20:00; at that pace, 30 km take", "10 miles", "30 km", "4:58"),
+        ("10 km in 52:30 and 5 km in 24:00; at that pace, 30 km take", "", "", ""),  # which?
+        ("at that pace, how long for 30 km", "", "", ""),
+        ("10 km in 52:30. How long for 30 km?", "", "", ""),  # nobody keeps it
+        ("10 km in 52:30. At that pace, 20 km and 30 km?", "10 km", "", "5:15"),
+    ],
+)
+def test_the_same_pace_is_that_of_the_result(text: str, run: str, goal: str, pace: str) -> None:
+    def told(rule: str, function: str, name: str) -> str:
+        api = APIS[function]
+        parameter = next(one for one in api.parameters if one.name == name)
+        return {"distance": races.at_pace, "pace": races.pace}[rule](
+            parameter, api, Wish(text, task=text)
+        )
+
+    assert told("distance", "running_pace", "distance") == run
+    assert told("distance", "finish_time", "distance") == goal
+    assert told("pace", "finish_time", "pace") == pace
+    assert told("distance", "predict_race_time", "race_distance") == ""
+    assert told("pace", "running_pace", "time") == ""
+
+
+@pytest.mark.parametrize(
     ("text", "prefix"),
     [
         ("split 10.0.0.0/24 into 4 subnets", "26"),

@@ -25,7 +25,7 @@ def told(parameter: Parameter, _api: Api, wish: Wish) -> str:
 
     "" for a pace of the parameter's own unit: that is read as it stands.
     """
-    unit = _unit(parameter)
+    unit = unit_of(parameter)
     for text in (wish.part, wish.task) if unit else ():
         found = {pace for match in _PACE.finditer(text) if (pace := _read(match, unit))}
         if found:
@@ -33,7 +33,7 @@ def told(parameter: Parameter, _api: Api, wish: Wish) -> str:
     return ""
 
 
-def _unit(parameter: Parameter) -> str:
+def unit_of(parameter: Parameter) -> str:
     """Return the unit that a parameter is a pace for, "" for what is none."""
     if "pace" not in words(parameter.name).split():
         return ""
