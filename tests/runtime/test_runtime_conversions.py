@@ -1,14 +1,16 @@
-"""Times in other units, by the words of the task alone."""
+"""Times, speeds and spoons in other units, by the words of the task alone."""
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
-from toolsrv_runtime.formats.compact.conversions import converter, find, is_idle, told
+from toolsrv_runtime.formats.base import Move, Step
+from toolsrv_runtime.formats.compact.conversions import converter, find, in_its_unit, is_idle, told
 from toolsrv_runtime.formats.compact.scene import Offer, Scene
 from toolsrv_runtime.reading.wish import Wish
 
@@ -42,10 +44,38 @@ def stated(part: str) -> tuple[str, ...]:
         ("how many cm is 5 foot 9", "69", "inches", "cm"),
         ("from 5'11 to 6 at noon", "", "", ""),
         ("in 2-3 hours in minutes", "", "", ""),
+        ("Convert 72 mph into metres per second", "72", "mph", "metres per second"),
+        ("40 knots in km/h?", "40", "knots", "km/h"),
+        ("60mph in feet per second", "60", "mph", "feet per second"),
+        ("how many teaspoons are in 5 tablespoons?", "5", "tablespoons", "teaspoons"),
+        ("how many teaspoons are in 2 cups of flour", "", "", ""),
+        ("40 knots in tablespoons", "", "", ""),
     ],
 )
 def test_what_is_converted_is_spelled_out(text: str, amount: str, unit: str, wanted: str) -> None:
     assert stated(text) == (amount, unit, wanted)
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "value", "read"),
+    [
+        ("beaufort_scale", "wind_kmh", "51.785075", "83.34"),
+        ("beaufort_scale", "wind_kmh", "45", "45"),  # given, not answered
+        ("heat_index", "temperature_c", "51.785075", "51.785075"),  # another measure
+        ("prime_check", "number", "51.785075", "51.785075"),
+    ],
+)
+def test_a_result_is_taken_on_in_the_unit_of_the_parameter(
+    function: str, name: str, value: str, read: str
+) -> None:
+    given = {"amount": 45, "from_unit": "knots", "to_unit": "mph"}
+    response = {"amount": 45, "from_unit": "knot", "to_unit": "mile/hour", "result": 51.785075}
+    move = Move("", "convert_units", json.dumps(given))
+    parameter = next(one for one in APIS[function].parameters if one.name == name)
+    done = Step(move, "", ok=True, response=response)
+    assert in_its_unit(parameter, value, [done]) == read
+    assert in_its_unit(parameter, value, [Step(move, "", ok=False, response=response)]) == value
+    assert in_its_unit(parameter, value, []) == value
 
 
 def test_only_a_converter_of_units_takes_them() -> None:

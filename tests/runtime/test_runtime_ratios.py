@@ -15,6 +15,8 @@ from toolsrv_runtime.reading.ratios import as_sums
     [
         ("15 is what percent of 60?", "15 / 60 * 100"),
         ("what percentage of 80 is 20", "20 / 80 * 100"),
+        ("the factorial of 5?", "1 * 2 * 3 * 4 * 5"),
+        ("what is 3 factorial plus 7", "1 * 2 * 3 + 7"),
         ("12.5 makes which percentage of 1,250?", "12.5 / 1250 * 100"),
         ("119 euros including 19% VAT, what is the net price?", "119 / (1 + 19 / 100)"),
         (
@@ -37,6 +39,9 @@ def test_a_ratio_is_worked_out(task: str, expression: str) -> None:
         "a net price of 100 with 19% VAT and 10 % off",
         "add 19% VAT to 250 net",
         "what percent is that",
+        "the factorial of 2.5",
+        "the factorial of 21",
+        "the factorial of 100",
     ],
 )
 def test_anything_else_stays(task: str) -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolsrv_runtime.reading import patterns
 from toolsrv_runtime.reading.readings import read
 
 
@@ -82,3 +83,9 @@ def test_a_date_reads_as_itself(date: object) -> None:
 @given(st.sampled_from(["number", "date", "length", "time", "note", "year", ""]), st.text())
 def test_whatever_is_said_has_a_reading(kind: str, said: str) -> None:
     assert isinstance(read(kind, said), str)
+
+
+@pytest.mark.parametrize("kind", ["hex", "colour"])
+def test_a_colour_may_be_three_numbers(kind: str) -> None:
+    assert patterns.find(kind, "what is rgb(255, 99, 71) on #fff?") == ["rgb(255, 99, 71)", "#fff"]
+    assert patterns.find(kind, "rgb(255, 99) of") == []

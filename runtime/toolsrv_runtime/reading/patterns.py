@@ -64,6 +64,7 @@ _LENGTH = "k|" + written(
     "kilometer", "meter", "mile", "centimeter", "millimeter", "foot", "inch", "yard"
 )
 _MASS = written("kilogram", "gram", "pound", "stone", "ounce")
+_RGB = r"rgb\(\s?\d{1,3}(?:,\s?\d{1,3}){2}\s?\)"
 _COLOUR = (
     r"(?:(?:dark|light|medium|deep|pale|hot|olive|sea|slate|steel|sky|royal|midnight|forest|navy|"
     r"lime|spring|lawn|dodger|cornflower|burnt|antique|ghost|floral|misty|rosy|sandy|saddle) ?)*"
@@ -88,8 +89,8 @@ _FINDERS: dict[str, Finder] = {
         r"(?:\d{1,3}\.){3}\d{1,3}(?:/\d{1,2})?|[0-9a-f]{0,4}(?::[0-9a-f]{0,4}){2,7}(?:/\d{1,3})?"
     ),
     "phone": _pattern(r"\+?\(?\d[\d ()./-]{5,18}\d"),
-    "hex": _pattern(r"#?(?=[0-9a-f]*\d)[0-9a-f]{6}|#[0-9a-f]{6}|#[0-9a-f]{3}"),
-    "colour": _pattern(rf"#[0-9a-f]{{6}}|#[0-9a-f]{{3}}|{_COLOUR}"),
+    "hex": _pattern(rf"{_RGB}|#?(?=[0-9a-f]*\d)[0-9a-f]{{6}}|#[0-9a-f]{{6}}|#[0-9a-f]{{3}}"),
+    "colour": _pattern(rf"{_RGB}|#[0-9a-f]{{6}}|#[0-9a-f]{{3}}|{_COLOUR}"),
     "isbn": _pattern(r"\d[\d -]{7,16}[\dX]"),
     "iban": _pattern(r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]){10,30}", flags=0),
     "vat": _pattern(r"[A-Z]{2} ?(?=[A-Z]?\d)[A-Z0-9]{6,12}(?: B\d\d)?", flags=0),

@@ -1,4 +1,7 @@
-"""Questions for a ratio, as the sum that answers them: "15 is what percent of 60", "the net price of 119 with 19 % VAT". Pure."""
+"""Questions for a ratio or a factorial, as the sum that answers them. Pure.
+
+"15 is what percent of 60", "the net price of 119 with 19 % VAT", "the factorial of 9".
+"""
 
 from __future__ import annotations
 
@@ -28,6 +31,12 @@ _NET = re.compile(
     r"\b(?:net|before (?:the )?(?:vat|gst|tax|sales tax)|without (?:the )?(?:vat|gst|tax|sales tax)|excluding)\b",
     re.IGNORECASE,
 )
+_FACTORIAL = re.compile(
+    r"\b(?:the )?factorial of (?P<of>[2-9]|1\d|20)(?![\w.,]\d|\w)"
+    r"|(?<![\w.,-])(?P<number>[2-9]|1\d|20) factorial\b",
+    re.IGNORECASE,
+)
+"""Those whose result is exact in a double and short enough to read."""
 
 
 def as_sums(task: str) -> str:
@@ -35,6 +44,12 @@ def as_sums(task: str) -> str:
     head = task[:TEXT_LIMIT]
     for pattern in (_IS_OF, _OF_IS):
         head = pattern.sub(lambda match: f"{match['part']} / {match['whole']} * 100", head)
+    head = _FACTORIAL.sub(_product, head)
     if _NET.search(head) and not re.search(r"\b(?:discount|off)\b", head, re.IGNORECASE):
         head = _GROSS.sub(lambda match: f"{match['gross']} / (1 + {match['rate']} / 100)", head)
     return head + task[TEXT_LIMIT:]
+
+
+def _product(match: re.Match[str]) -> str:
+    number = int(match["of"] or match["number"])
+    return " * ".join(map(str, range(1, number + 1)))

@@ -1,4 +1,4 @@
-"""Times in other units, and feet with inches: "how many minutes is 3.5 hours", "6'2" in cm". Pure.
+"""Times, speeds and spoons in other units, feet with inches: "how many minutes is 3.5 hours". Pure.
 
 Documents of unit converters name lengths and weights; what they say of times is too little for a
 small model, and a task that says so much needs none.
@@ -6,17 +6,20 @@ small model, and a task that says so much needs none.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.formats.base import Step
 from toolsrv_runtime.formats.compact.scene import Offer, Scene
 from toolsrv_runtime.reading import readings
 from toolsrv_runtime.reading.facts import words
-from toolsrv_runtime.reading.measures import unit_written
+from toolsrv_runtime.reading.measures import converted, unit_of, unit_written
 from toolsrv_runtime.reading.number_words import TO_TWELVE
+from toolsrv_runtime.reading.units import written
 from toolsrv_runtime.reading.wish import Wish
 
 CONVERTER = "convert an amount between units"
@@ -30,14 +33,32 @@ _NUMBER = (
     rf"(?:\d{{1,3}}(?:,\d{{3}})+|\d+)(?:\.\d+)?|\.\d+|an?|{TO_TWELVE}|half an?|a dozen|a hundred|"
     r"a thousand|a million"
 )
-_ASKED = re.compile(
-    rf"\bhow many (?P<to>{_UNITS})(?: (?:is|are|in|make(?: up)?|does|do|has|have|would|be|there|go into))+"
-    rf" (?P<amount>{_NUMBER}) (?P<unit>{_UNITS})\b(?! (?:ago|before|after|from|until|and)\b)",
-    re.IGNORECASE,
+_ELSEWHEN = r"(?! (?:ago|before|after|from|until|and)\b)"
+_SPEEDS = (
+    written("kilometer_per_hour", "mile_per_hour", "meter_per_second", "knot")
+    + r"|(?:feet|foot) (?:per|a) second"
 )
-_TOLD = re.compile(
-    rf"(?<![\w.,-])(?P<amount>{_NUMBER}) (?P<unit>{_UNITS}) (?:in|to|into|as) (?P<to>{_UNITS})\b",
-    re.IGNORECASE,
+_SPOONS = r"(?:tea|table)spoon(?:ful)?s?|tsps?|tbsps?|cups?"
+_OF = r"(?! (?:of|per)\b)"
+"""Two cups of flour are a weight."""
+
+
+def _patterns(units: str, behind: str) -> Iterator[re.Pattern[str]]:
+    amount = rf"(?P<amount>{_NUMBER})(?: |(?<=\d))(?P<unit>{units})"
+    yield re.compile(
+        rf"\bhow many (?P<to>{units})(?: (?:is|are|in|make(?: up)?|does|do|has|have|would|be|there|go into))+"
+        rf" {amount}(?!\w){behind}",
+        re.IGNORECASE,
+    )
+    yield re.compile(
+        rf"(?<![\w.,-]){amount} (?:in|to|into|as) (?P<to>{units})(?!\w)", re.IGNORECASE
+    )
+
+
+_CONVERSIONS = (
+    *_patterns(_UNITS, _ELSEWHEN),
+    *_patterns(_SPEEDS, ""),
+    *_patterns(_SPOONS, _OF),
 )
 _MORE = re.compile(
     rf"[\s,;?!.]*\b(?:and|or)\s+(?:(?:what|how) about\s+)?(?:how many (?:is|are|in)\s+)?"
@@ -70,11 +91,11 @@ class Found(NamedTuple):
 
 @lru_cache(maxsize=256)
 def find(text: str) -> tuple[Found, ...]:
-    """Return the conversions of times that a text asks for, in order."""
+    """Return the conversions of such units that a text asks for, in order."""
     text = text[:TEXT_LIMIT]
     found = [
         one
-        for pattern in (_ASKED, _TOLD)
+        for pattern in _CONVERSIONS
         for match in pattern.finditer(text)
         for one in (_found(match, 0, match["to"]), *_more(text, match))
         if one.unit.lower().rstrip("s") != one.wanted.lower().rstrip("s")
@@ -120,6 +141,27 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     values = {"amount": readings.read("number", found[0].amount)}
     values |= {"from": found[0].unit, "to": found[0].wanted}
     return next((values[role] for role, one in roles.items() if one == parameter), "")
+
+
+def in_its_unit(parameter: Parameter, value: str, path: Iterable[Step]) -> str:
+    """Return a converter's result in the unit of a parameter that takes it on, else as it is.
+
+    "45 knots in mph, and what Beaufort force is that?": 51.79 are no km/h.
+    """
+    unit = unit_of(parameter)
+    for step in path if unit else ():
+        told = step.response if step.ok and isinstance(step.response, dict) else {}
+        given = json.loads(step.move.arguments)
+        units = {
+            written
+            for name, one in given.items()
+            if _ROLES["to"].fullmatch(words(name)) and (written := unit_written(str(one)))
+        }
+        if len(units) == 1 and value in {str(one) for one in told.values()} - {
+            str(one) for one in given.values()
+        }:
+            return converted(value, units.pop(), unit) or value
+    return value
 
 
 def is_idle(api: Api, arguments: Mapping[str, object]) -> bool:

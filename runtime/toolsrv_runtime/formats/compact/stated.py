@@ -132,6 +132,7 @@ class Stated:
         value = dated(parameter, value, self._part, task)
         value = ended(parameter, begun(parameter, value, task), task)
         value = below.below_zero(parameter, value, self._part, task)
+        value = conversions.in_its_unit(parameter, value, self._path)
         value = measures.in_its_unit(parameter, value, self._part, task)
         value = prices.taken_off(parameter, api, value, task)
         value = prices.in_main_unit(parameter, value, self._part, task)
