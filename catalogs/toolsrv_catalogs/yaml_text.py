@@ -25,6 +25,8 @@ _INTEGER = re.compile(r"[-+]?[0-9]{1,300}")
 _OTHER_INTEGER = re.compile(r"0o[0-7]{1,100}|0x[0-9a-fA-F]{1,100}")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,4})?")
 _MERGE = "<<"
+_TOO_DEEP = f"nested deeper than {DEPTH_LIMIT} levels"
+_SCANNER_LIMIT = "maximum nesting depth"
 
 
 @dataclass(slots=True)
@@ -47,7 +49,11 @@ def load(text: str) -> Any:
     try:
         return _Builder().build(yaml.parse(text, Loader=loader))
     except yaml.YAMLError as error:
-        raise ValueError(" ".join(str(error).split())[:200]) from error
+        said = " ".join(str(error).split())[:200]
+        if _SCANNER_LIMIT in said:
+            # The scanner reads ahead of its events, and newer ones stop by a limit of their own.
+            raise ValueError(_TOO_DEEP) from error
+        raise ValueError(said) from error
 
 
 class _Builder:
@@ -83,7 +89,7 @@ class _Builder:
 
     def _open(self, value: list[Any] | dict[str, Any], anchor: str | None) -> None:
         if len(self._stack) >= DEPTH_LIMIT:
-            raise ValueError(f"nested deeper than {DEPTH_LIMIT} levels")
+            raise ValueError(_TOO_DEEP)
         self._anchors.pop(anchor or "", None)
         self._stack.append(_Open(value, anchor))
 

@@ -136,8 +136,9 @@ def _bomb(head: str, row: str) -> str:
     [
         (_bomb("a: &a [l,l,l,l]\n", "{name}: &{name} [{inner}]\n"), "expand"),
         (_bomb("a: &a {{x: 1}}\n".format(), "{name}: &{name} {{<<: [{inner}]}}\n"), "expand"),
-        ("[" * 5000, "nested"),
-        ("- " * 5000, "nested"),
+        ("[" * 5000, "nested deeper than 100"),
+        ("- " * 5000, "nested deeper than 100"),
+        ("[" * 101 + "]" * 101, "nested deeper than 100"),
         ("a: &a [*a]", "nothing yet"),
         ("a: *b", "nothing yet"),
         ("? [a]\n: b", "key"),
