@@ -29,6 +29,8 @@ def stated(part: str, task: str = "") -> tuple[str, ...]:
         ("in binary, what is 0xFF", "0xFF", "16", "2"),
         ("in binary, what's hex ff0", "ff0", "16", "2"),
         ("binary 101101 to hex please", "101101", "2", "16"),
+        ("Give me the binary of 156.", "156", "", "2"),
+        ("hex for 37 please", "37", "", "16"),
         ("base 3 number 2101 as octal", "2101", "3", "8"),
         ("to octal from binary: 1011", "1011", "2", "8"),
         ("which number is binary 1011", "1011", "2", "10"),

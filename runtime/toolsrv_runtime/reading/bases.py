@@ -16,8 +16,10 @@ _NAMES = {"binary": "2", "octal": "8", "decimal": "10", "denary": "10", "hexadec
 _NAMES |= {"zeros and ones": "2", "ones and zeros": "2", "0s and 1s": "2", "1s and 0s": "2"}
 _PREFIXES = {"x": "16", "b": "2", "o": "8"}
 _BASE = re.compile(
-    rf"(?P<and>\b(?:and|or)\s+(?:then\s+|also\s+)?)?(?P<to>\b(?:to|into|in|as)\s+)?(?:\b(?P<name>{'|'.join(_NAMES)}|hex)\b(?!\s+(?:places?|points?))"
-    r"|\bbase[ -]?(?P<digits>\d{1,2})\b)|\b0(?P<prefix>[xbo])(?=[\da-f]+\b)",
+    rf"(?P<and>\b(?:and|or)\s+(?:then\s+|also\s+)?(?:the\s+|its\s+)?)?(?P<to>\b(?:to|into|in|as)\s+)?(?:\b(?P<name>{'|'.join(_NAMES)}|hex)\b(?!\s+(?:places?|points?))"
+    r"|\bbase[ -]?(?P<digits>\d{1,2})\b)"
+    r"(?P<of>\s+(?:(?:form|version|equivalent|value|representation|notation)\s+)?(?:of|for)\b)?"
+    r"(?P<too>\s+(?:too|as well|also)\b)?|\b0(?P<prefix>[xbo])(?=[\da-f]+\b)",
     re.IGNORECASE,
 )
 _BASE_DIGITS = re.compile(r"\bbase[ -]?\d{1,2}\b", re.IGNORECASE)
@@ -71,7 +73,8 @@ def _named(text: str) -> list[_Base]:
         name = (match["name"] or "").lower()
         prefix = (match["prefix"] or "").lower()
         base = _PREFIXES.get(prefix) or match["digits"] or _NAMES.get(name, "16")
-        one = _Base(base, bool(match["to"]), bool(prefix), bool(match["and"]))
+        wanted = bool(match["to"] or match["of"] or (match["and"] and match["too"]))
+        one = _Base(base, wanted, bool(prefix), bool(match["and"]))
         if base not in found or one.is_prefix:
             found[base] = one
     return list(found.values())
