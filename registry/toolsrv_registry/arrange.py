@@ -143,7 +143,7 @@ class Fold:
 
     def _sketch(self, api: Api) -> _Sketch:
         about = (api.description or api.tool_description)[:_DESCRIPTION_LIMIT]
-        named = stems(_name_words(api.tool)) & self._asked
+        named = _name_stems(api.tool) & self._asked
         if named:
             named -= stems([*_name_words(api.name), *words(about)])
         return _Sketch(
@@ -177,6 +177,11 @@ def grouped(items: Iterable[Item], key: Callable[[Item], str]) -> list[list[Item
 @lru_cache(maxsize=8_192)
 def _name_words(name: str) -> frozenset[str]:
     return frozenset(words(name[:_NAME_LIMIT]))
+
+
+@lru_cache(maxsize=8_192)
+def _name_stems(name: str) -> frozenset[str]:
+    return stems(_name_words(name))
 
 
 def _twins(one: _Sketch, other: _Sketch) -> bool:

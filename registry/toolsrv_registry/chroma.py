@@ -22,6 +22,7 @@ import numpy as np
 from toolsrv_registry.chroma_files import (
     DATABASE,
     database_fault,
+    emptied,
     graph_fault,
     graph_hashes,
     strays,
@@ -109,8 +110,20 @@ class Chroma:
         return {} if self._url is not None else graph_hashes(self._folder)
 
     def check(self, hashes: Mapping[str, str]) -> None:
-        """Raise DataError when an embedded place no longer holds these graph files unchanged."""
-        fault = "" if self._url is not None else graph_fault(self._folder, hashes)
+        """Raise DataError when an embedded place is damaged, or lacks these graph files unchanged.
+
+        MemoryShortError when there is no memory to tell.
+        """
+        if self._url is None:
+            self._refuse(emptied(self._folder) or database_fault(self._folder))
+            self._refuse(graph_fault(self._folder, hashes))
+
+    def _refuse(self, fault: str) -> None:
+        """Raise for an embedded place with a fault, if there is one."""
+        if fault and scarce():
+            raise MemoryShortError(
+                f"no memory to check the vector index in {self._folder}: {fault}", hint=AGAIN
+            )
         if fault:
             raise DataError(f"the vector index in {self._folder} is damaged: {fault}", hint=REBUILD)
 
@@ -181,6 +194,12 @@ class Chroma:
                     found[key] = np.asarray(vector, dtype=np.float32)
         return found
 
+    def everything(self, name: str) -> dict[str, Vectors]:
+        """Return all vectors (d,) of a collection by id."""
+        with self._explained(f"read the collection {name}"):
+            ids = self._collection(name).get(include=[])["ids"]
+        return self.vectors(name, ids)
+
     def query(
         self, name: str, vectors: Vectors, limit: int, where: dict[str, str]
     ) -> list[list[tuple[str, float]]]:
@@ -229,15 +248,7 @@ class Chroma:
         settings = chromadb.config.Settings(_env_file=None, anonymized_telemetry=False)
         if self._url is None:
             self._folder.mkdir(parents=True, exist_ok=True)
-            fault = database_fault(self._folder)
-            if fault and scarce():
-                raise MemoryShortError(
-                    f"no memory to check the vector index in {self._folder}: {fault}", hint=AGAIN
-                )
-            if fault:
-                raise DataError(
-                    f"the vector index in {self._folder} is damaged: {fault}", hint=REBUILD
-                )
+            self._refuse(database_fault(self._folder))
             return chromadb.PersistentClient(path=str(self._folder), settings=settings)
         host, port, ssl = _address(self._url)
         # Chroma's client waits for ever; ask once ourselves whether anybody answers.

@@ -45,6 +45,15 @@ def database_fault(folder: Path) -> str:
     return "" if found == "ok" else " ".join(found.split())
 
 
+def emptied(folder: Path) -> str:
+    """Return what is wrong where a database that held collections is there and empty."""
+    try:
+        size = (folder / DATABASE).stat().st_size
+    except OSError:
+        return f"{DATABASE} cannot be read"
+    return "" if size else f"{DATABASE} is empty"
+
+
 def graph_hashes(folder: Path) -> dict[str, str]:
     """Return relative path -> SHA-256 of all saved graph files."""
     saved = [path.parent for path in folder.glob(f"*/{_SAVED}")]

@@ -131,8 +131,10 @@ def _written(text: str) -> dict[str, str]:
     shouting = text.isupper()
     found = {}
     for token in _TOKEN.findall(_IN_CODE.sub(" ", unicodedata.normalize("NFC", text))):
+        if not token[0].isalpha():
+            continue
         acronym = token.isupper() and len(token) <= _LONGEST_ACRONYM and not shouting
-        if token[0].isalpha() and not (acronym or _CAMEL.search(token)):
+        if not (acronym or (not token[1:].islower() and _CAMEL.search(token))):
             found[token.casefold()] = folded(token)
     return found
 
@@ -143,10 +145,13 @@ def _by_words(words: dict[str, str], is_english: Known, is_named: Known) -> Lang
     Two words tell a language; one does when it is unmistakable and nothing beside it is English.
     """
     best, signs = "", set[str]()
+    forms, short = set(words.values()), len(words) <= LONGEST_PHRASE
     for code, lexicon in lexicons().items():
+        if not short and forms.isdisjoint(lexicon.telling):
+            continue
         own = [word for word in words if _spelt_in(word, code)]
         found = {word for word in own if words[word] in lexicon.telling}
-        if found or len(words) <= LONGEST_PHRASE:
+        if found or short:
             found |= {w for w in own if lexicon.knows(words[w]) and not is_english(w)}
         if len(found) > len(signs):
             best, signs = code, found

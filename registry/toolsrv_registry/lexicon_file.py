@@ -8,19 +8,15 @@ and done without where the folder cannot be written. Thread-safe; processes may 
 from __future__ import annotations
 
 import logging
-import os
-import tempfile
 import threading
-import time
-import zipfile
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from toolsrv_registry.array_files import array_texts, read_arrays, text_array, write_arrays
 from toolsrv_registry.lexicon import Entry, Lexicon, Postings, make_lexicon
 from toolsrv_registry.store import Store
 
@@ -30,7 +26,6 @@ FILE = "lexicon.npz"
 _FORMAT = "2"
 # A small catalog's lexicon is made as fast as it is read.
 _WORTH_KEEPING = 2_000
-_STALE_SECONDS = 600.0
 _TEXTS = ("ids", "hashes", "categories", "tool_keys", "catalogs", "terms")
 _POSTINGS = ("words", "names", "tools")
 _NUMBERS = ("idf", "tool_numbers", "tool_weights", "name_lengths", "described", "full_names")
@@ -58,14 +53,11 @@ class Lexicons:
 
     def _load(self, state: str) -> Lexicon | None:
         try:
-            # numpy leaves a file open that it opened itself and cannot read.
-            with self._path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                if str(arrays["state"]) != state:
-                    return None
-                return _lexicon(arrays)
+            arrays = read_arrays(self._path)
+            return _lexicon(arrays) if str(arrays["state"]) == state else None
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except (ValueError, KeyError) as error:
             _log.warning("the word index %s is damaged (%s); making it anew", self._path, error)
             return None
 
@@ -84,36 +76,17 @@ class Lexicons:
 
 
 def _save(path: Path, state: str, lexicon: Lexicon) -> None:
-    arrays: dict[str, npt.NDArray[np.generic]] = {"state": np.asarray(state)}
-    for name in _TEXTS:
-        arrays[name] = np.frombuffer("\n".join(getattr(lexicon, name)).encode(), np.uint8)
+    arrays: dict[str, npt.NDArray[Any]] = {"state": np.asarray(state)}
+    arrays |= {name: text_array(getattr(lexicon, name)) for name in _TEXTS}
     for name in _POSTINGS:
         postings: Postings = getattr(lexicon, name)
         arrays |= {f"{name}.{part}": value for part, value in postings._asdict().items()}
     arrays |= {name: getattr(lexicon, name) for name in _NUMBERS}
-    _sweep(path)
-    handle, fresh = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]  # numpy types its keywords as one flag
-            file.flush()
-            os.fsync(file.fileno())
-        Path(fresh).replace(path)
-    except BaseException:
-        Path(fresh).unlink(missing_ok=True)
-        raise
+    write_arrays(path, arrays)
 
 
-def _sweep(path: Path) -> None:
-    """Remove what killed processes left of this file; a living one needs seconds."""
-    for stray in path.parent.glob(f".{path.name}-*"):
-        with suppress(OSError):
-            if time.time() - stray.stat().st_mtime > _STALE_SECONDS:
-                stray.unlink()
-
-
-def _lexicon(arrays: np.lib.npyio.NpzFile) -> Lexicon:
-    parts: dict[str, Any] = {name: _texts(arrays[name]) for name in _TEXTS}
+def _lexicon(arrays: Mapping[str, npt.NDArray[Any]]) -> Lexicon:
+    parts: dict[str, Any] = {name: array_texts(arrays[name]) for name in _TEXTS}
     for name in _POSTINGS:
         parts[name] = Postings(*(arrays[f"{name}.{part}"] for part in Postings._fields))
     parts |= {name: arrays[name] for name in _NUMBERS}
@@ -122,8 +95,3 @@ def _lexicon(arrays: np.lib.npyio.NpzFile) -> Lexicon:
     if len(sizes) != 1 or len(lexicon.idf) != len(lexicon.terms):
         raise ValueError("its parts do not belong together")
     return lexicon
-
-
-def _texts(array: npt.NDArray[np.uint8]) -> tuple[str, ...]:
-    text = array.tobytes().decode()
-    return tuple(text.split("\n")) if text else ()

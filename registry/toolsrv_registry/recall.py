@@ -8,18 +8,19 @@ of a small catalog itself. Knows nothing about the order of the candidates.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from toolsrv_registry.called import may_be_a_name
 from toolsrv_registry.chroma import REBUILD
 from toolsrv_registry.encoder import Encoder, Vectors
 from toolsrv_registry.errors import DataError
+from toolsrv_registry.flat import Cosines, Flat
 from toolsrv_registry.lexicon import Lexicon
 from toolsrv_registry.lexicon_file import Lexicons
-from toolsrv_registry.signals import Judged, Near, judge, worded
+from toolsrv_registry.signals import Judged, Near, best, judge, worded
 from toolsrv_registry.store import Store
 from toolsrv_registry.vectors import Index
 
@@ -32,10 +33,9 @@ _BUILD_AT_ONCE = 2_000
 # larger one so much deeper a ranking is read.
 _COMPARED = 2_000
 _DEEPER = 10
-# So many searches may be under way in one process before another waits.
-_SEARCHES = 8
 
 Row = list[tuple[str, float]]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +70,18 @@ class Recall:
         self._index = index
         self._encoder = encoder
         self._lexicons = Lexicons(store)
-        self._beside = ThreadPoolExecutor(_SEARCHES, thread_name_prefix="toolsrv-recall")
+        self._cosines: tuple[Lexicon, Flat, Cosines] | None = None
 
     def read(self, parts: Sequence[str], place: Place, *, words_only: bool = False) -> Recalled:
         """Return what the parts find in a place, down to ``DEPTH`` each."""
         lexicon = self._lexicons.current()
         within = lexicon.within(place.category, place.tool, place.catalog, place.among)
-        # Encoder and Chroma need no interpreter lock, so the words are weighed meanwhile.
-        weighed = self._beside.submit(lambda: worded(lexicon.fit(parts), DEPTH, within))
+        # Not beside the encoder, whose threads would wait for the interpreter's lock.
+        weighed = worded(lexicon.fit(parts), DEPTH, within)
         vectors, degraded = (None, "") if words_only else self._measured(parts)
-        rows, fault = self._searched(lexicon, vectors, place)
-        near = [_near(lexicon, row) for row in rows]
-        judged = judge(lexicon, weighed.result(), near, within)
-        return Recalled(lexicon, judged, bool(rows), fault or degraded)
+        near, fault = self._searched(lexicon, vectors, place, within)
+        judged = judge(lexicon, weighed, near, within)
+        return Recalled(lexicon, judged, bool(near), fault or degraded)
 
     def called(self, text: str, place: Place) -> list[str]:
         """Return the ids of the APIs in a place that a text names in full, tool and API."""
@@ -98,10 +97,6 @@ class Recall:
     def lexicon(self) -> Lexicon:
         """Return the words of the visible APIs; cheap while nothing changed, else read now."""
         return self._lexicons.current()
-
-    def close(self) -> None:
-        """Let go of the threads."""
-        self._beside.shutdown(wait=False)
 
     def _measured(self, parts: Sequence[str]) -> tuple[Vectors | None, str]:
         """Return the parts' vectors if there is an index for them, and what is wrong if anything.
@@ -122,9 +117,9 @@ class Recall:
         return vectors, ""
 
     def _searched(
-        self, lexicon: Lexicon, vectors: Vectors | None, place: Place
-    ) -> tuple[list[Row], str]:
-        """Return per vector the nearest (document hash, cosine), and why there is none.
+        self, lexicon: Lexicon, vectors: Vectors | None, place: Place, within: Mask | None
+    ) -> tuple[list[Near], str]:
+        """Return per vector the nearest APIs in a place, and why there are none.
 
         Builds a small index that cannot be read a second time.
         """
@@ -132,12 +127,12 @@ class Recall:
             return [], ""
         try:
             try:
-                return self._nearest(lexicon, vectors, place), ""
+                return self._nearest(lexicon, vectors, place, within), ""
             except DataError:
                 if self._store.size() > _BUILD_AT_ONCE:
                     raise
                 self._index.build()
-                return self._nearest(lexicon, vectors, place), ""
+                return self._nearest(lexicon, vectors, place, within), ""
         except DataError as error:
             return [], _words_only(error)
 
@@ -154,8 +149,27 @@ class Recall:
         whole /= max(float(np.linalg.norm(whole)), 1e-6)
         return np.vstack([whole, clauses])
 
-    def _nearest(self, lexicon: Lexicon, vectors: Vectors, place: Place) -> list[Row]:
-        """Return per vector the nearest (document hash, cosine) in a place."""
+    def _nearest(
+        self, lexicon: Lexicon, vectors: Vectors, place: Place, within: Mask | None
+    ) -> list[Near]:
+        """Return per vector the nearest APIs in a place, by the flat copy or by Chroma."""
+        flat = self._index.flat()
+        if flat is None:
+            return [_near(lexicon, row) for row in self._asked(lexicon, vectors, place)]
+        cosines = self._cosines_of(lexicon, flat)(vectors)
+        if within is not None:
+            cosines[:, ~within] = -np.inf
+        return [Near(found, row[found]) for row in cosines for found in [best(row, DEPTH, -1.5)]]
+
+    def _cosines_of(self, lexicon: Lexicon, flat: Flat) -> Cosines:
+        """Return what tells the cosines with the APIs, in their order."""
+        known = self._cosines
+        if known is None or known[0] is not lexicon or known[1] is not flat:
+            self._cosines = known = (lexicon, flat, flat.over(lexicon.hashes))
+        return known[2]
+
+    def _asked(self, lexicon: Lexicon, vectors: Vectors, place: Place) -> list[Row]:
+        """Return per vector the nearest (document hash, cosine) that Chroma has in a place."""
         members: frozenset[str] | None = None
         if place.among is not None:
             pairs = zip(lexicon.ids, lexicon.hashes, strict=True)

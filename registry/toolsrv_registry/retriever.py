@@ -235,7 +235,6 @@ class Retriever:
     def close(self) -> None:
         """Let go of the threads; no search after this."""
         self._matcher.close()
-        self._recall.close()
 
     def recall(self, text: str, *, words_only: bool = False) -> Recalled:
         """Return the candidates of a text with what speaks for each; for training the ranker."""
@@ -297,18 +296,15 @@ class Retriever:
         ids, judged = recalled.lexicon.ids, recalled.judged
         order = np.argsort(-scores, kind="stable")
         columns = zip(
-            judged.places[order].tolist(),
+            map(ids.__getitem__, judged.places[order].tolist()),
             scores[order].tolist(),
-            judged.word_ranks[order].tolist(),
-            judged.vector_ranks[order].tolist(),
+            [rank or None for rank in judged.word_ranks[order].tolist()],
+            [rank or None for rank in judged.vector_ranks[order].tolist()],
             np.nan_to_num(judged.cosines[order], nan=0.0).tolist(),
-            judged.parts[order].tolist(),
+            map(parts.__getitem__, judged.parts[order].tolist()),
             strict=True,
         )
-        ranked = [
-            Candidate(ids[place], score, by_words or None, by_meaning or None, cosine, parts[part])
-            for place, score, by_words, by_meaning, cosine, part in columns
-        ]
+        ranked = list(map(Candidate._make, columns))
         return ranked, recalled
 
     def _covered(

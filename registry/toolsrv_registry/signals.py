@@ -50,6 +50,7 @@ SIGNALS = (*_ALONE, *COMPANY)
 PLAIN = SIGNALS.index("both, plain sum")
 _K = 4.0
 _TOOL_WEIGHT = 15.0
+_BLOCK = 128
 # To lead a clause is to be among its first few.
 _LEADING = 5
 
@@ -90,7 +91,23 @@ class Worded(NamedTuple):
 def worded(fit: Fit, depth: int, within: npt.NDArray[np.bool_] | None = None) -> Worded:
     """Return the best ``depth`` APIs of each part by words, within a place."""
     words = fit.words if within is None else np.where(within, fit.words, 0.0)
-    return Worded(fit, words, [_best(row, depth) for row in words])
+    return Worded(fit, words, [best(row, depth) for row in words])
+
+
+def best(scores: Floats, depth: int, above: float = 0.0) -> Places:
+    """Return the places of the best scores above a bound, best first; equal ones in their order.
+
+    O(n) with one look at each: the best of ``depth`` blocks bound the best ``depth`` from below.
+    """
+    blocks = len(scores) // _BLOCK
+    found = scores > above
+    if blocks >= depth:
+        tops = scores[: blocks * _BLOCK].reshape(blocks, _BLOCK).max(axis=1)
+        least = np.partition(tops, -depth)[-depth]
+        if least > above:
+            found = scores >= least
+    places = np.flatnonzero(found)
+    return places[np.argsort(-scores[places], kind="stable")][:depth]
 
 
 def judge(
@@ -196,15 +213,6 @@ def _signals(lexicon: Lexicon, found: Worded, known: _Known, *, measured: bool) 
     for row, values in zip(rows, (*columns, *others), strict=True):
         row[:] = values
     return np.ascontiguousarray(rows.T)
-
-
-def _best(scores: Floats, depth: int) -> Places:
-    """Return the places of the best positive scores, best first; equal ones in their order."""
-    positive = np.flatnonzero(scores > 0)
-    if len(positive) > depth:
-        least = np.partition(scores[positive], -depth)[-depth]
-        positive = positive[scores[positive] >= least]
-    return positive[np.argsort(-scores[positive], kind="stable")][:depth]
 
 
 def _inside(near: Near, within: npt.NDArray[np.bool_]) -> Near:

@@ -45,6 +45,7 @@ from toolsrv_registry.schema import MIGRATIONS
 from toolsrv_registry.shelf import Shelf
 from toolsrv_registry.store_rows import (
     accept_apis,
+    api_of,
     compare,
     delete_apis,
     put_apis,
@@ -267,7 +268,7 @@ class Store:
             "SELECT id, document FROM visible WHERE id IN (SELECT value FROM json_each(?))",
             [json.dumps(list(api_ids))],
         )
-        return {row["id"]: Api.model_validate_json(row["document"]) for row in rows}
+        return {row["id"]: api_of(row["document"]) for row in rows}
 
     def apis(
         self,

@@ -1,4 +1,4 @@
-"""Rows of the registry's tables, written inside a transaction of the caller.
+"""Rows of the registry's tables: read as what they are, written inside a caller's transaction.
 
 Beside ``store.py`` so that reading and writing each stay readable; nothing else imports it.
 """
@@ -9,12 +9,19 @@ import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from toolsrv_registry import documents, names
 from toolsrv_registry.api import ORIGINAL, Api, Catalog, Tool
 from toolsrv_registry.entries import Changes
 from toolsrv_registry.removed import remember, take_back
+
+
+@lru_cache(maxsize=4_096)
+def api_of(document: str) -> Api:
+    """Return the API of a stored document; searches ask for the same ones again and again."""
+    return Api.model_validate_json(document)
 
 
 def put_catalog_row(db: sqlite3.Connection, name: str, total: str, source: str) -> int:

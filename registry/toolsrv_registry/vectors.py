@@ -6,6 +6,8 @@ pointer to it in one transaction when it is complete. So a build that dies leave
 use, and the next build deletes what it left. Builders on one data directory take turns by a file
 lock; who comes second finds the index ready.
 
+Chroma has the vectors; up to ``flat.MOST`` of an embedded one are searched in a flat copy of them.
+
 Knows nothing about ranking; ids here are document hashes, the store knows their APIs.
 """
 
@@ -28,6 +30,7 @@ from toolsrv_registry.documents import contents_hash
 from toolsrv_registry.encoder import Encoder, Progress, Vectors
 from toolsrv_registry.entries import Document, IndexPointer
 from toolsrv_registry.errors import DataError, MemoryShortError
+from toolsrv_registry.flat import MOST, Flat, FlatFile
 from toolsrv_registry.store import Store
 
 _log = logging.getLogger(__name__)
@@ -69,6 +72,7 @@ class Index:
         self._encoder = encoder
         self._folder = folder
         self._chroma = Chroma(folder=folder / "chroma", url=url)
+        self._flat = FlatFile(folder / "vectors.npz")
         self._checked = ""
         self._current = store.kept(
             lambda: store.pointers.get(self._chroma.place, self._encoder.digest)
@@ -100,8 +104,9 @@ class Index:
         )
 
     def load(self) -> None:
-        """Open Chroma now rather than with the first query."""
-        self._chroma.open()
+        """Read the flat copy, or open Chroma, now rather than with the first search."""
+        if self._pointer() is None or self.flat() is None:
+            self._chroma.open()
 
     def close(self) -> None:
         """Let go of Chroma."""
@@ -123,6 +128,21 @@ class Index:
             if self.state() != "ready":
                 self._build(previous, progress)
         return self.status()
+
+    def flat(self) -> Flat | None:
+        """Return the index as a flat copy; None where ``query`` has to be asked instead.
+
+        That is a server's index, and one of too many texts. Raises as ``query`` does.
+        """
+        pointer = self._pointer()
+        if pointer is not None and (self._chroma.place != "embedded" or pointer.documents > MOST):
+            return None
+
+        def read(pointer: IndexPointer) -> Flat:
+            name = pointer.collection
+            return self._flat.get(name, lambda: self._chroma.everything(name))
+
+        return self._reading(read)
 
     def query(
         self,
@@ -251,6 +271,7 @@ class Index:
         if previous is not None:
             self._chroma.drop(previous.collection)
             self._chroma.tidy()
+        self.flat()
 
     def _check_complete(self, name: str, documents: int) -> None:
         if self._chroma.count(name) != documents or not self._chroma.present:

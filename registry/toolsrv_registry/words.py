@@ -37,7 +37,9 @@ def words(text: str) -> list[str]:
     Letters and digits form words; ``_`` and punctuation separate them, and so does a change from
     lower to upper case (``getUserId``). A very long word is cut at 40 characters.
     """
-    spaced = _DENSE.sub(r" \1 ", _CAMEL.sub(" ", text))
+    spaced = _CAMEL.sub(" ", text)
+    if not spaced.isascii():
+        spaced = _DENSE.sub(r" \1 ", spaced)
     return [run.casefold()[:_WORD_LIMIT] for run in _RUN.findall(spaced)]
 
 
