@@ -57,14 +57,19 @@ class Postings(NamedTuple):
     places: Integers
     values: Floats
 
-    def total(self, terms: Sequence[int], size: int) -> Floats:
-        """Return the sum of the terms' rows as a dense vector."""
-        if not terms:
-            return np.zeros(size, np.float32)
-        spans = [slice(self.starts[t], self.starts[t + 1]) for t in terms]
-        places = np.concatenate([self.places[span] for span in spans])
-        values = np.concatenate([self.values[span] for span in spans])
-        return np.bincount(places, weights=values, minlength=size).astype(np.float32)
+    def totals(self, terms: Sequence[Sequence[int]], size: int) -> Floats:
+        """Return for each of several lists of terms the sum of their rows, dense (lists, size)."""
+        spans = [
+            (at, slice(self.starts[term], self.starts[term + 1]))
+            for at, listed in enumerate(terms)
+            for term in listed
+        ]
+        if not spans:
+            return np.zeros((len(terms), size), np.float32)
+        places = np.concatenate([self.places[span] + np.int64(at * size) for at, span in spans])
+        values = np.concatenate([self.values[span] for _, span in spans])
+        sums = np.bincount(places, weights=values, minlength=len(terms) * size)
+        return sums.astype(np.float32).reshape(len(terms), size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +135,10 @@ class Lexicon:
             ]
             full.append(sum(weights) * (_K1 + 1))
         return Fit(
-            words=np.stack([self.words.total(terms, size) for terms in known]),
+            words=self.words.totals(known, size),
             full=np.asarray(full, np.float32),
-            names=np.stack([self.names.total(terms, size) for terms in known]),
-            tools=self.tools.total(known[0], size),
+            names=self.names.totals(known, size),
+            tools=self.tools.totals(known[:1], size)[0],
         )
 
     def having(self, word: str) -> int:

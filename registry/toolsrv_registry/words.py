@@ -45,8 +45,14 @@ def words(text: str) -> list[str]:
 
 def content_words(text: str) -> list[str]:
     """Return the distinct words that carry meaning; all words where nothing else is left."""
-    distinct = list(dict.fromkeys(words(text)))
-    return [word for word in distinct if word not in STOP_WORDS] or distinct
+    return list(_content_words(text))
+
+
+@lru_cache(maxsize=512)
+def _content_words(text: str) -> tuple[str, ...]:
+    """Return them; a search asks for those of each of its clauses several times."""
+    distinct = tuple(dict.fromkeys(words(text)))
+    return tuple(word for word in distinct if word not in STOP_WORDS) or distinct
 
 
 def stems(found: Iterable[str]) -> frozenset[str]:
