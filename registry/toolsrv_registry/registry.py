@@ -69,7 +69,7 @@ class Registry:
         return self.index.build(progress)
 
     def warm(self) -> threading.Thread:
-        """Load Chroma, encoder, word index and ranker in the background; return the thread.
+        """Load vectors, encoder, word index and ranker in the background; return the thread.
 
         Failures wait for the first search, which tells them.
         """
