@@ -27,7 +27,7 @@ def test_they_are_those_of_a_full_sort(
     seed: int, count: int, depth: int, steps: int, empty: float
 ) -> None:
     chance = np.random.default_rng(seed)
-    scores = chance.integers(-steps, steps, count).astype(np.float32) / steps
+    scores = (chance.integers(-steps, steps, count) / steps).astype(np.float32)
     scores[chance.random(count) < empty] = 0.0
     assert best(scores, depth).tolist() == sorted_best(scores, depth, 0.0)
     scores[chance.random(count) < empty] = -np.inf
