@@ -6,6 +6,7 @@ import re
 from typing import Annotated
 
 from stdnum import bic, iban, luhn
+from stdnum.exceptions import InvalidComponent, ValidationError
 
 from toolsrv_catalogs.offline.endpoint import Answer, Endpoints
 from toolsrv_catalogs.offline.values.country import countries
@@ -27,9 +28,20 @@ def _country(code: str) -> str:
     return str(countries()[code]["name"]) if code in countries() else "unknown"
 
 
+def _is_iban(number: str) -> bool:
+    """Say whether form and check digits are right; the library's lists of banks are not complete."""
+    try:
+        iban.validate(number)
+    except InvalidComponent:
+        return bool(iban.is_valid(number, check_country=False))
+    except ValidationError:
+        return False
+    return True
+
+
 @tool.get("/iban")
 def check_iban(iban_number: Code) -> Answer:
-    valid = bool(iban.is_valid(iban_number))
+    valid = _is_iban(iban_number)
     compact = iban.compact(iban_number).upper()
     return {
         "iban": iban.format(compact) if valid else iban_number,
