@@ -44,3 +44,28 @@ def test_a_hostile_text_is_cut_and_quick() -> None:
     for text in ("this note: " * 2_000, "this text: a " + "b. " * 40_000):
         assert all(end - begin <= LIMIT for begin, end in announced(text))
     assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("value", "task", "alone"),
+    [
+        (
+            "https://farm.example/eggs gets",
+            "how big is the code for https://farm.example/eggs gets",
+            "https://farm.example/eggs",
+        ),
+        ("https://farm.example/eggs", "https://farm.example/eggs", "https://farm.example/eggs"),
+        (
+            "https://farm.example eggs",
+            'encode "https://farm.example eggs"',
+            "https://farm.example eggs",
+        ),
+        (
+            "eggs at https://farm.example now",
+            "eggs at https://farm.example now",
+            "eggs at https://farm.example now",
+        ),
+    ],
+)
+def test_an_address_ends_where_the_words_go_on(value: str, task: str, alone: str) -> None:
+    assert spans.address_alone(value, task) == alone

@@ -17,6 +17,38 @@ Calls = list[tuple[str, dict[str, Any]]]
 CHAINS: list[tuple[str, Calls]] = [
     (
         (
+            'My boys left me a note: "WKH FDNH LV LQ WKH JDUDJH". They giggled that each letter has been'
+            " moved on by three. What does it say?"
+        ),
+        [("caesar_cipher", {"text": "WKH FDNH LV LQ WKH JDUDJH", "shift": -3})],
+    ),
+    (
+        (
+            "My professor booked the field trip and sent nothing but a ticket to LPB. Whatever country"
+            " that is in: what money do they use there and which languages will I hear?"
+        ),
+        [
+            ("airport_by_code", {"code": "LPB"}),
+            ("national_currency", {"country": "Bolivia"}),
+            ("official_languages", {"country": "Bolivia"}),
+        ],
+    ),
+    (
+        (
+            "It starts on 4 October 2027 and goes on until the 29th of that month; how many working days"
+            " is that?"
+        ),
+        [("working_days_between", {"start": "2027-10-04", "end": "2027-10-29"})],
+    ),
+    (
+        (
+            "cousin in Houston says its 98 Fahrenheit and 60% humidity. How hot does that feel in"
+            " celsius?"
+        ),
+        [("heat_index", {"temperature_c": 36.67, "humidity": 60})],
+    ),
+    (
+        (
             "A buyer whose number begins with +351 insists on delivery on 10 June 2027. Is that a bank"
             " holiday where she lives?"
         ),

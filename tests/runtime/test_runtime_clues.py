@@ -27,6 +27,17 @@ APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
         ("Between -5 and +12, what is that in Fahrenheit?", []),
         ("It says -.- . -. -.-- .- on the card", ["-.- . -. -.-- .-"]),
         ("Wait ... what? - Oh.", []),
+        ("My ticket only says KEF. When does the sun go down there?", ["KEF"]),
+        ("nothing but a ticket to LPB. What money do they use?", ["LPB"]),
+        ("The suitcase still has a TBS tag: how many people live there?", ["TBS"]),
+        ("How long is the flight from OSL to BKK?", []),
+        ("The ticket costs 50 USD, what is that in euros?", []),
+        ("My train ticket says 7 PM, when is that in UTC?", []),
+        (
+            "NL91 ABNA 0417 1643 00 is what he dictated. Did I write it down without a slip?",
+            ["NL91 ABNA 0417 1643 00"],
+        ),
+        ("Is the IBAN NL91 ABNA 0417 1643 00 right?", []),
     ],
 )
 def test_signs_that_stand_for_something_are_found(task: str, signs: list[str]) -> None:
@@ -46,12 +57,22 @@ def test_the_digits_of_a_sign_are_no_number() -> None:
         ("Every letter has been pushed five places on: Ujwz", True),
         ("each letter stands 3 too far on in the alphabet", True),
         ("I pushed every letter 5 places forward and got UTWYZLFQ", True),
+        ("each letter has been moved on by three", True),
+        ("every letter was pushed 3 forward so it has to go 3 back", True),
+        ("Each letter was shifted forward by 4", True),
         ("Shift every letter of HELLO three places forward", False),
         ("The letter of 3 May goes on", False),
     ],
 )
 def test_letters_that_were_moved_are_told_from_an_order(task: str, moved: bool) -> None:
     assert ciphers.is_told(task) is moved
+
+
+def test_a_piece_of_an_account_number_is_no_value() -> None:
+    task = "NL91 ABNA 0417 1643 00 is what he dictated"
+    assert clues.cuts("0417 1643 00", task)
+    assert not clues.cuts("NL91 ABNA 0417 1643 00", task)
+    assert not clues.cuts("0417 1643 99", task)
 
 
 @pytest.mark.parametrize(

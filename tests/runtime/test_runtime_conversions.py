@@ -10,7 +10,14 @@ import pytest
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
 from toolsrv_runtime.formats.base import Move, Step
-from toolsrv_runtime.formats.compact.conversions import converter, find, in_its_unit, is_idle, told
+from toolsrv_runtime.formats.compact.conversions import (
+    converter,
+    find,
+    in_its_unit,
+    is_answered_so,
+    is_idle,
+    told,
+)
 from toolsrv_runtime.formats.compact.scene import Offer, Scene
 from toolsrv_runtime.reading.wish import Wish
 
@@ -130,3 +137,22 @@ def test_what_is_left_of_the_question_is_another_conversion() -> None:
 def test_an_amount_in_the_wanted_unit_is_left_alone(unit: str, wanted: str, idle: bool) -> None:
     assert is_idle(CONVERT, {"amount": 3, "from_unit": unit, "to_unit": wanted}) is idle
     assert not is_idle(APIS["travel_time"], {"distance": unit, "speed_kmh": wanted})
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "amount", "answered"),
+    [
+        ("fahrenheit", "celsius", 45.1, True),
+        ("celsius", "fahrenheit", 45.1, False),
+        ("fahrenheit", "celsius", 95, False),
+        ("celsius", "celsius", 45.1, False),
+    ],
+)
+def test_an_answer_is_not_taken_for_another_unit(
+    source: str, target: str, amount: float, answered: bool
+) -> None:
+    move = Move("", "heat_index", json.dumps({"temperature_c": 35, "humidity": 60}))
+    done = Step(move, "", ok=True, response={"temperature_c": 35, "feels_like_c": 45.1})
+    given = {"temperature": amount, "from_scale": source, "to_scale": target}
+    assert is_answered_so(given, [done]) is answered
+    assert not is_answered_so(given, [])

@@ -30,6 +30,10 @@ from toolsrv_runtime.reading.multiples import in_arithmetic
             "The bells ring every 15 and 20 minutes; what is the least common multiple of 15 and 20?",
         ),
         (
+            "Bus 14 comes every 14 minutes and the tram every 18. They just went by together, after how many minutes will they do that again?",
+            "Bus 14 comes every 14 minutes and the tram every 18. They just went by together, what is the least common multiple of 14 and 18?",
+        ),
+        (
             "A light flashes every 14 seconds, another every 21 seconds. When is it together again",
             "A light flashes every 14 seconds, another every 21 seconds. what is the least common multiple of 14 and 21",
         ),

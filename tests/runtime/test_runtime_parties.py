@@ -57,3 +57,10 @@ def test_only_for_numbers_of_people() -> None:
 def test_what_there_is_none_of_is_zero(name: str, text: str, value: str) -> None:
     parameter = Parameter(name=name, type="NUMBER")
     assert denied.told(parameter, API, Wish(text, task=text)) == value
+
+
+def test_no_interest_on_one_thing_is_none_on_another_that_tells_its_rate() -> None:
+    rate = Parameter(name="rate", type="NUMBER")
+    task = "150 a month (no interest), when is it 4,200? And 2,500 at 3.2% a year for 18 years?"
+    assert denied.told(rate, API, Wish("2,500 at 3.2% a year for 18 years", task=task)) == ""
+    assert denied.told(rate, API, Wish("150 a month (no interest)", task=task)) == "0"

@@ -144,3 +144,36 @@ def test_no_function_serves_a_question_the_other_way_round(part: str, blocked: s
 def test_the_straight_question_is_served(part: str, served: str) -> None:
     ours = {api.id.rpartition("/")[2]: api for api in OURS}
     assert may_serve(part, ours[served])
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "Which book is it and who wrote it",
+        "only 978-0-14-143951-8 is left. Which book is it",
+        "what's the name of the company",
+        "the VAT number FR40303265045. What's the name of the company and where is it registered",
+        "LH 1138 to Barcelona – which gate",
+        "and is it late",
+        "At what time does the space station fly over Leeds tonight",
+        "whats the cloud base over Innsbruck airport right now",
+        "Which customs tariff number do leather dog leads fall under",
+        "Please balance this for me: KMnO4 + HCl",
+    ],
+)
+def test_near_misses_of_what_the_catalog_serves_are_served_by_none_of_it(part: str) -> None:
+    assert is_bound(part)
+    assert not [api.name for api in OURS if may_serve(part, api)]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "is it late in Tokyo",
+        "which book number is that in 13 digits",
+        "balance my budget of 300 between three",
+        "is VAT number FR40303265045 valid",
+    ],
+)
+def test_what_only_sounds_like_them_is_open_to_all(part: str) -> None:
+    assert not is_bound(part)

@@ -10,6 +10,7 @@ from toolsrv_runtime.reading.wish import Wish
 
 _RATES = frozenset({"rate", "interest", "interest rate"})
 _FREE = re.compile(r"\b(?:interest[- ]free|(?:no|zero|without(?: any)?) interest)\b", re.IGNORECASE)
+_A_RATE = re.compile(r"\d\s?(?:%|percent\b|per cent\b)", re.IGNORECASE)
 _MEASURES = frozenset({"percent", "percentage", "rate", "amount", "value", "number", "of", "count"})
 
 
@@ -19,6 +20,7 @@ def told(parameter: Parameter, _api: Api, wish: Wish) -> str:
         parameter.type.upper() == "NUMBER"
         and words(parameter.name) in _RATES
         and _FREE.search(wish.task)
+        and not _A_RATE.search(wish.part)
     ):
         return "0"
     named = [one for one in words(parameter.name).split() if one not in _MEASURES]

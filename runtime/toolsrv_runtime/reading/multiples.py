@@ -41,6 +41,14 @@ _MULTIPLE = re.compile(
     r"(?=\W|$)",
     re.IGNORECASE,
 )
+_ONCE_MORE = re.compile(
+    r"\b(?:and )?(?:when|in how (?:many|long)|after how (?:many|long)|how (?:many|long)|how soon)\b"
+    r"(?:(?![.?!;])\D){0,60}?\b(?:(?:do|does) (?:that|this|so|it)|happens?|meet|coincide) (?:again|next)"
+    r"(?: time)?(?=\W|$)",
+    re.IGNORECASE,
+)
+_WERE_TOGETHER = re.compile(rf"\b{_TOGETHER}\b", re.IGNORECASE)
+"""What "do that again" is, where it was said before."""
 
 
 def in_arithmetic(task: str) -> str:
@@ -51,12 +59,18 @@ def in_arithmetic(task: str) -> str:
         (_DIVISOR, _sizes, "the greatest common divisor"),
         (_MULTIPLE, _periods, "what is the least common multiple"),
     ):
-        asked = pattern.search(bare)
+        asked = pattern.search(bare) or (_again(bare) if pattern is _MULTIPLE else None)
         numbers = pair(bare) if asked else None
         if asked and numbers:
             plain = f"{name} of {numbers[0]} and {numbers[1]}"
             return head[: asked.start()] + plain + head[asked.end() :] + rest
     return task
+
+
+def _again(text: str) -> re.Match[str] | None:
+    """Return the question when something happens once more that was said to happen together."""
+    asked = _ONCE_MORE.search(text)
+    return asked if asked and _WERE_TOGETHER.search(text, 0, asked.start()) else None
 
 
 def _sizes(text: str) -> tuple[str, str] | None:

@@ -49,6 +49,14 @@ def quoted(text: str) -> list[str]:
     ]
 
 
+def address_alone(value: str, text: str) -> str:
+    """Return a value that begins with an address without the words behind it, unless it is quoted."""
+    address = _URL.match(value)
+    if address is None or address.end() == len(value) or value in quoted(text):
+        return value
+    return address[0] if value[address.end()].isspace() else value
+
+
 def codes(text: str, vocabulary: Collection[str] = (), *, joined: bool = False) -> list[str]:
     """Return words that are no plain words: digits among letters, inner signs, capitals only.
 

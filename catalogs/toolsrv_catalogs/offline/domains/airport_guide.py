@@ -1,14 +1,13 @@
-"""Airport Guide: airports by code and city, flight distances. Library: airportsdata."""
+"""Airport Guide: airports by code and city, flight distances."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any
-
-import airportsdata
+from typing import Annotated
 
 from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, Field, NotFoundError, quoted
+from toolsrv_catalogs.offline.values.airport import Airport, airports
 from toolsrv_catalogs.offline.values.city import CityName, distance_km
 from toolsrv_catalogs.offline.values.country import countries
 from toolsrv_catalogs.offline.values.number import tidy
@@ -17,20 +16,14 @@ from toolsrv_catalogs.offline.values.words import fold
 from toolsrv_registry.errors import UsageError
 
 tool = Endpoints()
-Airport = Mapping[str, Any]
 _CRUISE_KMH = 850
 _GROUND_HOURS = 0.5
 _NO_AIRLINES = re.compile(r"air ?base|seaplane|heli|\braf\b|army|naval|air force", re.IGNORECASE)
 
 
 @once
-def _airports() -> Mapping[str, Airport]:
-    return airportsdata.load("IATA")
-
-
-@once
 def _by_icao() -> Mapping[str, Airport]:
-    return {row["icao"]: row for row in _airports().values() if row["icao"]}
+    return {row["icao"]: row for row in airports().values() if row["icao"]}
 
 
 def parse_airport(text: str) -> Airport:
@@ -43,7 +36,7 @@ def parse_airport(text: str) -> Airport:
     code = text.strip().upper()
     if len(code) not in (3, 4) or not (code.isascii() and code.isalnum()):
         raise UsageError(f"{quoted(text)} is not an airport code; give 3 letters like OSL")
-    row = _airports().get(code) or _by_icao().get(code)
+    row = airports().get(code) or _by_icao().get(code)
     if row is None:
         raise NotFoundError(f"no airport with the code {quoted(text)}")
     return row
@@ -79,7 +72,7 @@ def airports_in_city(city: CityName) -> Answer:
     here = (city.latitude, city.longitude)
     found = [
         (distance_km(here, _point(row)), row)
-        for row in _airports().values()
+        for row in airports().values()
         if row["country"] == city.country
         and abs(row["lat"] - city.latitude) < 2
         and not _NO_AIRLINES.search(row["name"])

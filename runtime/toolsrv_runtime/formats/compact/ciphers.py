@@ -21,14 +21,17 @@ CIPHER = "Shift the letters of a text back with a Caesar cipher"
 _SHIFTED = re.compile(
     r"\b(?P<done>(?:pushed|moved|shifted|put|slid|turned) )?(?:every|each|all(?: the)?|the)(?: single)? letters?\b"
     r"(?P<stands>[^.?!:]{0,60}?) "
-    rf"(?P<count>\d{{1,2}}|{TO_TWELVE}) (?:(?:places?|letters?|steps?|positions?|spots?) )?(?:too )?"
-    r"(?P<way>forwards?|on|onwards?|further|ahead|far on|to the right|along|up|back\w*|down|to the left)\b",
+    rf"(?:(?P<on>on|forwards?|ahead|back\w*|up|down)(?: by)? )?"
+    rf"(?:by )?(?P<count>\d{{1,2}}|{TO_TWELVE})(?:(?: (?:places?|letters?|steps?|positions?|spots?))?(?: too)?"
+    r" (?P<way>forwards?|on|onwards?|further|ahead|far on|to the right|along|up|back\w*|down|to the left)\b"
+    r"|(?<=\w)(?(on)(?: (?:places?|letters?|steps?|positions?|spots?)\b)?(?=\W|$)|(?!)))",
     re.IGNORECASE,
 )
 _DONE = re.compile(
     r"\b(?:is|are|was|were|been|stands?|sits?|lies?|got|moved|shifted|pushed)\b", re.IGNORECASE
 )
 _BACK = re.compile(r"back|down|left", re.IGNORECASE)
+_QUOTED = re.compile(r"[\"“]([^\"“”\n]{4,200})[\"”]")
 _CIPHERED = re.compile(
     r"\b(?:got|gets?|reads?|says?|shows?|is|was|country|city|word|name|note|message|clue|code)(?: now)?:? "
     r"[\"'“‘]?(?P<said>(?-i:[A-Z]{4,}|[A-Z][a-z]*[bcdfghj-np-tv-z]{3}[a-z]*|[a-z]*[bcdfghj-np-tv-z]{4}[a-z]*))[\"'”’]?(?=[\s,.;?!]|$)",
@@ -59,9 +62,9 @@ def back(scene: Scene) -> Crossing | None:
         if name in {"text", "result", "decoded"} and len(value) > 3
     ]
     said = [one["said"] for one in _CIPHERED.finditer(scene.task)]
-    text = next(iter([*decoded, *said]), "")
+    text = next(iter([*decoded, *_quoted(scene.task, told), *said]), "")
     count = int(readings.read("number", told["count"]))
-    shift = count if _BACK.search(told["way"]) else -count
+    shift = count if _BACK.search(told["way"] or told["on"]) else -count
     return Crossing(told[0], offer, {keys[0]: text, keys[1]: str(shift)}) if text else None
 
 
@@ -69,6 +72,13 @@ def _told(task: str) -> re.Match[str] | None:
     """Return the words that say so; an order to move letters says no such thing."""
     told = _SHIFTED.search(task)
     return told if told and (told["done"] or _DONE.search(told["stands"])) else None
+
+
+def _quoted(task: str, told: re.Match[str]) -> list[str]:
+    """Return the quotation that such words are about: the one before them, or the only one."""
+    every = list(_QUOTED.finditer(task))
+    before = [one[1] for one in every if one.end() <= told.start()]
+    return before[-1:] or [one[1] for one in every if len(every) == 1]
 
 
 def _is_moved(offer: Offer, shift: str, scene: Scene) -> bool:

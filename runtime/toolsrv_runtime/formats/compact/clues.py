@@ -1,4 +1,4 @@
-"""Signs of a task that stand for something else: a calling code, Morse, a year in Roman numerals.
+"""Signs of a task that stand for something else: a calling code, Morse, an airport's code.
 
 "A buyer whose number begins with +351 wants it on 10 June. Is that a holiday where she lives?": no
 document of a holiday's function says so, but what the sign stands for has to be known first. What
@@ -33,6 +33,20 @@ _MORSE = re.compile(r"(?<![\w.-])(?:[.·-]{1,6}(?:\s+/\s+|\s{1,3})){2,}[.·-]{1,
 _YEAR = re.compile(
     r"(?<![\w.'’-])(?=[MDCLXVI]{4,}(?![\w'’-]))M{1,2}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})(?!\w)"
 )
+_AIRPORT = re.compile(r"(?<![\w.'’-])(?<!\d )(?!(?:UTC|GMT)\b)[A-Z]{3}(?![\w'’-]|\s\d)")
+_FLIES = re.compile(
+    r"\b(?:tickets?|(?:luggage|suitcase|baggage) tags?|tags?|boarding (?:pass|card)s?|(?:i|we|he|she|they) lands?|land(?:ing)? (?:at|in))\b"
+    r"[^.,;?!]{0,40}$",
+    re.IGNORECASE,
+)
+_TAGGED = re.compile(r" (?:(?:luggage|suitcase|baggage|bag) )?(?:tag|sticker|label)\b")
+"""What is told of an airport by someone who does not know which it is."""
+
+_IBAN = re.compile(r"(?<!\w)[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)")
+_IS_RIGHT = re.compile(
+    r"\b(?:right|correct(?:ly)?|slips?|typos?|mistakes?|mistyped?|wrong(?:ly)?|valid|proper(?:ly)?|real|add up|adds up)\b",
+    re.IGNORECASE,
+)
 
 
 class Clue(NamedTuple):
@@ -52,6 +66,18 @@ def find(task: str) -> Iterator[Clue]:
             yield Clue(one[0], f"What does the Morse code {one[0]} say?")
     for one in _YEAR.finditer(task):
         yield Clue(one[0], f"Which number is the Roman numeral {one[0]}?")
+    codes = list(_AIRPORT.finditer(task))
+    if len(codes) == 1 and _is_of_a_flight(task, codes[0]):
+        yield Clue(codes[0][0], f"Which airport has the code {codes[0][0]}?")
+    if "iban" not in task.lower() and _IS_RIGHT.search(task):
+        for one in _IBAN.finditer(task):
+            yield Clue(one[0], f"Is the IBAN {one[0]} valid?")
+
+
+def _is_of_a_flight(task: str, code: re.Match[str]) -> bool:
+    """Whether somebody holds a ticket to three capitals, or lands there."""
+    before = _FLIES.search(task, max(0, code.start() - _NEAR), code.start())
+    return bool(before) or _TAGGED.match(task, code.end()) is not None
 
 
 def is_part(said: str, task: str) -> bool:
@@ -61,6 +87,11 @@ def is_part(said: str, task: str) -> bool:
         bare = bare.replace(sign, " ")
     number = re.compile(rf"(?<![\w.,]){re.escape(said)}(?!\w)")
     return bare != task and not number.search(bare) and bool(number.search(task))
+
+
+def cuts(said: str, task: str) -> bool:
+    """Whether words are only a piece of an account's number, and so no value of anything else."""
+    return any(said in one[0] and said != one[0] for one in _IBAN.finditer(task))
 
 
 def read(scene: Scene, prior: Prior) -> Crossing | None:

@@ -35,6 +35,7 @@ from toolsrv_runtime.reading.cards import unquoted
 from toolsrv_runtime.reading.digits import in_digits
 from toolsrv_runtime.reading.idioms import in_plain_words
 from toolsrv_runtime.reading.ratios import as_sums
+from toolsrv_runtime.reading.same_month import in_full
 from toolsrv_runtime.reading.yearless import with_year
 from toolsrv_runtime.stop import Stop
 
@@ -156,7 +157,7 @@ class CompactFormat:
         attempts = (*view.path, *view.tried, *view.failed)
         task = in_plain_words(unquoted(_TAG.sub("?", clean(view.task, 20_000))))
         task = as_sums(in_digits(task))
-        task = with_year(feasts.dated(task, days.today()), days.today())
+        task = in_full(with_year(feasts.dated(task, days.today()), days.today()))
         return Scene(task, tuple(offers), view.path, attempts, tuple(seen))
 
     def _facts(self, response: Any) -> list[facts.Fact]:

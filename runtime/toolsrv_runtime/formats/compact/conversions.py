@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.formats.base import Step
-from toolsrv_runtime.formats.compact.scene import Offer, Scene
+from toolsrv_runtime.formats.compact.scene import Offer, Scene, news
 from toolsrv_runtime.reading import readings
 from toolsrv_runtime.reading.facts import words
 from toolsrv_runtime.reading.measures import converted, unit_of, unit_written
@@ -171,6 +171,24 @@ def is_idle(api: Api, arguments: Mapping[str, object]) -> bool:
         return False
     units = {str(arguments.get(roles[role].name, "")).lower() for role in ("from", "to")}
     return len({unit_written(one) or one.rstrip("s") for one in units}) == 1
+
+
+def is_answered_so(arguments: Mapping[str, object], path: Iterable[Step]) -> bool:
+    """Whether a converter would take an answer for what it is not, to the unit that it has.
+
+    "It's 95 Fahrenheit there. How hot does that feel, in Celsius?": ``feels_like_c`` is Celsius.
+    """
+    units = {words(name): unit_written(str(one)) for name, one in arguments.items()}
+    wanted = {unit for name, unit in units.items() if unit and name.startswith("to ")}
+    given = {unit for name, unit in units.items() if unit and name.startswith("from ")}
+    if len(wanted) != 1 or len(given) != 1 or wanted == given:
+        return False
+    amounts = {str(one) for one in arguments.values()}
+    return any(
+        value in amounts and unit_written(words(name).rpartition(" ")[2]) in wanted
+        for step in path
+        for name, value in (news(step) if step.ok else ())
+    )
 
 
 _ROLES = {

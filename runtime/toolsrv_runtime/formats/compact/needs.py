@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from toolsrv_runtime.formats.base import Prior, Step
 from toolsrv_runtime.formats.compact.matched import Matched
-from toolsrv_runtime.formats.compact.purposes import is_bound
+from toolsrv_runtime.formats.compact.purposes import is_bound, may_serve
 from toolsrv_runtime.formats.compact.readout import asks_what_it_says, reads
 from toolsrv_runtime.formats.compact.scene import Scene, about, news
 from toolsrv_runtime.formats.compact.totals import asks_what_it_comes_to, tells_a_price
@@ -139,10 +139,10 @@ class Needs:
             and not self._covered(one.begin, one.end, taken)
             and not self.is_answered(one.part.text)
             and not (taken and self.adds_nothing(one.part.text, taken))
-            and not self._is_yes_or_no(one.part.text)
+            and not self.is_yes_or_no(one.part.text)
         )
 
-    def _is_yes_or_no(self, words: str) -> bool:
+    def is_yes_or_no(self, words: str) -> bool:
         """Whether words ask no more than what a call for a mere statement has said yes or no to.
 
         "They sent us the number 5493. Before I type it in: is it a proper one?"
@@ -190,7 +190,7 @@ class Needs:
             self.asks(words)
             and not self.is_answered(words)
             and not (taken and self.adds_nothing(words, taken))
-            and not self._is_yes_or_no(words)
+            and not self.is_yes_or_no(words)
         )
 
     def adds_nothing(self, words: str, taken: Collection[str]) -> bool:
@@ -202,6 +202,23 @@ class Needs:
         """Whether the words ask for something, by the rules alone."""
         begin = self._scene.task.find(words)
         return any(one.part.asks for one in self._inside(begin, begin + len(words)))
+
+    def is_talk(self, words: str, missing: Collection[str]) -> bool:
+        """Whether words only lead up to wishes that nothing serves: then no call is made for them.
+
+        "I found a book without its cover, only 978-0-14-143951-8 is left. Who wrote it?" ``missing``
+        are the words that nothing has served so far.
+        """
+        begin = self._scene.task.find(words)
+        inside = self._inside(begin, begin + len(words))
+        if any(one.part.asks or one.part.goes_on for one in inside):
+            return False
+        asking = [one.part.text for one in self._placed if one.part.asks and not one.part.is_polite]
+        apis = [offer.function.api for offer in self._scene.offers]
+        unserved = (
+            is_bound(one) and not any(may_serve(one, api) for api in apis) for one in asking
+        )
+        return bool(missing) or (bool(asking) and all(unserved))
 
     def is_answered(self, words: str) -> bool:
         """Whether a call that was made serves the words best, and they state nothing of their own.

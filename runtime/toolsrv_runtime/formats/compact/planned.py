@@ -16,7 +16,7 @@ from functools import cached_property
 from toolsrv_registry.api import Api
 from toolsrv_registry.matcher import Asked, Match, Slot, Span
 from toolsrv_runtime.formats.base import Prior, Step
-from toolsrv_runtime.formats.compact import conversions, costs, then
+from toolsrv_runtime.formats.compact import clues, conversions, costs, then
 from toolsrv_runtime.formats.compact.calculating import calculator
 from toolsrv_runtime.formats.compact.later import later
 from toolsrv_runtime.formats.compact.matched import Matched
@@ -24,6 +24,7 @@ from toolsrv_runtime.formats.compact.need import Need
 from toolsrv_runtime.formats.compact.purposes import may_serve
 from toolsrv_runtime.formats.compact.scene import Scene, about
 from toolsrv_runtime.reading import arithmetic, grounding, spans
+from toolsrv_runtime.reading.facts import words
 from toolsrv_runtime.reading.parts import split
 
 PLANNED = 1.0
@@ -75,7 +76,7 @@ class Planned:
         Each clause that some function asks for goes to the one that serves it best; a function
         that gets one twice, once with a few words more, is needed once, and the second clause has
         to ask for it alone. What is to be worked out or converted comes first: other words may be
-        about the result. So does a need in the words of another one: "365 in the main language of
+        about the result; so may they be about a recipe's amount for more people. So does a need in the words of another one: "365 in the main language of
         Hungary".
         """
         sums = [*self._sums(), *(one.words for one in conversions.find(self._scene.task))]
@@ -91,9 +92,10 @@ class Planned:
                 found.append(need)
         found = [one for one in found if not self._only_tells(one, found)]
         found = [one for one in found if not self._is_quotation(one)] or found
+        found = [one for one in found if not self._cuts_a_sign(one)]
         ordered = sorted(
             [*found, *self._also(found)],
-            key=lambda one: (one.words not in sums, one.begin, one.end),
+            key=lambda one: (one.words not in sums, not _scales(one), one.begin, one.end),
         )
         return sorted(
             ordered,
@@ -112,6 +114,12 @@ class Planned:
     def _is_quotation(self, need: Need) -> bool:
         """Whether a need's words are no more than a text in quotation marks: the value of another."""
         return need.words.strip("\"'“”‘’«»") in spans.quoted(self._scene.task)
+
+    def _cuts_a_sign(self, need: Need) -> bool:
+        """Whether all that a function would be called with is a piece of an account's number."""
+        task = self._scene.task
+        stated = [task[one.begin : one.end] for one in self._stated(need.function.api)]
+        return bool(stated) and all(clues.cuts(one, task) for one in stated)
 
     def _asks(self, need: Need) -> bool:
         """Whether a need's words hold a question, an order, or what goes on with one."""
@@ -260,12 +268,12 @@ class Planned:
             stated = self._stated(api)
             if not api.required or any(a.touches(b) for a in stated for b in taken):
                 continue
-            for words in filter(None, map(self._words, _clauses(match.clause)[:1])):
-                if costs.calculator(words, self._scene) or not may_serve(words, api):
+            for clause in filter(None, map(self._words, _clauses(match.clause)[:1])):
+                if costs.calculator(clause, self._scene) or not may_serve(clause, api):
                     continue
-                if stated or all(one.words != words for one in found):
-                    begin = self._scene.task.find(words)
-                    yield Need(words, begin, offer.function, match.serves)
+                if stated or all(one.words != clause for one in found):
+                    begin = self._scene.task.find(clause)
+                    yield Need(clause, begin, offer.function, match.serves)
 
     def _stated(self, api: Api) -> list[Span]:
         """Return the likeliest words of the values that the task states for a function."""
@@ -327,6 +335,12 @@ def _clauses(slot: Slot) -> list[Span]:
         if apart and (not found or span.score >= found[0].score - AGAIN):
             found.append(span)
     return found
+
+
+def _scales(need: Need) -> bool:
+    """Whether a function tells an amount for another number of people or pieces."""
+    names = {words(one.name) for one in need.function.api.required}
+    return any(f"wanted {name}" in names for name in names)
 
 
 def _told(slot: Slot) -> Span | None:

@@ -73,10 +73,35 @@ _PURPOSES = {
 }
 """How such words begin -> what the document of a function says that serves them."""
 
-_BOUND = tuple(
-    (re.compile(rf"{_LEAD}(?:{said})", re.IGNORECASE), re.compile(rf"\b(?:{does})\b"))
-    for said, does in _PURPOSES.items()
-)
+_ABOUT = {
+    r"[^.?!]{0,60}\b(?:which|what) (?:book|novel|edition)\b(?: (?:is|was) (?:it|this|that)\b|\W*$)"
+    r"|(?:what(?:['’]?s| is| are)|which is|tell me|give me|and) (?:the|its|his|her) (?:author|publisher|title of (?:the|this|that) book)\b": r"authors?|book titles?|publishers?|bibliograph\w*",
+    r"[^.?!]{0,60}\b(?:the )?(?:name|address) of (?:the|this|that) (?:company|firm|business|owner|holder|customer)\b"
+    r"|[^.?!]{0,60}\b(?:which|what) (?:company|firm|business)\b|(?:and )?where (?:is|are) (?:it|they|the (?:company|firm)) registered\b": r"company (?:profile|details|register)|registr(?:y|ies|ation)|owners?|holders?",
+    r"[^.?!]{0,60}\b(?:which|what) (?:gate|terminal|platform|carousel)\b"
+    r"|(?:and )?(?:is|was) (?:it|she|he|(?:the|my|our|his|her) (?:flight|plane|train|bus)) (?:late|delayed|on time|cancell?ed)(?=\W*$|,|\s+(?:and|or)\b)": r"gates?|delay\w*|flight status|departures?|arrivals?",
+    r"[^.?!]{0,60}\b(?:space station|ISS|satellites?)\b": r"satellites?|space station|iss|orbit\w*",
+    r"[^.?!]{0,60}\b(?:cloud (?:base|ceiling)|ceiling over|metar)\b": r"clouds?|ceiling|metar|visibility",
+    r"[^.?!]{0,60}\b(?:customs? (?:tariff|duty|code)|(?:import )?(?:duty|duties|tariffs?) (?:is|are|on|for|do)\b)": r"customs|tariffs?|dut(?:y|ies)|harmoni[sz]ed",
+    r"(?:balance|equal(?:ise|ize)) (?:this|the|my|that|it|me)\b(?![^.?!]{0,20}\b(?:budget|account|books?)\b)": r"balanc\w*|reactions?|equations?",
+}
+"""The same for questions about what others tell something else of: a book's number, a tax number.
+
+A sentence that states it may stand before.
+"""
+
+
+def _compiled(purposes: dict[str, str]) -> tuple[tuple[re.Pattern[str], re.Pattern[str]], ...]:
+    return tuple(
+        (re.compile(rf"{_LEAD}(?:{said})", re.IGNORECASE), re.compile(rf"\b(?:{does})\b"))
+        for said, does in purposes.items()
+    )
+
+
+_BOUND, _BOUND_BEHIND = _compiled(_PURPOSES | _ABOUT), _compiled(_ABOUT)
+
+
+_SENTENCE = re.compile(r"(?<=[^\W\d_][.?!;])\s+(?=\S)|(?<=\d[.?!;])\s+(?=[^\W\d])")
 
 
 def is_bound(part: str) -> bool:
@@ -92,7 +117,11 @@ def may_serve(part: str, api: Api) -> bool:
 
 @lru_cache(maxsize=512)
 def _does(part: str) -> re.Pattern[str] | None:
-    return next((does for said, does in _BOUND if said.match(part[:LENGTH])), None)
+    part = part[:LENGTH]
+    last = _SENTENCE.split(part)[-1]
+    found = (does for said, does in _BOUND if said.match(part))
+    behind = (does for said, does in _BOUND_BEHIND if said.match(last))
+    return next(found, None) or next(behind, None)
 
 
 def _document(api: Api) -> str:

@@ -42,6 +42,8 @@ def _is_idle(move: Move, offer: Offer, scene: Scene) -> bool:
     given: dict[str, object] = json.loads(move.arguments)
     if conversions.is_idle(offer.function.api, given):
         return True
+    if conversions.is_answered_so(given, scene.path):
+        return True
     expression = formulas.expression(offer.function.api, given)
     if expression and is_told_twice(expression, scene):
         return True

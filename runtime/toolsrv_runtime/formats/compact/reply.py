@@ -192,6 +192,9 @@ class Reply:
             words = need.words if need is not None else self._copied(taken)
             if not words or (need is None and words in self.missing):
                 break
+            if self._is_talk(words, need):
+                taken.append(words)
+                continue
             known = need is not None or self._plan is None or self._plan.may_serve(words)
             move = self._serve(words, need) if known else None
             if move is not None and self._repeats(move):
@@ -209,6 +212,20 @@ class Reply:
             else:
                 taken.append(words)
         return None
+
+    def _is_talk(self, words: str, need: Need | None) -> bool:
+        """Whether words ask for nothing more.
+
+        They hold a sign that was read, ask whether that is right, or lead up to what nothing serves.
+        """
+        if self._needs is None:
+            return False
+        if self._needs.asks(words):
+            return need is None and self.served and self._needs.is_yes_or_no(words)
+        if not self.served:
+            return self._needs.is_talk(words, self.missing)
+        signs = [one.sign for one in clues.find(self._scene.task) if one.sign in words]
+        return any(about(step) in signs for step in self._scene.path if step.ok)
 
     def _repeats(self, move: Move) -> bool:
         asks = self._needs is None or self._needs.asks(move.about)

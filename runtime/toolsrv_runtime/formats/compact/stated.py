@@ -46,6 +46,7 @@ from toolsrv_runtime.reading import (
     seeds,
     spans,
     subnets,
+    year_of,
 )
 from toolsrv_runtime.reading.extent import begun, ended
 from toolsrv_runtime.reading.facts import words
@@ -94,6 +95,7 @@ RULES: Sequence[Rule] = (
     pairs.told,
     cases.told,
     named.told,
+    year_of.told,
 )
 """The first that reads anything of a wish is right."""
 
@@ -108,6 +110,9 @@ _RESULT = re.compile(
     r"\b(?:you (?:get|end up with)|comes? out|that (?:far|distance)|the (?:result\w*|outcome))\b",
     re.IGNORECASE,
 )
+_ITS_OWN = re.compile(r"\W?\d[^?.!]*\bwhat\b[^?.!]{0,30}\bit\b", re.IGNORECASE)
+"""Words that begin with the number that "it" is: "100 at 4 % a year, what is it worth"."""
+
 _POINTERS = ({"it", "its"}, {"they", "them", "their"}, {"he", "him", "his"}, {"she", "her", "hers"})
 _POSSESSIVE = re.compile(r"(?:its|their|his|her)\b", re.IGNORECASE)
 
@@ -127,6 +132,7 @@ class Stated:
     def meant(self, parameter: Parameter, api: Api, value: str) -> str:
         """Return a value with its direction, in the unit of its parameter, and a unit whole."""
         task = self._task
+        value = spans.address_alone(value, task)
         value = named.whole(parameter, api, value, task)
         value = directions.turned(parameter, value, self._part, task)
         value = dated(parameter, value, self._part, task)
@@ -183,7 +189,8 @@ class Stated:
         own = patterns.find("number", self._part)
         if arithmetic.find(self._part):
             return False  # "12 times 7 in Roman numerals" is about the product
-        return len(own) >= len(takes) and not grounding.refers(self._part)
+        refers = grounding.refers(self._part) and not _ITS_OWN.match(self._part)
+        return len(own) >= len(takes) and not refers
 
     def _names_no_answer(self, parameter: Parameter, kind: str) -> bool:
         """Whether the part says "that price", and no answer is called one."""
