@@ -50,6 +50,7 @@ SIGNALS = (*_ALONE, *COMPANY)
 PLAIN = SIGNALS.index("both, plain sum")
 _K = 4.0
 _TOOL_WEIGHT = 15.0
+# Scores are first looked at in blocks of so many.
 _BLOCK = 128
 # To lead a clause is to be among its first few.
 _LEADING = 5

@@ -18,14 +18,21 @@ from toolsrv_runtime.reading.number_words import TO_TWELVE
 CIPHER = "Shift the letters of a text back with a Caesar cipher"
 """What finds the function that does."""
 
-_SHIFTED = re.compile(
+_LETTERS = (
     r"\b(?P<done>(?:pushed|moved|shifted|put|slid|turned) )?(?:every|each|all(?: the)?|the)(?: single)? letters?\b"
     r"(?P<stands>[^.?!:]{0,60}?) "
-    rf"(?:(?P<on>on|forwards?|ahead|back\w*|up|down)(?: by)? )?"
-    rf"(?:by )?(?P<count>\d{{1,2}}|{TO_TWELVE})(?:(?: (?:places?|letters?|steps?|positions?|spots?))?(?: too)?"
-    r" (?P<way>forwards?|on|onwards?|further|ahead|far on|to the right|along|up|back\w*|down|to the left)\b"
-    r"|(?<=\w)(?(on)(?: (?:places?|letters?|steps?|positions?|spots?)\b)?(?=\W|$)|(?!)))",
-    re.IGNORECASE,
+)
+_COUNT = rf"(?P<count>\d{{1,2}}|{TO_TWELVE})(?: (?:places?|letters?|steps?|positions?|spots?))?"
+_SHIFTED = (
+    re.compile(
+        rf"{_LETTERS}(?:by )?{_COUNT} (?:too )?"
+        r"(?P<way>forwards?|on|onwards?|further|ahead|far on|to the right|along|up|back\w*|down|to the left)\b",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        rf"{_LETTERS}(?P<way>on|forwards?|ahead|up|back\w*|down)(?: by)? {_COUNT}(?=\W|$)",
+        re.IGNORECASE,
+    ),
 )
 _DONE = re.compile(
     r"\b(?:is|are|was|were|been|stands?|sits?|lies?|got|moved|shifted|pushed)\b", re.IGNORECASE
@@ -47,7 +54,8 @@ def is_told(task: str) -> bool:
 def back(scene: Scene) -> Crossing | None:
     """Return the call that moves the letters of a word back by what the task says; None after it.
 
-    Of a text that was decoded before, or of a word of the task that looks like none.
+    Of a text that was decoded before, of the quotation that the task speaks of, or of a word of it
+    that looks like none.
     """
     told = _told(scene.task)
     offer = next((one for one in scene.offers if _keys(one)), None)
@@ -64,14 +72,14 @@ def back(scene: Scene) -> Crossing | None:
     said = [one["said"] for one in _CIPHERED.finditer(scene.task)]
     text = next(iter([*decoded, *_quoted(scene.task, told), *said]), "")
     count = int(readings.read("number", told["count"]))
-    shift = count if _BACK.search(told["way"] or told["on"]) else -count
+    shift = count if _BACK.search(told["way"]) else -count
     return Crossing(told[0], offer, {keys[0]: text, keys[1]: str(shift)}) if text else None
 
 
 def _told(task: str) -> re.Match[str] | None:
     """Return the words that say so; an order to move letters says no such thing."""
-    told = _SHIFTED.search(task)
-    return told if told and (told["done"] or _DONE.search(told["stands"])) else None
+    found = (told for pattern in _SHIFTED if (told := pattern.search(task)))
+    return next((one for one in found if one["done"] or _DONE.search(one["stands"])), None)
 
 
 def _quoted(task: str, told: re.Match[str]) -> list[str]:
