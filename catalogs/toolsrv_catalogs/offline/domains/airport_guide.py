@@ -1,4 +1,4 @@
-"""Airport Guide: airports by code and city, flight distances."""
+"""Airport Guide: airports by code and city, flight distances. Library: airportsdata."""
 
 from __future__ import annotations
 
