@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from toolsrv_registry.fusion import zeroed
+
 Floats = npt.NDArray[np.float32]
 Places = npt.NDArray[np.int64]
 
@@ -151,6 +153,6 @@ def _best_cosines(nearest: Floats, group: _Groups) -> tuple[Floats, Floats]:
     inside = at < (group.starts + group.sizes)[:, None]
     three = np.where(inside, values[np.minimum(at, len(values) - 1)], np.nan)
     count = (~np.isnan(three)).sum(axis=1)
-    total = np.nan_to_num(three, nan=0.0).sum(axis=1, dtype=np.float32)
+    total = zeroed(three).sum(axis=1, dtype=np.float32)
     mean = np.where(count > 0, total / np.maximum(count, 1).astype(np.float32), np.nan)
     return three[:, 0], mean.astype(np.float32)

@@ -26,7 +26,7 @@ from toolsrv_registry.clauses import TEXT_LIMIT, clauses
 from toolsrv_registry.coverage import HEAD, covered, listed_needs, shares
 from toolsrv_registry.encoder import Encoder
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
-from toolsrv_registry.fusion import Candidate
+from toolsrv_registry.fusion import Candidate, zeroed
 from toolsrv_registry.matcher import Asked, Match, Matcher
 from toolsrv_registry.nearby import listed, nearest, short
 from toolsrv_registry.ranker import Ranker
@@ -300,7 +300,7 @@ class Retriever:
             scores[order].tolist(),
             [rank or None for rank in judged.word_ranks[order].tolist()],
             [rank or None for rank in judged.vector_ranks[order].tolist()],
-            np.nan_to_num(judged.cosines[order], nan=0.0).tolist(),
+            zeroed(judged.cosines[order]).tolist(),
             map(parts.__getitem__, judged.parts[order].tolist()),
             strict=True,
         )

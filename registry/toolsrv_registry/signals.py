@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from toolsrv_registry.company import SIGNALS as COMPANY
 from toolsrv_registry.company import Alone, company
-from toolsrv_registry.fusion import plain
+from toolsrv_registry.fusion import plain, zeroed
 from toolsrv_registry.lexicon import Fit, Lexicon
 
 Floats = npt.NDArray[np.float32]
@@ -240,7 +240,7 @@ def _reciprocal(ranks: Places) -> Floats:
 
 def _share(cosines: Floats) -> Floats:
     """Return each part's cosines as shares of its best; 0 where there is none."""
-    known = np.nan_to_num(cosines, nan=0.0)
+    known = zeroed(cosines)
     shares: Floats = known / np.maximum(known.max(axis=1, keepdims=True), 1e-6)
     return shares
 
@@ -261,7 +261,7 @@ def _most(rows: Floats) -> Floats:
 
 def _best_part(known: _Known) -> Places:
     """Return for each candidate the part that speaks most for it, clauses before the whole."""
-    cosine = np.nan_to_num(known.cosines, nan=0.0)
+    cosine = zeroed(known.cosines)
     strength = _reciprocal(known.word_ranks) + _reciprocal(known.vector_ranks) + cosine
     strength += 1e-3 * known.words / np.maximum(known.words.max(), 1e-6)
     if len(strength) > 1:
