@@ -3,7 +3,7 @@
 BM25F (Robertson and Zaragoza 2009, section 3.6): a term's frequency is summed over the fields, each with its weight and
 length normalisation, before it saturates; the product with the term's idf is computed when the
 lexicon is made, so a search only adds numbers. Beside it stand, per API, the idf-weighted shares of
-its name's and its tool's words that a text has.
+its name's and its tool's words that a text has, added up for the few APIs that are asked about.
 
 A search costs O(postings of its terms + APIs); 16,463 APIs take 1 MB per hundred thousand words.
 Immutable after it is made. Knows nothing about vectors, files or the store.
@@ -25,6 +25,7 @@ from toolsrv_registry.words import content_words, stem
 
 Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.int32]
+Places = npt.NDArray[np.int64]
 
 # Weight and length normalisation of name, tool, category, description, the tool's description and
 # parameters; chosen on the tuning half of ToolBench's development queries.
@@ -59,17 +60,45 @@ class Postings(NamedTuple):
 
     def totals(self, terms: Sequence[Sequence[int]], size: int) -> Floats:
         """Return for each of several lists of terms the sum of their rows, dense (lists, size)."""
-        spans = [
-            (at, slice(self.starts[term], self.starts[term + 1]))
-            for at, listed in enumerate(terms)
-            for term in listed
-        ]
-        if not spans:
-            return np.zeros((len(terms), size), np.float32)
-        places = np.concatenate([self.places[span] + np.int64(at * size) for at, span in spans])
-        values = np.concatenate([self.values[span] for _, span in spans])
-        sums = np.bincount(places, weights=values, minlength=len(terms) * size)
-        return sums.astype(np.float32).reshape(len(terms), size)
+        sums = np.zeros((len(terms), size), np.float32)
+        for row, listed in zip(sums, terms, strict=True):
+            spans = [slice(self.starts[term], self.starts[term + 1]) for term in listed]
+            if spans:
+                places = np.concatenate([self.places[span] for span in spans])
+                values = np.concatenate([self.values[span] for span in spans])
+                row[:] = np.bincount(places, weights=values, minlength=size)
+        return sums
+
+    def by_place(self, size: int) -> Columns:
+        """Return the same numbers by place, for places below ``size``. O(n log n)."""
+        order = np.argsort(self.places, kind="stable")
+        terms = np.repeat(np.arange(len(self.starts) - 1, dtype=np.int32), np.diff(self.starts))
+        starts = np.searchsorted(self.places[order], np.arange(size + 1))
+        return Columns(starts.astype(np.int64), terms[order], self.values[order])
+
+
+class Columns(NamedTuple):
+    """Sparse columns, one per place: ``terms[starts[p]:starts[p + 1]]`` and their ``values``."""
+
+    starts: npt.NDArray[np.int64]
+    terms: Integers
+    values: Floats
+
+    def totals(self, terms: Sequence[Sequence[int]], places: Places, known: int) -> Floats:
+        """Return for each of several lists of terms the sums at some places (lists, places).
+
+        ``known`` is the number of all terms. Costs what the places have, not what the terms have.
+        """
+        starts, sizes = self.starts[places], self.starts[places + 1] - self.starts[places]
+        of = np.repeat(np.arange(len(places)), sizes)
+        at = np.arange(len(of)) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
+        own, values = self.terms[at], self.values[at]
+        sums = np.empty((len(terms), len(places)), np.float32)
+        for row, listed in zip(sums, terms, strict=True):
+            wanted = np.zeros(known, np.float32)
+            wanted[listed] = 1.0
+            row[:] = np.bincount(of, weights=values * wanted[own], minlength=len(places))
+        return sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +106,12 @@ class Fit:
     """How the APIs fit the parts of a text by their words.
 
     ``words`` (parts, APIs): BM25F. ``full`` (parts,): what an API with every word of the part
-    could reach. ``names`` (parts, APIs) and ``tools`` (APIs,): the share in [0, 1] of the name's
-    words that the part has, and of the tool's that the whole text has.
+    could reach. ``terms``: the known words of each part, by number.
     """
 
     words: Floats
     full: Floats
-    names: Floats
-    tools: Floats
+    terms: Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True)
@@ -134,12 +161,16 @@ class Lexicon:
                 float(self.idf[self._numbers[s]]) if s in self._numbers else _UNKNOWN for s in stems
             ]
             full.append(sum(weights) * (_K1 + 1))
-        return Fit(
-            words=self.words.totals(known, size),
-            full=np.asarray(full, np.float32),
-            names=self.names.totals(known, size),
-            tools=self.tools.totals(known[:1], size)[0],
-        )
+        return Fit(self.words.totals(known, size), np.asarray(full, np.float32), known)
+
+    def named(self, fit: Fit, places: Places) -> Floats:
+        """Return the share in [0, 1] of an API's name that a part has (parts, places)."""
+        return self._names_of.totals(fit.terms, places, len(self.terms))
+
+    def tool_named(self, fit: Fit, places: Places) -> Floats:
+        """Return the share in [0, 1] of a tool's name that the whole text has (places,)."""
+        share: Floats = self._tools_of.totals(fit.terms[:1], places, len(self.terms))[0]
+        return share
 
     def having(self, word: str) -> int:
         """Return how many APIs have a word, in any form with its stem."""
@@ -167,6 +198,14 @@ class Lexicon:
         if among is not None:
             masks.append(np.asarray([one in among for one in self.ids], np.bool_))
         return np.logical_and.reduce(masks) if masks else None
+
+    @cached_property
+    def _names_of(self) -> Columns:
+        return self.names.by_place(len(self))
+
+    @cached_property
+    def _tools_of(self) -> Columns:
+        return self.tools.by_place(len(self))
 
     @cached_property
     def _numbers(self) -> dict[str, int]:

@@ -101,13 +101,11 @@ def best(scores: Floats, depth: int, above: float = 0.0) -> Places:
     O(n) with one look at each: the best of ``depth`` blocks bound the best ``depth`` from below.
     """
     blocks = len(scores) // _BLOCK
-    found = scores > above
+    least = above
     if blocks >= depth:
         tops = scores[: blocks * _BLOCK].reshape(blocks, _BLOCK).max(axis=1)
-        least = np.partition(tops, -depth)[-depth]
-        if least > above:
-            found = scores >= least
-    places = np.flatnonzero(found)
+        least = max(above, np.partition(tops, -depth)[-depth])
+    places = np.flatnonzero(scores >= least if least > above else scores > above)
     return places[np.argsort(-scores[places], kind="stable")][:depth]
 
 
@@ -122,8 +120,10 @@ def judge(
     ``near`` holds one entry per part, or none at all when there are no vectors.
     """
     near = [Near(*_inside(one, within)) for one in near] if within is not None else list(near)
-    places = np.unique(np.concatenate([*found.best, *(one.places for one in near)]))
-    places = places.astype(np.int64)
+    listed = np.zeros(len(lexicon), np.bool_)
+    for some in (*found.best, *(one.places for one in near)):
+        listed[some] = True
+    places = np.flatnonzero(listed)
     if not len(places):
         empty = np.zeros(0, np.int64)
         return Judged(
@@ -174,13 +174,13 @@ def _signals(lexicon: Lexicon, found: Worded, known: _Known, *, measured: bool) 
     best_clause = _most(cosines[clauses])
     by_words, by_meaning = _reciprocal(known.word_ranks), _reciprocal(known.vector_ranks)
     both = share + _share(cosines)
-    by_both = _reciprocal(_order(both))
-    leads = _order(both[clauses]) <= _LEADING
+    order = _order(both)
+    by_both, leads = _reciprocal(order), order[clauses] <= _LEADING
     words_first, meaning_first = by_words[clauses].max(axis=0), by_meaning[clauses].max(axis=0)
     together = plain(words_first, meaning_first, best_clause)
     alone = Alone(np.fmax(whole, best_clause), known.vector_ranks[0], share[0], leads, together)
-    named = found.fit.tools[places]
-    names = found.fit.names[:, places]
+    named = lexicon.tool_named(found.fit, places)
+    names = lexicon.named(found.fit, places)
     full = np.maximum(found.fit.full[clauses, None], 1e-6)
     columns = (
         whole,
@@ -197,7 +197,7 @@ def _signals(lexicon: Lexicon, found: Worded, known: _Known, *, measured: bool) 
         names[clauses].max(axis=0),
         (words[clauses] / full).max(axis=0),
         lexicon.described[places],
-        whole - (np.nanmax(whole) if measured and not np.isnan(whole).all() else np.nan),
+        whole - np.fmax.reduce(whole),
         len(words) - 1,
         whole * share[0],
         lexicon.name_lengths[places],

@@ -16,6 +16,7 @@ from toolsrv_registry.lexicon import Entry, Lexicon, make_lexicon
 from toolsrv_registry.lexicon_file import Lexicons
 from toolsrv_registry.store import Store
 
+ALL = np.arange(8)
 WORDS = ("weather", "forecast", "city", "convert", "currency", "euro", "joke", "random")
 
 
@@ -43,25 +44,29 @@ def test_an_api_with_more_of_the_words_fits_better() -> None:
     fit = lexicon.fit(["weather forecast of a city"])
     assert fit.words[0].argmax() == 0
     assert fit.words[0][1] > fit.words[0][2] == 0.0
-    assert fit.names[0][0] == pytest.approx(1.0)
+    named = lexicon.named(fit, ALL[:3])[0]
+    assert named[0] == pytest.approx(1.0)
+    assert 1.0 > named[1] > named[2] == 0.0
     assert fit.full[0] > fit.words[0].max()
 
 
 def test_stems_meet_and_empty_words_do_not_count_for_names() -> None:
     lexicon = make_lexicon([entry("a", "converting currencies api v2"), entry("b", "joke")])
-    assert lexicon.fit(["convert a currency"]).names[0][0] == pytest.approx(1.0)
+    fit = lexicon.fit(["convert a currency"])
+    assert lexicon.named(fit, ALL[:1])[0][0] == pytest.approx(1.0)
 
 
 def test_the_tools_share_is_taken_of_the_whole_text() -> None:
     lexicon = make_lexicon([entry("a", "x", tool="numbers trivia"), entry("b", "y", tool="other")])
     fit = lexicon.fit(["a fact from numbers trivia, and a joke", "a joke"])
-    assert fit.tools[0] == pytest.approx(1.0)
-    assert fit.tools[1] == 0.0
+    assert lexicon.tool_named(fit, ALL[:2]).tolist() == [pytest.approx(1.0), 0.0]
 
 
 def test_a_catalog_without_apis_fits_nothing() -> None:
-    fit = make_lexicon([]).fit(["anything"])
-    assert fit.words.shape == (1, 0)
+    lexicon = make_lexicon([])
+    fit = lexicon.fit(["anything"])
+    assert fit.words.shape == lexicon.named(fit, ALL[:0]).shape == (1, 0)
+    assert lexicon.tool_named(fit, ALL[:0]).shape == (0,)
 
 
 @given(
@@ -73,8 +78,13 @@ def test_shares_and_scores_stay_within_their_bounds(names: list[list[str]], text
     fit = lexicon.fit([text + " weather city", "weather"])
     assert (fit.words >= 0).all()
     assert (fit.words <= fit.full[:, None] + 1e-4).all()
-    assert ((fit.names >= 0) & (fit.names <= 1 + 1e-5)).all()
-    assert ((fit.tools >= 0) & (fit.tools <= 1 + 1e-5)).all()
+    places = ALL[: len(names)][::-1]
+    shares, tools = lexicon.named(fit, places), lexicon.tool_named(fit, places)
+    assert ((shares >= 0) & (shares <= 1 + 1e-5)).all()
+    assert ((tools >= 0) & (tools <= 1 + 1e-5)).all()
+    # By the names' words or by the places that are asked about: the same sums.
+    everywhere = lexicon.names.totals(fit.terms, len(lexicon))
+    assert np.allclose(shares, everywhere[:, places])
 
 
 def same(one: Lexicon, other: Lexicon) -> bool:
