@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_runtime.engine.cache import CARRIED, Plan, SequenceCache, common_prefix
+from toolsrv_runtime.engine.cache import CARRIED, READ, Plan, SequenceCache, common_prefix
 
 
 def planned(cache: SequenceCache, tokens: list[int], *, reserve: int = 1, head: int = 0) -> Plan:
@@ -89,6 +89,15 @@ def test_a_path_of_another_task_stays_until_much_was_evaluated_since() -> None:
         path += [4] * (CARRIED // 8)
         assert walked(cache, path, head=3).drop == ()
     assert walked(cache, [*path, 5], head=3).drop == (0,)
+
+
+def test_a_long_text_is_read_without_what_others_left_where_carrying_it_costs() -> None:
+    for carry, drop, target in ((True, (), 2), (False, (1,), 0)):
+        cache = SequenceCache(slots=8, cells=10_000, carry=carry)
+        walked(cache, [1, 1, 1, 5, 6], head=3)
+        walked(cache, [2, 2, 2, 2], head=3)
+        text = [1, 1, 1, *[7] * READ]
+        assert walked(cache, text, head=3) == Plan(drop, 0, target, 3)
 
 
 def test_a_path_that_somebody_works_on_is_not_cut_back() -> None:

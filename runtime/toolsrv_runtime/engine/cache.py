@@ -18,6 +18,12 @@ CARRIED = 512
 Measured on two models, one token among 700 to 1,500 cells too many costs twice as much.
 """
 
+READ = 1_024
+"""Before so many new tokens every idle sequence goes, where carrying it costs something.
+
+To carry it meanwhile costs as much as to evaluate it again, even where somebody comes back to it.
+"""
+
 
 @dataclass(slots=True)
 class Resident:
@@ -113,10 +119,11 @@ class SequenceCache:
         """
         best, keep = self._best(tokens)
         need = len(tokens) - keep + reserve
-        left = not self._carry and 0 < head < keep
+        long = not self._carry and len(tokens) - keep >= READ
+        left = long or (not self._carry and 0 < head < keep)
         extend = best is not None and not best.pinned and (left or keep >= len(best.tokens) - 1)
         protected = {best.id} if best is not None else set()
-        drop = self._evict(need, slot=not extend, protected=protected)
+        drop = self._evict(need, slot=not extend, protected=protected, long=long)
         free = self._free(drop)
         fits = self._used(drop) + need <= self._cells
         if best is not None and extend and fits:
@@ -208,8 +215,10 @@ class SequenceCache:
                 reached = end
         return total
 
-    def _evict(self, need: int, *, slot: bool, protected: set[int]) -> tuple[int, ...]:
-        drop = [one.id for one in self._residents.values() if self._stale(one, protected)]
+    def _evict(self, need: int, *, slot: bool, protected: set[int], long: bool) -> tuple[int, ...]:
+        drop = [
+            one.id for one in self._residents.values() if self._stale(one, protected, long=long)
+        ]
         oldest = sorted(
             (
                 one
@@ -225,11 +234,14 @@ class SequenceCache:
             drop.append(resident.id)
         return tuple(drop)
 
-    def _stale(self, one: Resident, protected: set[int]) -> bool:
-        """Whether carrying a sequence has cost more than evaluating it again would."""
+    def _stale(self, one: Resident, protected: set[int], *, long: bool) -> bool:
+        """Whether carrying a sequence has cost more, or will, than evaluating it again would.
+
+        It will where a ``long`` text is to be read.
+        """
         if self._carry or one.pinned or one.id in protected:
             return False
-        return self._evaluated - one.age > CARRIED
+        return long or self._evaluated - one.age > CARRIED
 
     def _free(self, drop: Sequence[int]) -> int:
         taken = self._residents.keys() - set(drop)
