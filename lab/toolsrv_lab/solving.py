@@ -2,7 +2,8 @@
 
 A task names the calls that serve it and, per call, the response fields a good answer must state.
 The calls are made for real, so the expected values are what the APIs say today. A call counts as
-right when the same API gave the same response; an answer when it states every such value. A task
+right when the same API gave the same response; where the API draws lots (a coin, a password), when
+it was called with the same arguments. An answer is right when it states every such value. A task
 that nothing serves (``none``) is right when it is given up. APIs that a task ``fails`` are down
 while it is solved.
 """
@@ -24,6 +25,12 @@ from toolsrv_runtime.calls.result import Consent
 from toolsrv_runtime.outcome import Evidence, Outcome, Usage
 from toolsrv_runtime.reading import facts
 from toolsrv_runtime.solve import SolveOptions, Solver
+
+_AGAIN = 8
+"""How often a task's own call is made again, to see whether its response is drawn by lot.
+
+A coin falls on the same side so often in a row once in 256 times.
+"""
 
 
 class GoldCall(BaseModel):
@@ -199,11 +206,19 @@ async def solve_one(
         ModelError: the engine failed.
     """
     responses = [await _gold(task, call, apis[call.api], caller) for call in task.calls]
+    drawn = [
+        await _is_drawn(task, call, apis[call.api], caller, response)
+        for call, response in zip(task.calls, responses, strict=True)
+    ]
     caller.down = frozenset(task.fails)
     try:
         outcome = await solver.solve(task.task, options.model_copy(update={"keep_on_fault": False}))
     finally:
         caller.down = frozenset()
+    responses = [
+        _drawn_for(call, apis[call.api], outcome, response) if by_lot else response
+        for call, response, by_lot in zip(task.calls, responses, drawn, strict=True)
+    ]
     return judge(task, responses, outcome)
 
 
@@ -215,6 +230,37 @@ async def _gold(task: Task, call: GoldCall, api: Api, caller: FaultyCaller) -> A
             hint=result.hint,
         )
     return result.response
+
+
+async def _is_drawn(
+    task: Task, call: GoldCall, api: Api, caller: FaultyCaller, response: Any
+) -> bool:
+    """Whether a call is answered by lot: differently when it is made again."""
+    for _ in range(_AGAIN):
+        if await _gold(task, call, api, caller) != response:
+            return True
+    return False
+
+
+def _drawn_for(gold: GoldCall, api: Api, outcome: Outcome, response: Any) -> Any:
+    """Return what was drawn for a solve that made a task's own call; else the own ``response``."""
+    wanted = _told(api, gold.arguments)
+    return next(
+        (
+            call.response
+            for call in outcome.evidence
+            if call.ok and call.api_id == gold.api and _told(api, call.arguments) == wanted
+        ),
+        response,
+    )
+
+
+def _told(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that are not the API's defaults."""
+    defaults = {one.name: one.default for one in api.parameters}
+    return {
+        name: value for name, value in arguments.items() if str(value) != str(defaults.get(name))
+    }
 
 
 _ARITHMETIC = re.compile(r"(?:[\d\s.,+*/^()%-]|sqrt|pi)+")

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_lab.solving import FaultyCaller, GoldCall, Task, Verdict, judge, read_tasks
+from toolsrv_lab.solving import FaultyCaller, GoldCall, Task, Verdict, judge, read_tasks, solve_one
 from toolsrv_registry.errors import DataError
 from toolsrv_runtime.calls.offline import transports
 from toolsrv_runtime.outcome import Evidence, Limits, Outcome, Status, Usage
+from toolsrv_runtime.solve import SolveOptions, Solver
 
 API = "Geography/atlas/capital"
 OTHER = "Geography/atlas/river"
@@ -203,6 +204,53 @@ def test_an_api_that_is_down_answers_with_503_and_the_others_as_ever() -> None:
             assert (await caller.call(capital, {"country": "Peru"})).ok
 
     asyncio.run(check())
+
+
+class Recorded:
+    """A solver that returns an outcome that is known."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+
+    async def solve(self, *_: object) -> Outcome:
+        return self.outcome
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stated", "right"),
+    [
+        ({}, True, (True, True)),
+        ({"length": 16}, True, (True, True)),
+        ({"length": 12}, True, (False, False)),
+        ({}, False, (True, False)),
+    ],
+    ids=["its arguments", "a default spelt", "other arguments", "another value stated"],
+)
+def test_what_is_drawn_by_lot_counts_by_its_arguments(
+    arguments: dict[str, int], stated: bool, right: tuple[bool, bool]
+) -> None:
+    named = "Cybersecurity/password_lab/generate_password"
+    api = {one.id: one for one in load_offline_catalog().apis}[named]
+    task = Task(
+        id="t3",
+        kind="single",
+        task="A password, please.",
+        calls=(GoldCall(api=api.id, answer=("password",)),),
+    )
+
+    async def check() -> Verdict:
+        async with FaultyCaller(transports=transports()) as caller:
+            drawn = await caller.call(api, arguments)
+            assert isinstance(drawn.response, dict)
+            made = evidence(api.id, drawn.response).model_copy(update={"arguments": arguments})
+            answer = f"password is {drawn.response['password'] if stated else 'secret'}"
+            outcome = OUTCOME.model_copy(update={"evidence": (made,), "answer": answer})
+            solver = cast("Solver", Recorded(outcome))
+            apis, options = {api.id: api}, SolveOptions()
+            return await solve_one(task, solver=solver, caller=caller, apis=apis, options=options)
+
+    found = asyncio.run(check())
+    assert (found.right_calls, found.right_answer) == right
 
 
 def test_a_task_is_offered_only_with_all_its_apis() -> None:
