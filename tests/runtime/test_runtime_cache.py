@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_runtime.engine.cache import CARRIED, READ, Plan, SequenceCache, common_prefix
+from toolsrv_runtime.engine.cache import CARRIED, LONG, Plan, SequenceCache, common_prefix
 
 
 def planned(cache: SequenceCache, tokens: list[int], *, reserve: int = 1, head: int = 0) -> Plan:
@@ -96,7 +96,7 @@ def test_a_long_text_is_read_without_what_others_left_where_carrying_it_costs() 
         cache = SequenceCache(slots=8, cells=10_000, carry=carry)
         walked(cache, [1, 1, 1, 5, 6], head=3)
         walked(cache, [2, 2, 2, 2], head=3)
-        text = [1, 1, 1, *[7] * READ]
+        text = [1, 1, 1, *[7] * LONG]
         assert walked(cache, text, head=3) == Plan(drop, 0, target, 3)
 
 

@@ -18,7 +18,7 @@ CARRIED = 512
 Measured on two models, one token among 700 to 1,500 cells too many costs twice as much.
 """
 
-READ = 1_024
+LONG = 1_024
 """Before so many new tokens every idle sequence goes, where carrying it costs something.
 
 To carry it meanwhile costs as much as to evaluate it again, even where somebody comes back to it.
@@ -115,13 +115,15 @@ class SequenceCache:
         The last prompt token is always evaluated again, because its logits are needed. Pinned
         sequences are read, never dropped or cut; None when they leave no room. The first ``head``
         tokens repeat from task to task (0: not known): what shares more is of the same tree, whose
-        search has left that path.
+        search has left that path. Before ``LONG`` new tokens idle sequences go, and the source is
+        cut back.
         """
         best, keep = self._best(tokens)
         need = len(tokens) - keep + reserve
-        long = not self._carry and len(tokens) - keep >= READ
-        left = long or (not self._carry and 0 < head < keep)
-        extend = best is not None and not best.pinned and (left or keep >= len(best.tokens) - 1)
+        long = not self._carry and len(tokens) - keep >= LONG
+        left = not self._carry and 0 < head < keep
+        cut_back = long or left or (best is not None and keep >= len(best.tokens) - 1)
+        extend = best is not None and not best.pinned and cut_back
         protected = {best.id} if best is not None else set()
         drop = self._evict(need, slot=not extend, protected=protected, long=long)
         free = self._free(drop)
