@@ -120,6 +120,7 @@ def test_a_server_that_tells_its_context_is_left_room_for_a_reply(retriever: Fin
         ("This model's maximum context length is 96 tokens.", 400, 0, "is 96 tokens"),
         ("the request exceeds the available context size (96 tokens)", 400, 0, "(96 tokens)"),
         ("The prompt is too long.", 422, 96, "room for 96 tokens"),
+        ("The prompt is too long.", 422, 127, "room for 127 tokens"),  # 127 is in the address too
         ("", 413, 0, "413"),
     ],
 )

@@ -172,10 +172,8 @@ class RemoteFormat:
 
 
 def _too_long(error: RefusedLengthError, request: Request, *, called: bool) -> ContextError:
-    """Return the error that names what is left, and how much has room as far as that is told."""
-    size, room = characters(request), error.context
-    untold = room and str(room) not in error.message
-    why = f"{error.message} (it has room for {room} tokens)" if untold else error.message
+    """Return the error that names what is left; ``error`` names how much has room, where told."""
+    size, why = characters(request), error.message
     if called:
         return ContextError(
             f"the conversation has {size} characters at its shortest, and {why}", hint=error.hint

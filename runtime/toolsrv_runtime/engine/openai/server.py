@@ -77,8 +77,11 @@ class Server:
         try:
             return self._ask(bodies.write(request, mode, self.model), mode, stop)
         except RefusedLengthError as error:
-            room = error.context or self._contexts.get(self.model, 0)
-            raise RefusedLengthError(error.message, hint=error.hint, context=room) from None
+            room = self._contexts.get(self.model, 0)
+            if error.context or not room:
+                raise  # its own words tell how much has room, or nothing does
+            said = f"{error.message} (it has room for {room} tokens)"
+            raise RefusedLengthError(said, hint=error.hint, context=room) from None
 
     def _probe(self, stop: Stop) -> Mode | None:
         """Return the first mode in which a small request brings the call it asks for.
