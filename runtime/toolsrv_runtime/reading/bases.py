@@ -14,6 +14,7 @@ from toolsrv_runtime.reading.wish import Wish
 
 _NAMES = {"binary": "2", "octal": "8", "decimal": "10", "denary": "10", "hexadecimal": "16"}
 _NAMES |= {"zeros and ones": "2", "ones and zeros": "2", "0s and 1s": "2", "1s and 0s": "2"}
+_NAMES |= {f"{kind} number": "10" for kind in ("ordinary", "normal", "regular", "everyday", "usual")}
 _PREFIXES = {"x": "16", "b": "2", "o": "8"}
 _BASE = re.compile(
     rf"(?P<and>\b(?:and|or)\s+(?:then\s+|also\s+)?(?:the\s+|its\s+)?)?(?P<to>\b(?:to|into|in|as)\s+)?(?:\b(?P<name>{'|'.join(_NAMES)}|hex)\b(?!\s+(?:places?|points?))"

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from text_to_num import text2num
 
-from toolsrv_runtime.reading import clocks
+from toolsrv_runtime.reading import clocks, thousands
 from toolsrv_runtime.reading.announced import announced
 from toolsrv_runtime.reading.number_words import ONES, ORDINALS, SPELLED, TEENS, TENS
 from toolsrv_runtime.reading.units import UNITS
@@ -123,6 +123,10 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
         re.compile(r"\b(?:(three)[ -]quarters|an? quarter) of an hour\b", re.IGNORECASE),
         lambda match: "45 minutes" if match[1] else "15 minutes",
     ),
+    (  # half an hour
+        re.compile(r"(?<!and )(?<!and a )\bhalf (?:an?|of an) hour\b", re.IGNORECASE),
+        lambda _: "30 minutes",
+    ),
     (  # half a kilowatt, a quarter amp: what rules for kitchens do not read
         re.compile(
             r"\b(?:(half) an?|an? (quarter)) ((?:kilo|mega)?watts?|kw|amps?|amperes?|volts?)\b",
@@ -204,7 +208,7 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
 @lru_cache(maxsize=256)
 def in_digits(task: str) -> str:
     """Return a task with its numbers in digits; O(length)."""
-    head = task[:TEXT_LIMIT]
+    head = thousands.plain(task[:TEXT_LIMIT])
     for pattern, written in _RULES:
         head = "".join(text if kept else pattern.sub(written, text) for text, kept in _pieces(head))
     return head + task[TEXT_LIMIT:]

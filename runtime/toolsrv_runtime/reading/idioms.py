@@ -29,6 +29,11 @@ def _domain(match: re.Match[str]) -> str:
     return f"what is {whose or 'the '}internet domain {where}".rstrip()
 
 
+def _what_time(match: re.Match[str]) -> str:
+    """Return what speakers of Dutch and German mean by "how late is it"."""
+    return f"what time {match['is']} "
+
+
 _IDIOMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (
         re.compile(
@@ -66,6 +71,24 @@ _IDIOMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
         ),
         lambda match: f"what are the notes of the {match['key']} scale",
     ),
+    (  # "he says 83 can't be divided by anything"
+        re.compile(
+            r"\b(?:can(?:no|['’])t|cannot|can not) be (?:evenly )?(?:divided|split)(?: evenly)? "
+            r"by (?:anything|any (?:other )?number)(?: else| (?:but|except) (?:1|one|itself)(?: (?:and|or) (?:itself|1|one))?)?",
+            re.IGNORECASE,
+        ),
+        lambda _: "is a prime number",
+    ),
+    (  # "below what temperature will the glass start sweating"
+        re.compile(
+            r"\b(?:(?:below|at|under|from) )?(?:what|which) (?:temp|temperature) (?:on )?"
+            r"(?:will|do|does|would|is|are|might|should|could) (?:[\w'’-]+ ){1,7}?"
+            r"(?:sweat\w*|fog(?:ging)?(?: up| over)?|mist(?:ing)? (?:up|over)|steam(?:ing)? up)\b",
+            re.IGNORECASE,
+        ),
+        lambda _: "what is the dew point",
+    ),
+    (re.compile(r"\bhow late (?P<is>is|will) (?=it|that)", re.IGNORECASE), _what_time),
 )
 _SLUG = re.compile(
     rf"\b(?:the )?(?:bit|part|piece|end|ending|tail|text) (?:for|of|in|at the end of) (?:the|its|a|my|our|your) {_ADDRESS}\b"

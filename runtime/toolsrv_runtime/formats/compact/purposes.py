@@ -74,12 +74,13 @@ _PURPOSES = {
 """How such words begin -> what the document of a function says that serves them."""
 
 _ABOUT = {
-    r"[^.?!]{0,60}\b(?:which|what) (?:book|novel|edition)\b(?: (?:is|was) (?:it|this|that)\b|\W*$)"
+    r"[^.?!]{0,60}\b(?:which|what) (?:book|novel|edition)\b(?: (?:is|was|did|do|have) (?:it|this|that|i|we|he|she|they)\b|\W*$)"
     r"|(?:what(?:['’]?s| is| are)|which is|tell me|give me|and) (?:the|its|his|her) (?:author|publisher|title of (?:the|this|that) book)\b": r"authors?|book titles?|publishers?|bibliograph\w*",
     r"[^.?!]{0,60}\b(?:the )?(?:name|address) of (?:the|this|that) (?:company|firm|business|owner|holder|customer)\b"
     r"|[^.?!]{0,60}\b(?:which|what) (?:company|firm|business)\b|(?:and )?where (?:is|are) (?:it|they|the (?:company|firm)) registered\b": r"company (?:profile|details|register)|registr(?:y|ies|ation)|owners?|holders?",
     r"[^.?!]{0,60}\b(?:which|what) (?:gate|terminal|platform|carousel)\b"
     r"|(?:and )?(?:is|was) (?:it|she|he|(?:the|my|our|his|her) (?:flight|plane|train|bus)) (?:late|delayed|on time|cancell?ed)(?=\W*$|,|\s+(?:and|or)\b)": r"gates?|delay\w*|flight status|departures?|arrivals?",
+    r"[^.?!]{0,60}\b(?:traffic (?:jams?|is|now|on)|roadworks|congest\w*|tolls?\b|roads? (?:is|are|has|have) (?:\w+ ){0,2}jam\w*)": r"traffic|tolls?|congest\w*|roadworks",
     r"[^.?!]{0,60}\b(?:space station|ISS|satellites?)\b": r"satellites?|space station|iss|orbit\w*",
     r"[^.?!]{0,60}\b(?:cloud (?:base|ceiling)|ceiling over|metar)\b": r"clouds?|ceiling|metar|visibility",
     r"[^.?!]{0,60}\b(?:customs? (?:tariff|duty|code)|(?:import )?(?:duty|duties|tariffs?) (?:is|are|on|for|do)\b)": r"customs|tariffs?|dut(?:y|ies)|harmoni[sz]ed",
