@@ -14,7 +14,9 @@ from toolsrv_runtime.reading.wish import Wish
 
 _NAMES = {"binary": "2", "octal": "8", "decimal": "10", "denary": "10", "hexadecimal": "16"}
 _NAMES |= {"zeros and ones": "2", "ones and zeros": "2", "0s and 1s": "2", "1s and 0s": "2"}
-_NAMES |= {f"{kind} number": "10" for kind in ("ordinary", "normal", "regular", "everyday", "usual")}
+_NAMES |= {
+    f"{kind} number": "10" for kind in ("ordinary", "normal", "regular", "everyday", "usual")
+}
 _PREFIXES = {"x": "16", "b": "2", "o": "8"}
 _BASE = re.compile(
     rf"(?P<and>\b(?:and|or)\s+(?:then\s+|also\s+)?(?:the\s+|its\s+)?)?(?P<to>\b(?:to|into|in|as)\s+)?(?:\b(?P<name>{'|'.join(_NAMES)}|hex)\b(?!\s+(?:places?|points?))"
@@ -26,6 +28,13 @@ _BASE = re.compile(
 _BASE_DIGITS = re.compile(r"\bbase[ -]?\d{1,2}\b", re.IGNORECASE)
 _NUMBER = re.compile(
     r"(?<![\w.])(?:0[xXbBoO])?(?:(?=[A-Za-z]*\d)[\da-fA-F]+|[A-F]{2,})(?![\w.]*\w)"
+)
+
+
+_TOLD_IN = re.compile(
+    rf"(?<![\w.])(?P<number>[\da-f]+) (?:in|as) (?P<name>(?:{'|'.join(_NAMES)}|hex)|base[ -]?\d{{1,2}})"
+    r" (?:has|have|must|needs?|should|to|into|back)\b",
+    re.IGNORECASE,
 )
 
 
@@ -50,6 +59,8 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     if len(here) == 1 and len(whole) == 2:
         here, text = whole, task
     source, target = _way(here)
+    if target and len(here) == 2 and _is_told_in(target, task):
+        source, target = target, source
     number = next(iter(_NUMBER.findall(_BASE_DIGITS.sub(" ", task))), "") if source else ""
     if not target and source != "10" and number.isdigit() and not _reads(number, int(source or 10)):
         source, target = "", source  # "1987 and the binary for it"
@@ -93,6 +104,14 @@ def _way(named: list[_Base]) -> tuple[str, str]:
         return "", first.value  # "in base 16 and in octal": both are wanted, one after the other
     back = second.is_prefix or (first.is_wanted and not second.is_wanted and not first.is_prefix)
     return (second.value, first.value) if back else (first.value, second.value)
+
+
+def _is_told_in(base: str, text: str) -> bool:
+    """Whether a number is said to be in a base, and has to be something else: "101 in binary has to"."""
+    return any(
+        _reads(told["number"], int(base)) and base in {one.value for one in _named(told["name"])}
+        for told in _TOLD_IN.finditer(text)
+    )
 
 
 def _number(text: str, base: str) -> str:

@@ -189,6 +189,14 @@ def has_unit(said: str, task: str) -> bool:
     return bool(places) and all(_UNIT_BEHIND.match(task, one.end()) for one in places)
 
 
+def is_of_another(parameter: Parameter, said: str, task: str) -> bool:
+    """Whether a number of a task stands only with units of another measure: 450 of "450 km" as km/h."""
+    if not unit_of(parameter) or not _NUMBER.fullmatch(said):
+        return False
+    places = list(re.finditer(rf"(?<![\w.,]){re.escape(said)}(?![\d.,]\d?)", task))
+    return bool(places) and not any(fits(parameter, task, one.end()) for one in places)
+
+
 def fits(parameter: Parameter, task: str, end: int) -> bool:
     """Whether no unit of another measure stands behind a number that ends there in a task."""
     unit, behind = unit_of(parameter), _UNIT_BEHIND.match(task, end)

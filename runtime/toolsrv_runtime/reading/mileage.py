@@ -31,6 +31,11 @@ _PER_100 = re.compile(
     re.IGNORECASE,
 )
 _IMPERIAL = re.compile(r"\b(?:uk|imperial|british|england|britain|scotland)\b", re.IGNORECASE)
+_USES = re.compile(
+    r"(?<![a-z])(?:l|lit(?:er|re)s?|gal(?:lon)?s?|mpg|consum\w*|burns?|drinks?|us(?:es|ed|ing|age)|guzzl\w*|economy)\b"
+    r"|/ ?100",
+    re.IGNORECASE,
+)
 _OF_A_PLACE = re.compile(r"(?P<unit>\w+)_(?P<place>us|uk)")
 
 
@@ -50,6 +55,12 @@ def told(parameter: Parameter, _api: Api, wish: Wish) -> str:
         if found:
             return found.pop() if len(found) == 1 else ""
     return ""
+
+
+def is_untold(parameter: Parameter, task: str) -> bool:
+    """Whether a parameter is what a car uses, and a task says nothing of that."""
+    about = bool(_LITERS.search(f"{words(parameter.name)}; {parameter.description}".lower()))
+    return about and not parameter.enum and _USES.search(task) is None
 
 
 def _gallon(parameter: Parameter, wish: Wish) -> str:

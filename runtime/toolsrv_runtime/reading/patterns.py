@@ -108,7 +108,7 @@ _FINDERS: dict[str, Finder] = {
     "language": _pattern(_LANGUAGE),
     "zone": _pattern(r"[A-Z][A-Za-z]+/[A-Z][A-Za-z_/]+", flags=0),
     "character": lambda text: re.findall(r"[^\w\s.,;:!?'\"()\-]|(?<=['\"])[^\w\s](?=['\"])", text),
-    "coordinate": _pattern(r"-?\d{1,3}\.\d+"),
+    "coordinate": _pattern(r"-?\d{1,3}\.\d+(?!\.\d)"),
     "formula": _pattern(r"(?:[A-Z][a-z]?\d*|\([A-Za-z0-9]+\)\d*){2,}|[A-Z][a-z]?\d+", flags=0),
     "length": _pattern(
         r"\d\s?(?:ft|feet|foot|m)\s?\d{1,2}(?:\s?(?:in|inch(?:es)?|cm))?"

@@ -40,5 +40,7 @@ def _is_beside(option: str, text: str) -> bool:
     ways += [said for unit, said in UNITS.items() if name in words(unit).lower().split()]
     said = "|".join(ways)
     behind = rf"{_NUMBER}\s?(?:°\s?|degrees?\s)?(?:{said})(?![\w/])"
-    before = rf"(?<!\w){re.escape(name)}\s{_NUMBER}(?![\w%])"
+    first, _, rest = name.partition(" ")  # people say "gas 6"
+    lead = re.escape(first) + (rf"(?:\s{re.escape(rest)})?" if rest else "")
+    before = rf"(?<!\w){lead}\s{_NUMBER}(?![\w%])"
     return bool(re.search(rf"(?<![\w.,])(?:{behind})|{before}", text, re.IGNORECASE))

@@ -32,7 +32,7 @@ def plain(text: str) -> str:
     def written(match: re.Match[str]) -> str:
         groups = match["whole"].split(".")
         sure = match["coin"] or match["behind"] or match["rest"] or comma
-        if match["each"] or _is_address(groups) or not (sure or len(groups) == 3):  # noqa: PLR2004
+        if match["each"] or _is_address(groups) or not (sure or len(groups) == 3):
             return match[0]
         decimals = (match["rest"] or "").replace(",", ".")
         return f"{match['coin'] or ''}{''.join(groups)}{decimals}{match['behind'] or ''}"
@@ -42,4 +42,4 @@ def plain(text: str) -> str:
 
 def _is_address(groups: list[str]) -> bool:
     """Whether numbers between dots may be those of an IP address."""
-    return len(groups) == 4 and all(int(one) < 256 for one in groups)  # noqa: PLR2004
+    return len(groups) == 4 and all(int(one) < 256 for one in groups)

@@ -45,6 +45,10 @@ _CIPHERED = re.compile(
     re.IGNORECASE,
 )
 
+_MORE = re.compile(r"(?: [a-z'’]+){1,12}(?=[.?!\n]|$)")
+_HALF = 13
+"""Letters of half the alphabet."""
+
 
 def is_told(task: str) -> bool:
     """Whether a task says that the letters of something were moved."""
@@ -69,11 +73,18 @@ def back(scene: Scene) -> Crossing | None:
         for name, value in news(step)
         if name in {"text", "result", "decoded"} and len(value) > 3
     ]
-    said = [one["said"] for one in _CIPHERED.finditer(scene.task)]
+    said = [_whole(one, scene.task) for one in _CIPHERED.finditer(scene.task)]
     text = next(iter([*decoded, *_quoted(scene.task, told), *said]), "")
     count = int(readings.read("number", told["count"]))
-    shift = count if _BACK.search(told["way"]) else -count
+    forth = count == _HALF or _BACK.search(told["way"])  # half the alphabet on is half of it back
+    shift = count if forth else -count
     return Crossing(told[0], offer, {keys[0]: text, keys[1]: str(shift)}) if text else None
+
+
+def _whole(word: re.Match[str], task: str) -> str:
+    """Return what such a word begins: to the end of its sentence where a colon announced it."""
+    more = _MORE.match(task, word.end("said")) if word[0].find(": ") > 0 else None
+    return word["said"] + (more[0] if more else "")
 
 
 def _told(task: str) -> re.Match[str] | None:

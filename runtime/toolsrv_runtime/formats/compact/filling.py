@@ -20,9 +20,9 @@ from toolsrv_runtime.formats.compact.matched import Matched, holds
 from toolsrv_runtime.formats.compact.scene import Scene, used
 from toolsrv_runtime.formats.compact.stated import STATED, Stated
 from toolsrv_runtime.formats.compact.turn import Turn
-from toolsrv_runtime.reading import facts, grounding, patterns, readings, spans, spelling
+from toolsrv_runtime.reading import facts, grounding, mileage, patterns, readings, spans, spelling
 from toolsrv_runtime.reading.extent import narrowed
-from toolsrv_runtime.reading.measures import has_unit, is_share, unit_of_answer
+from toolsrv_runtime.reading.measures import has_unit, is_of_another, is_share, unit_of_answer
 
 MEANT = 2.0
 """Nats that an optional parameter gains when the text speaks of it, and loses when it does not."""
@@ -100,6 +100,8 @@ class Filling:
         self, key: str, parameter: Parameter, function: Function, written: Mapping[str, str]
     ) -> bool:
         """Whether an optional parameter is to be given: the model's choice, with a hint."""
+        if mileage.is_untold(parameter, self._scene.task):
+            return False
         api = function.api
         keys = list(function.parameters)
         required = {one.name for one in api.required}
@@ -144,6 +146,9 @@ class Filling:
         pool = self._pool(parameter, api, near, whole)
         if kind == "number" and is_share(parameter):
             pool = [one for one in pool if not has_unit(one, self._scene.task)]
+        if kind == "number":
+            told = [one for one in pool if not is_of_another(parameter, one, self._scene.task)]
+            pool = told or pool
         typed = [
             one
             for one in pool

@@ -24,9 +24,12 @@ from toolsrv_runtime.reading import (
     denied,
     dice,
     directions,
+    edges,
     elapsed,
+    ends,
     frequencies,
     grounding,
+    initials,
     intervals,
     measures,
     mileage,
@@ -159,8 +162,34 @@ class Stated:
             return product
         if moment := then.told(parameter, api, self._part, self._scene):
             return moment
+        if kind == "number" and (number := initials.told(self._part, self._seen)):
+            return number
+        if (
+            kind == "date"
+            and not ends.roles(api)
+            and (day := edges.told(self._part, self._spans()))
+        ):
+            return day
         found = (rule(parameter, api, self._wish) for rule in RULES)
         return next(filter(None, found), "") or self._relative(kind)
+
+    def _spans(self) -> list[dict[str, str]]:
+        """Return the first and last days that calls took."""
+        made = [
+            (function, json.loads(step.move.arguments))
+            for step in self._path
+            if step.ok and (function := self._functions.get(step.move.function))
+        ]
+        return [
+            {
+                role: str(given[key])
+                for role, one in roles.items()
+                for key, other in function.parameters.items()
+                if other is one and key in given
+            }
+            for function, given in made
+            if (roles := ends.roles(function.api))
+        ]
 
     def away(self, said: str, parameter: Parameter, kind: str, api: Api) -> float:
         """Return what an answer's words lose where nothing in the part points back to an answer.
