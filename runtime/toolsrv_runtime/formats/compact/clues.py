@@ -43,6 +43,7 @@ _TAGGED = re.compile(r" (?:(?:luggage|suitcase|baggage|bag) )?(?:tag|sticker|lab
 """What is told of an airport by someone who does not know which it is."""
 
 _IBAN = re.compile(r"(?<!\w)[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?!\w)")
+_ADDRESS = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.]?\d)")
 _IS_RIGHT = re.compile(
     r"\b(?:right|correct(?:ly)?|slips?|typos?|mistakes?|mistyped?|wrong(?:ly)?|valid|proper(?:ly)?|real|add up|adds up)\b",
     re.IGNORECASE,
@@ -90,8 +91,9 @@ def is_part(said: str, task: str) -> bool:
 
 
 def cuts(said: str, task: str) -> bool:
-    """Whether words are only a piece of an account's number, and so no value of anything else."""
-    return any(said in one[0] and said != one[0] for one in _IBAN.finditer(task))
+    """Whether words are only a piece of an account's number or an IP address: no value of their own."""
+    whole = [*_IBAN.finditer(task), *_ADDRESS.finditer(task)]
+    return any(said in one[0] and said != one[0] for one in whole)
 
 
 def read(scene: Scene, prior: Prior) -> Crossing | None:

@@ -74,7 +74,10 @@ _ASIDE = re.compile(
 
 _THIS = re.compile(r"\b(?:this|that|these|following|it)\b", re.IGNORECASE)
 _UNDO = re.compile(r"(?:undo|revert)\b", re.IGNORECASE)
-_IF = re.compile(r"(?:if|since|because|given|as)\b", re.IGNORECASE)
+_IF = re.compile(
+    r"(?:if|since|because|given|as|when (?:he|she|it|we|you|they|i) (?:keeps?|stays?|goes|drives?))\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
