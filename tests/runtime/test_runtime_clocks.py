@@ -22,6 +22,8 @@ from toolsrv_runtime.reading.digits import in_digits
         ("two o'clock at night", "02:00"),
         ("twelve o'clock at night", "00:00"),
         ("half past 3 p.m. on Monday", "15:30 on Monday"),
+        ("14 October 2026 at nine in the morning", "14 October 2026 at 09:00"),
+        ("from 7 in the evening until twelve in the afternoon", "from 19:00 until 12:00"),
     ],
 )
 def test_a_time_in_words_is_read(said: str, read: str) -> None:
@@ -35,6 +37,7 @@ def test_a_time_in_words_is_read(said: str, read: str) -> None:
         "a quarter to two thirds of it",
         "the path half to blame",
         "half past it",
+        "take one in the morning and two in the evening",
     ],
 )
 def test_a_range_or_a_share_is_no_time(said: str) -> None:

@@ -73,6 +73,9 @@ def test_a_piece_of_an_account_number_is_no_value() -> None:
     assert clues.cuts("0417 1643 00", task)
     assert not clues.cuts("NL91 ABNA 0417 1643 00", task)
     assert not clues.cuts("0417 1643 99", task)
+    assert clues.cuts("81.2", "log in from 81.2.69.142")
+    assert not clues.cuts("81.2.69.142", "log in from 81.2.69.142")
+    assert not clues.cuts("81.2", "at 81.2, 5.1")
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from toolsrv_runtime.reading.digits import in_digits
         ("an hour and a half", "1.5 hours"),
         ("a mile and a half", "1.5 miles"),
         ("three quarters of an hour", "45 minutes"),
+        ("swim half an hour a day, or half of an hour", "swim 30 minutes a day, or 30 minutes"),
         ("half a million miles", "500000 miles"),
         ("a quarter of a million", "250000"),
         ("half a dozen eggs", "6 eggs"),
@@ -75,7 +76,6 @@ def test_what_is_a_number_is_told_in_digits(task: str, read: str) -> None:
         "Reverse the phrase two and a half men",
         "how many letters are in seventy-nine",
         "make it uppercase: one hundred and one dalmatians",
-        "half an hour",
         "half a cup of butter",
         "the numbers 1,2 and 3",
         "litres per hundred km",
@@ -88,8 +88,45 @@ def test_everything_else_stays(task: str) -> None:
     assert in_digits(task) == task
 
 
+@pytest.mark.parametrize(
+    ("task", "read"),
+    [
+        ("Borrowing 25.000 at 5,4%", "Borrowing 25000 at 5.4%"),
+        ("€8.500 of it, 1.000 euro or 12.500 zloty", "€8500 of it, 1000 euro or 12500 zloty"),
+        ("1.234.567,89 and 1.234.567", "1234567.89 and 1234567"),
+        ("a debt of 3.141,50", "a debt of 3141.50"),
+    ],
+)
+def test_dots_between_thousands_are_left_out(task: str, read: str) -> None:
+    assert in_digits(task) == read
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "it weighs 2.205 pounds",
+        "petrol at €1.899 a litre, power at €1.250 per kWh",
+        "$3.499 a gallon",
+        "latitude 52.370, longitude 4.895",
+        "who is 192.168.100.200",
+        "version 1.000.2",
+        "the numbers 1,2,3 and 1.000",
+        '"25.000 at 5,4%" in capitals',
+    ],
+)
+def test_three_decimals_stay_where_nothing_says_thousands(task: str) -> None:
+    assert in_digits(task) == task
+
+
 def test_a_hostile_text_is_quick() -> None:
-    for text in ("one " * 5_000, "1/2 " * 5_000, "and a half " * 2_000, "9,9" * 5_000):
+    for text in (
+        "one " * 5_000,
+        "1/2 " * 5_000,
+        "and a half " * 2_000,
+        "9,9" * 5_000,
+        "1.234" * 5_000,
+        "€1.000 " * 5_000,
+    ):
         begun = time.perf_counter()
         in_digits(text)
         assert time.perf_counter() - begun < 2

@@ -15,6 +15,14 @@ from toolsrv_runtime.reading.idioms import in_plain_words
     [
         ("what do its web addresses end in, and", "what is its internet domain, and"),
         ("What do web addresses from there end in?", "what is the internet domain from there?"),
+        ("he says 83 can't be divided by anything. Check", "he says 83 is a prime number. Check"),
+        ("91 cannot be evenly divided by any number except 1 and itself", "91 is a prime number"),
+        (
+            "below what temp will the glass of water start sweating, at 36 degrees",
+            "what is the dew point, at 36 degrees",
+        ),
+        ("at what temperature do my windows fog up?", "what is the dew point?"),
+        ("How late is it for me?", "what time is it for me?"),
         ("what do Norway's web sites end on?", "what is Norway's internet domain?"),
         (
             'A post called "Why Not?": give me the bit for the address bar',
@@ -64,6 +72,9 @@ def test_how_many_asks_for_the_one_word_that_is_quoted() -> None:
         'How many words has "what do its web addresses end in"',
         "which notes are in a chord of F# minor",
         "What do their films end with?",
+        "What temperature will the oven have",
+        "how late is the train",
+        "can't be divided by 7",
         'Eggs: "a dozen and two". How many are in there?',
         "if prices rise 10 percent, what does a ticket of 40 cost",
     ],

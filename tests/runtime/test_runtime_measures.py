@@ -11,6 +11,7 @@ from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading.measures import (
     fits,
     has_unit,
+    is_of_another,
     in_its_unit,
     is_rate,
     is_share,
@@ -207,6 +208,16 @@ def test_a_number_with_a_unit_is_no_share() -> None:
     assert not has_unit("dry", "dry")
     assert fits(parameter("current_ma"), "10 Ah, 500 mA", 13)
     assert not fits(parameter("current_ma"), "10 Ah, 500 mA", 2)
+
+
+def test_a_number_with_a_unit_of_another_measure_is_none_of_its() -> None:
+    speed, task = parameter("speed_kmh"), "450 km in 5 hours, or 90 and 80 km/h"
+    assert is_of_another(speed, "450", task)
+    assert is_of_another(speed, "5", task)
+    assert not is_of_another(speed, "90", task)
+    assert not is_of_another(speed, "80", task)
+    assert not is_of_another(speed, "72", task)
+    assert not is_of_another(parameter("number"), "450", task)
 
 
 def test_a_value_is_known_by_what_the_task_told() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.reading.mileage import told
+from toolsrv_runtime.reading.mileage import is_untold, told
 from toolsrv_runtime.reading.wish import Wish
 
 API = Api(id="cars/trip/fuel", category="Cars", tool="trip", name="fuel")
@@ -58,3 +58,18 @@ def test_a_gallon_is_american_unless_the_text_says_otherwise(text: str, unit: st
 def test_what_the_part_tells_stands_before_what_the_task_says() -> None:
     task = "It does 11 miles to the gallon. Our own van: 640 km at 8.2 l/100km"
     assert told(LITERS, API, Wish("Our own van: 640 km at 8.2 l/100km", task=task)) == ""
+
+
+def test_what_a_car_uses_is_told_by_its_words_or_not_at_all() -> None:
+    assert is_untold(LITERS, "620 km at 105 an hour in the diesel van")
+    for task in (
+        "it burns 7 per 100 km",
+        "6.5 l/100 km",
+        "7/100",
+        "it uses 7",
+        "35 mpg",
+        "7 litres",
+    ):
+        assert not is_untold(LITERS, task)
+    assert not is_untold(UNIT, "620 km")
+    assert not is_untold(Parameter(name="distance", type="STRING"), "620 km")

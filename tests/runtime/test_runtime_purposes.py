@@ -81,6 +81,9 @@ def test_other_words_may_be_served_by_anything(part: str) -> None:
         "draft a short cover letter for a nurse",
         "In which city is IP 8.8.8.8 located",
         "where is 8.8.8.8",
+        "Which novel did I find",
+        "which roads have less jam now and what toll I must pay",
+        "how is the traffic on the ring",
     ],
 )
 def test_questions_for_persons_songs_and_reasons_need_a_function_that_knows_such(part: str) -> None:
@@ -90,7 +93,7 @@ def test_questions_for_persons_songs_and_reasons_need_a_function_that_knows_such
     assert not may & {"check_iban", "validate_phone_number", "calculate_age", "check_isbn"}
     told = Api(
         id="Media/facts/reasons", category="Media", tool="Facts", name="Ask",
-        description="Songs, people, exchange rates and the reasons for things; gives advice, composes letters, geolocates; geolocation.",
+        description="Songs, people, exchange rates and the reasons for things; gives advice, composes letters, geolocates; geolocation, book titles, traffic and tolls.",
     )  # fmt: skip
     assert may_serve(part, told)
 
@@ -103,6 +106,7 @@ def test_questions_for_persons_songs_and_reasons_need_a_function_that_knows_such
         "who borders Laos",
         "which country is it",
         "what should I set the oven to",
+        "how many grams are four jars of jam",
     ],
 )
 def test_other_questions_are_open_to_all(part: str) -> None:

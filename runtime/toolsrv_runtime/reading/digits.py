@@ -208,7 +208,11 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
 @lru_cache(maxsize=256)
 def in_digits(task: str) -> str:
     """Return a task with its numbers in digits; O(length)."""
-    head = thousands.plain(task[:TEXT_LIMIT])
+    head = task[:TEXT_LIMIT]
+    if thousands.MAYBE.search(head):
+        pieces = list(_pieces(head))
+        own = "".join(text for text, kept in pieces if not kept)
+        head = "".join(text if kept else thousands.plain(text, own) for text, kept in pieces)
     for pattern, written in _RULES:
         head = "".join(text if kept else pattern.sub(written, text) for text, kept in _pieces(head))
     return head + task[TEXT_LIMIT:]

@@ -23,11 +23,13 @@ _COMMA = re.compile(r"(?<![\w.,])\d+,\d{1,2}(?![\w.,]\d)(?!\w)")
 """A number whose decimals stand behind a comma: no list "1,2,3", no thousands."""
 
 
-def plain(text: str) -> str:
-    """Return a text with the thousands of its numbers in digits alone; O(length)."""
-    if "." not in text:
-        return text
-    comma = _COMMA.search(text) is not None
+MAYBE = re.compile(r"\d\.\d{3}(?!\d)")
+"""What a text has that has any such number."""
+
+
+def plain(text: str, context: str) -> str:
+    """Return a text with the thousands of its numbers in digits alone; ``context`` holds it; O(length)."""
+    comma = _COMMA.search(context) is not None
 
     def written(match: re.Match[str]) -> str:
         groups = match["whole"].split(".")
