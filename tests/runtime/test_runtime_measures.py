@@ -11,8 +11,8 @@ from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading.measures import (
     fits,
     has_unit,
-    is_of_another,
     in_its_unit,
+    is_of_another,
     is_rate,
     is_share,
     lasting,
