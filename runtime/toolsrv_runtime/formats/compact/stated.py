@@ -31,6 +31,7 @@ from toolsrv_runtime.reading import (
     grounding,
     initials,
     intervals,
+    levels,
     measures,
     mileage,
     named,
@@ -97,6 +98,7 @@ RULES: Sequence[Rule] = (
     ordinals.told,
     pairs.told,
     cases.told,
+    levels.told,
     named.told,
     year_of.told,
 )
