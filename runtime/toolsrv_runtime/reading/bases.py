@@ -12,6 +12,7 @@ from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading.facts import words
 from toolsrv_runtime.reading.wish import Wish
 
+DECIMAL = "10"
 _NAMES = {"binary": "2", "octal": "8", "decimal": "10", "denary": "10", "hexadecimal": "16"}
 _NAMES |= {"zeros and ones": "2", "ones and zeros": "2", "0s and 1s": "2", "1s and 0s": "2"}
 _NAMES |= {
@@ -69,6 +70,12 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     if parameter == roles["to"]:
         return target or ("10" if source and source != "10" else "")
     return _number(text, source or "10") if here else ""
+
+
+def is_source(name: str) -> bool:
+    """Whether a parameter of this name is the base that a number is told in."""
+    name = words(name)
+    return "from" in name.split() and re.search(r"\b(?:base|radix)\b", name) is not None
 
 
 def _role(parameter: Parameter) -> str:

@@ -206,6 +206,7 @@ class Stated:
             yardstick = kind == "zone" and directions.is_yardstick(said, self._part)
             gone = gone or (yardstick and len(zones) == 1)
             gone = gone or self._is_spent(said, parameter, kind)
+            gone = gone or (kind == "number" and self._is_of_a_base(said))
             return STATED if gone else 0.0
         alike = [one for one in api.required if patterns.kind(one, api) == kind]
         own = patterns.find(kind, self._part) if kind in _NAMED else []
@@ -272,6 +273,16 @@ class Stated:
         if made is None or self._taken_by(made, parameter, kind) != said:
             return False
         return any(value != said for _, value in news(made))
+
+    def _is_of_a_base(self, said: str) -> bool:
+        """Whether a call took digits as those of another base: 101 was five, and is no hundred."""
+        calls = (json.loads(step.move.arguments) for step in self._path if step.ok)
+        return any(
+            said in map(str, given.values()) and str(base) != bases.DECIMAL
+            for given in calls
+            for name, base in given.items()
+            if bases.is_source(name)
+        )
 
     def _taken_by(self, step: Step, parameter: Parameter, kind: str) -> str:
         """Return the words of the task that a call took for such a parameter, "" for none.
