@@ -20,7 +20,7 @@ _NAMES |= {
 }
 _PREFIXES = {"x": "16", "b": "2", "o": "8"}
 _BASE = re.compile(
-    rf"(?P<and>\b(?:and|or)\s+(?:then\s+|also\s+)?(?:the\s+|its\s+)?)?(?P<to>\b(?:to|into|in|as)\s+)?(?:\b(?P<name>{'|'.join(_NAMES)}|hex)\b(?!\s+(?:places?|points?))"
+    rf"(?P<and>\b(?:and|or)\s+(?:then\s+|also\s+)?(?:the\s+|its\s+)?)?(?P<to>\b(?:to|into|in|as)\s+(?:(?:normal|plain|ordinary|regular|proper)\s+)?)?(?:\b(?P<name>{'|'.join(_NAMES)}|hex)\b(?!\s+(?:places?|points?))"
     r"|\bbase[ -]?(?P<digits>\d{1,2})\b)"
     r"(?P<of>\s+(?:(?:form|version|equivalent|value|representation|notation)\s+)?(?:of|for)\b)?"
     r"(?P<too>\s+(?:too|as well|also)\b)?|\b0(?P<prefix>[xbo])(?=[\da-f]+\b)",
@@ -60,9 +60,12 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     if len(here) == 1 and len(whole) == 2:
         here, text = whole, task
     source, target = _way(here)
-    if target and len(here) == 2 and _is_told_in(target, task):
-        source, target = target, source
     number = next(iter(_NUMBER.findall(_BASE_DIGITS.sub(" ", task))), "") if source else ""
+    foreign = (
+        bool(number and target) and not _reads(number, int(source)) and _reads(number, int(target))
+    )
+    if target and len(here) == 2 and (foreign or _is_told_in(target, task)):
+        source, target = target, source
     if not target and source != "10" and number.isdigit() and not _reads(number, int(source or 10)):
         source, target = "", source  # "1987 and the binary for it"
     if parameter == roles["from"]:

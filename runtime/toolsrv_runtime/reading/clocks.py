@@ -21,7 +21,7 @@ SAID = re.compile(
     rf" {_HOUR}\b(?: ?o['’]?clock)?{_DAY_PART}?(?![:.]\d| (?:thirds|fifths|quarters))"
     rf"|(?<![\d:.])\b{_HOUR.replace('hour', 'full')} ?o['’]?clock\b{_DAY_PART.replace('?P<', '?P<full_')}?"
     rf"|\b(?P<at>(?:at|by|around|until|till|from|before|after|since) ){_HOUR.replace('hour', 'bare')}"
-    r" in the (?P<bare_part>morning|afternoon|evening)\b",
+    r" in the (?:(?P<bare_part>morning|afternoon|evening)|(?P<bare_night>night))\b",
     re.IGNORECASE,
 )  # fmt: skip
 """A time of day in words."""
@@ -30,7 +30,8 @@ SAID = re.compile(
 def in_figures(match: re.Match[str]) -> str:
     """Return what ``SAID`` found as hours and minutes; O(1)."""
     if match["bare"]:
-        return match["at"] + _shown(_hour(match["bare"]), 0, None, match["bare_part"], None)
+        hour, part = _hour(match["bare"]), match["bare_part"]
+        return match["at"] + _shown(hour, 0, None, part, match["bare_night"])
     if match["full"]:
         told = (match["full_half"], match["full_part"], match["full_night"])
         return _shown(_hour(match["full"]), 0, *told)

@@ -124,7 +124,7 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
         lambda match: "45 minutes" if match[1] else "15 minutes",
     ),
     (  # half an hour
-        re.compile(r"(?<!and )(?<!and a )\bhalf (?:an?|of an) hour\b", re.IGNORECASE),
+        re.compile(r"(?<!and )(?<!and a )\bhalf[ -](?:an? |of an )?hour\b", re.IGNORECASE),
         lambda _: "30 minutes",
     ),
     (  # half a kilowatt, a quarter amp: what rules for kitchens do not read

@@ -88,6 +88,10 @@ _IDIOMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
         ),
         lambda _: "what is the dew point",
     ),
+    (  # "Labor Day here in the States"
+        re.compile(r"(?i:\b(?P<in>in|to|from|for|of|across) the) (?:US of A|States)\b(?! of\b)"),
+        lambda match: f"{match['in']} the United States",
+    ),
     (re.compile(r"\bhow late (?P<is>is|will) (?=it|that)", re.IGNORECASE), _what_time),
 )
 _SLUG = re.compile(

@@ -45,7 +45,10 @@ _LASTING = re.compile(
     re.IGNORECASE,
 )
 _AMOUNT = re.compile(r"[\d.,]+\s?[^\W\d]+")
-_A_TIME = re.compile(r"\s?(?:/|per\b|an? (?:hour|minute|second)\b)", re.IGNORECASE)
+_A_TIME = re.compile(
+    r"\s?(?:/|per\b|an? (?:hour|minute|second)\b|to (?:the|an?) (?:\w+ )?(?:gal(?:lon)?|lit(?:er|re))\b)",
+    re.IGNORECASE,
+)
 _TO_EACH = re.compile(r"(?:\bper|/)\s*$", re.IGNORECASE)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _CALENDAR = frozenset({"year", "month", "week", "day", "hour", "minute", "second"})

@@ -67,7 +67,9 @@ _ASIDE = re.compile(
     r"|(?:(?:just|only) )?(?:(?:i )?(?:want|need) )?(?:to )?(?:be|make) (?:quite |really )?sure\b[^\d\"“”:+#@/]*"
     r"|(?:it|this|that|them|these|those) (?:on|for|at|by|before|when|because|so)\b[^\d\"“”:+#@/]*"
     r"|(?:does|do|did) (?:it|this|that|they) (?:really |actually )?(?:say|mean|read|spell) (?:that|so|it)\b[^\d\"“”:+#@/]*"
-    r"|say [#+]?\d[\w.,:/%-]*",
+    r"|say [#+]?\d[\w.,:/%-]*"
+    r"|(?:which(?: one)?|what|who) (?:is|are|was|were) "
+    r"(?:it|this|that|they|these|those|his|hers|theirs|mine|ours|yours)\b",
     re.IGNORECASE,
 )
 """What only leads up to a wish, or says what it is for: "check my answers", "I want it on the cake"."""

@@ -112,7 +112,7 @@ _STOP = re.compile(r"[.?!;]\s")
 _ALSO = re.compile(r"\b(?:also|as well as|plus)\s+$", re.IGNORECASE)
 _THEN = re.compile(r"\b(?:then|afterwards|after that)[\s,]+$|then\s?", re.IGNORECASE)
 _RESULT = re.compile(
-    r"\b(?:you (?:get|end up with)|comes? out|that (?:far|distance)|the (?:result\w*|outcome))\b",
+    r"\b(?:you (?:get|end up with)|comes? out|that (?:far|distance)|what(?:['’]?s| is) left(?: over)?|the (?:result\w*|outcome))\b",
     re.IGNORECASE,
 )
 _ITS_OWN = re.compile(r"\W?\d[^?.!]*\bwhat\b[^?.!]{0,30}\bit\b", re.IGNORECASE)
@@ -208,6 +208,8 @@ class Stated:
             gone = gone or self._is_spent(said, parameter, kind)
             gone = gone or (kind == "number" and self._is_of_a_base(said))
             return STATED if gone else 0.0
+        if self._is_overtaken(said, kind):
+            return STATED
         alike = [one for one in api.required if patterns.kind(one, api) == kind]
         own = patterns.find(kind, self._part) if kind in _NAMED else []
         told = (own and len(own) >= len(alike)) or (kind == "number" and self._tells_all(api))
@@ -265,14 +267,27 @@ class Stated:
 
         "Rot13 of 'attack at dawn', then reverse that", "the frequency of the note you get".
         """
-        if said in self._part or not grounding.refers(self._part):
+        if said in self._part:
             return False
-        if not (self._is_behind(_THEN) or _RESULT.search(self._part)):
+        goes_on = grounding.refers(self._part) and self._is_behind(_THEN)
+        if not goes_on and not _RESULT.search(self._part):
             return False
         made = next((step for step in reversed(self._path) if step.ok), None)
         if made is None or self._taken_by(made, parameter, kind) != said:
             return False
         return any(value != said for _, value in news(made))
+
+    def _is_overtaken(self, said: str, kind: str) -> bool:
+        """Whether the last call made another text of an answer, and the part goes on with that.
+
+        "Decode it, flip it back to front and then do that in big letters": of what was flipped.
+        """
+        made = next((step for step in reversed(self._path) if step.ok), None)
+        if kind != "text" or made is None or not self._is_behind(_THEN):
+            return False
+        taken = map(str, json.loads(made.move.arguments).values())
+        told = [value for _, value in news(made)]
+        return grounding.refers(self._part) and said in taken and bool(told) and said not in told
 
     def _is_of_a_base(self, said: str) -> bool:
         """Whether a call took digits as those of another base: 101 was five, and is no hundred."""
