@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.formats.base import Step
-from toolsrv_runtime.formats.compact import clues, conversions, costs, then
+from toolsrv_runtime.formats.compact import clues, conversions, costs, predicted, then
 from toolsrv_runtime.formats.compact.matched import holds
 from toolsrv_runtime.formats.compact.scene import Scene, about, news
 from toolsrv_runtime.reading import (
@@ -162,6 +162,8 @@ class Stated:
                 return label
         if product := costs.told(parameter, api, self._part, self._scene):
             return product
+        if race := predicted.told(parameter, api, self._part, self._scene):
+            return race
         if moment := then.told(parameter, api, self._part, self._scene):
             return moment
         if kind == "number" and (number := initials.told(self._part, self._seen)):
