@@ -33,6 +33,7 @@ def stated(part: str, task: str = "") -> tuple[str, ...]:
         ("hex for 37 please", "37", "", "16"),
         ("base 3 number 2101 as octal", "2101", "3", "8"),
         ("101101 in binary has to become an ordinary number", "101101", "2", "10"),
+        ("7D9 in hexadecimal. Put it in normal decimal first", "7D9", "16", "10"),
         ("FF in hex needs to be binary", "FF", "16", "2"),
         ("1987 in binary and as an ordinary number", "1987", "", "2"),
         ("to octal from binary: 1011", "1011", "2", "8"),

@@ -23,6 +23,8 @@ from toolsrv_runtime.reading.digits import in_digits
         ("twelve o'clock at night", "00:00"),
         ("half past 3 p.m. on Monday", "15:30 on Monday"),
         ("14 October 2026 at nine in the morning", "14 October 2026 at 09:00"),
+        ("at 9 in the night", "at 21:00"),
+        ("until three in the night", "until 03:00"),
         ("from 7 in the evening until twelve in the afternoon", "from 19:00 until 12:00"),
     ],
 )

@@ -21,6 +21,10 @@ from toolsrv_runtime.reading.digits import in_digits
         ("a mile and a half", "1.5 miles"),
         ("three quarters of an hour", "45 minutes"),
         ("swim half an hour a day, or half of an hour", "swim 30 minutes a day, or 30 minutes"),
+        (
+            "today she made half hour of bicycle, a half-hour",
+            "today she made 30 minutes of bicycle, a 30 minutes",
+        ),
         ("half a million miles", "500000 miles"),
         ("a quarter of a million", "250000"),
         ("half a dozen eggs", "6 eggs"),

@@ -22,6 +22,7 @@ from toolsrv_runtime.reading.idioms import in_plain_words
             "what is the dew point, at 36 degrees",
         ),
         ("at what temperature do my windows fog up?", "what is the dew point?"),
+        ("Labor Day here in the States?", "Labor Day here in the United States?"),
         ("How late is it for me?", "what time is it for me?"),
         ("what do Norway's web sites end on?", "what is Norway's internet domain?"),
         (
@@ -74,6 +75,8 @@ def test_how_many_asks_for_the_one_word_that_is_quoted() -> None:
         "What do their films end with?",
         "What temperature will the oven have",
         "how late is the train",
+        "in the States of Brazil",
+        "in the states that border Ohio",
         "can't be divided by 7",
         'Eggs: "a dozen and two". How many are in there?',
         "if prices rise 10 percent, what does a ticket of 40 cost",

@@ -220,6 +220,13 @@ def test_a_number_with_a_unit_of_another_measure_is_none_of_its() -> None:
     assert not is_of_another(parameter("number"), "450", task)
 
 
+def test_miles_to_a_gallon_are_no_distance() -> None:
+    task = "It does 26 miles to a US gallon, 15 km to the litre, and went 430 miles to the coast"
+    assert is_rate("26 miles", task)
+    assert is_rate("15 km", task)
+    assert not is_rate("430 miles", task)
+
+
 def test_a_value_is_known_by_what_the_task_told() -> None:
     text = "10 Ah battery, 500 mA load"
     assert origins(parameter("capacity_mah"), "10000", text) == {"10"}

@@ -84,6 +84,10 @@ def test_other_words_may_be_served_by_anything(part: str) -> None:
         "Which novel did I find",
         "which roads have less jam now and what toll I must pay",
         "how is the traffic on the ring",
+        "when's the water at its highest",
+        "What time is high water at Whitby tomorrow",
+        "How many calories has one coxinha",
+        "which bank and branch comes against IFSC HDFC0000240",
     ],
 )
 def test_questions_for_persons_songs_and_reasons_need_a_function_that_knows_such(part: str) -> None:
@@ -93,7 +97,7 @@ def test_questions_for_persons_songs_and_reasons_need_a_function_that_knows_such
     assert not may & {"check_iban", "validate_phone_number", "calculate_age", "check_isbn"}
     told = Api(
         id="Media/facts/reasons", category="Media", tool="Facts", name="Ask",
-        description="Songs, people, exchange rates and the reasons for things; gives advice, composes letters, geolocates; geolocation, book titles, traffic and tolls.",
+        description="Songs, people, exchange rates and the reasons for things; gives advice, composes letters, geolocates; geolocation, book titles, traffic and tolls, tides, foods, bank names and branches.",
     )  # fmt: skip
     assert may_serve(part, told)
 
@@ -107,6 +111,7 @@ def test_questions_for_persons_songs_and_reasons_need_a_function_that_knows_such
         "which country is it",
         "what should I set the oven to",
         "how many grams are four jars of jam",
+        "how many calories do I need in a day",
     ],
 )
 def test_other_questions_are_open_to_all(part: str) -> None:

@@ -61,9 +61,7 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
         here, text = whole, task
     source, target = _way(here)
     number = next(iter(_NUMBER.findall(_BASE_DIGITS.sub(" ", task))), "") if source else ""
-    foreign = (
-        bool(number and target) and not _reads(number, int(source)) and _reads(number, int(target))
-    )
+    foreign = source == "10" and bool(number and target) and not _reads(number, 10)
     if target and len(here) == 2 and (foreign or _is_told_in(target, task)):
         source, target = target, source
     if not target and source != "10" and number.isdigit() and not _reads(number, int(source or 10)):

@@ -29,7 +29,7 @@ _NEEDS_CUE = frozenset(
 """Kinds that are so common in a text that only its words tell whether an optional one is meant."""
 
 _REFERS = re.compile(
-    r"\b(its?|that|those|their|there|this|then|them|hers?|his|comes out|you (?:found|get)|the (?:result\w*|"
+    r"\b(its?|that|those|their|there|this|then|them|hers?|his|comes out|what(?:['’]?s| is) left|you (?:found|get)|the (?:result\w*|"
     r"same|new|found|returned|reduced|discounted|converted|decoded|encoded|reversed))\b"
 )
 _ALSO = {
