@@ -5,7 +5,8 @@ The calls are made for real, so the expected values are what the APIs say today.
 right when the same API gave the same response; where the API draws lots (a coin, a password), when
 it was called with the same arguments. An answer is right when it states every such value. A task
 that nothing serves (``none``) is right when it is given up. APIs that a task ``fails`` are down
-while it is solved.
+while it is solved; its own calls are one way round them, and another one that was told every wanted
+value is as good.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ class Verdict(BaseModel):
     """What became of one task.
 
     ``offered``: all needed APIs were among the candidates. ``right_functions``: each of them was
-    called with success; ``right_calls``: and answered what the task's own call answers.
+    called with success; ``right_calls``: and answered what the task's own call answers;
+    ``another_way``: or others told the same, where the task ``fails`` APIs.
     ``right_answer``: the answer states every wanted value; for a task that nothing serves, it was
     given up. ``chained`` and ``fails`` are the task's.
     """
@@ -79,11 +81,12 @@ class Verdict(BaseModel):
     right_functions: bool = False
     chained: bool = False
     fails: bool = False
+    another_way: bool = False
 
     @property
     def solved(self) -> bool:
         """Whether both the calls and the answer are right."""
-        return self.right_calls and self.right_answer
+        return (self.right_calls or self.another_way) and self.right_answer
 
     @property
     def wrong_claim(self) -> bool:
@@ -263,6 +266,7 @@ def _told(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+_TELLS_NOTHING = frozenset({"true", "false", "yes", "no", "none"})
 _ARITHMETIC = re.compile(r"(?:[\d\s.,+*/^()%-]|sqrt|pi)+")
 
 
@@ -292,6 +296,17 @@ def _is_same(gold: GoldCall, response: Any, call: Evidence) -> bool:
     )
 
 
+def _is_told(gold: GoldCall, response: Any, call: Evidence) -> bool:
+    """Whether another API told every value that is wanted of a task's own call; yes and no tell nothing."""
+    wanted = [facts.whole(response).get(key, "") for key in gold.answer]
+    told = set(facts.whole(call.response).values())
+    given = set(map(str, call.arguments.values()))
+    return bool(wanted) and all(
+        len(value) > 1 and value.lower() not in _TELLS_NOTHING and value in told - given
+        for value in wanted
+    )
+
+
 def _is_turned(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two calls have the same values for the same parameters, two of them exchanged."""
     if one.keys() != other.keys():
@@ -310,6 +325,10 @@ def judge(task: Task, responses: Sequence[Any], outcome: Outcome) -> Verdict:
     made = [call for call in outcome.evidence if call.ok]
     right_calls = all(
         any(_is_same(gold, response, call) for call in made)
+        for gold, response in zip(task.calls, responses, strict=True)
+    )
+    another_way = bool(task.fails) and all(
+        any(_is_same(gold, response, call) or _is_told(gold, response, call) for call in made)
         for gold, response in zip(task.calls, responses, strict=True)
     )
     wanted = [
@@ -333,4 +352,5 @@ def judge(task: Task, responses: Sequence[Any], outcome: Outcome) -> Verdict:
         right_functions={call.api for call in task.calls} <= called,
         chained=task.chained,
         fails=bool(task.fails),
+        another_way=another_way,
     )

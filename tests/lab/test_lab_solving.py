@@ -321,3 +321,33 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         with pytest.raises(DataError) as raised:
             read_tasks(path)
         assert str(path) in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("fails", "response", "arguments", "right"),
+    [
+        ((API,), {"found": "Lima", "country": "Peru"}, {}, True),
+        ((), {"found": "Lima", "country": "Peru"}, {}, False),
+        ((API,), {"found": "Lima region"}, {}, False),
+        ((API,), {"city": "Lima"}, {"city": "Lima"}, False),
+    ],
+    ids=["told by another", "nothing was down", "another value", "given, not told"],
+)
+def test_what_another_api_tells_counts_where_the_obvious_one_is_down(
+    fails: tuple[str, ...], response: dict[str, str], arguments: dict[str, str], right: bool
+) -> None:
+    task = TASK.model_copy(update={"fails": fails})
+    other = evidence("X/y/z", response).model_copy(update={"arguments": arguments})
+    made = (other, BOTH[1])
+    outcome = OUTCOME.model_copy(update={"evidence": made, "answer": "Lima; Amazon"})
+    found = judge(task, [LIMA, AMAZON], outcome)
+    assert not found.right_calls
+    assert (found.another_way, found.solved) == (right, right)
+
+
+def test_yes_and_no_are_told_by_anything_and_so_by_nothing() -> None:
+    gold = GoldCall(api=API, arguments={}, answer=("valid",))
+    task = Task(id="t3", kind="single", task="Is it?", calls=(gold,), fails=(API,))
+    made = (evidence("X/y/z", {"open": True}),)
+    outcome = OUTCOME.model_copy(update={"evidence": made, "answer": "open is true"})
+    assert not judge(task, [{"valid": True}], outcome).solved

@@ -30,10 +30,7 @@ def by_kind(verdicts: Sequence[Verdict]) -> dict[str, dict[str, Any]]:
 def _summary(verdicts: Sequence[Verdict]) -> dict[str, Any]:
     found: dict[str, Any] = {"tasks": len(verdicts)}
     for name in _JUDGED:
-        right = sum(
-            one.right_calls and one.right_answer if name == "both" else getattr(one, name)
-            for one in verdicts
-        )
+        right = sum(one.solved if name == "both" else getattr(one, name) for one in verdicts)
         low, high = wilson(right, len(verdicts))
         found[name] = {"count": right, "low": round(low, 4), "high": round(high, 4)}
     found["seconds"] = significant(sum(one.usage.seconds for one in verdicts))
