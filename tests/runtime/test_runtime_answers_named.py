@@ -19,6 +19,8 @@ def test_a_number_is_known_by_the_initials_of_its_name() -> None:
     assert initials.told("the gcd and the lcm", SEEN) == ""
     assert initials.told("the lcms of it", SEEN) == ""
     assert initials.told("the lcm in words", ()) == ""
+    assert initials.told("the sum of it", [("total_hours_elapsed", "7")]) == ""
+    assert initials.told("and its name", [("amount_net_due", "7")]) == ""
     assert initials.told("its lcm in primes", [("longest_code_motto", "Unity")]) == ""
 
 

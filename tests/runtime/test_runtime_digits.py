@@ -99,6 +99,7 @@ def test_everything_else_stays(task: str) -> None:
         ("€8.500 of it, 1.000 euro or 12.500 zloty", "€8500 of it, 1000 euro or 12500 zloty"),
         ("1.234.567,89 and 1.234.567", "1234567.89 and 1234567"),
         ("a debt of 3.141,50", "a debt of 3141.50"),
+        ("at latitude 52.370, 2,5 m up", "at latitude 52.370, 2.5 m up"),
     ],
 )
 def test_dots_between_thousands_are_left_out(task: str, read: str) -> None:
@@ -112,6 +113,7 @@ def test_dots_between_thousands_are_left_out(task: str, read: str) -> None:
         "petrol at €1.899 a litre, power at €1.250 per kWh",
         "$3.499 a gallon",
         "latitude 52.370, longitude 4.895",
+        "from the point 1,2 to 3.141",
         "who is 192.168.100.200",
         "version 1.000.2",
         "the numbers 1,2,3 and 1.000",

@@ -112,6 +112,9 @@ def test_questions_for_persons_songs_and_reasons_need_a_function_that_knows_such
         "what should I set the oven to",
         "how many grams are four jars of jam",
         "how many calories do I need in a day",
+        "how many calories in a day should I eat",
+        "how many calories have I burned in that run",
+        "is that a low water intake",
     ],
 )
 def test_other_questions_are_open_to_all(part: str) -> None:

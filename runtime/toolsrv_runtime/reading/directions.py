@@ -54,8 +54,8 @@ _OFF_UTC = re.compile(
 )
 _SENTENCE = re.compile(r"(?<=[.?!;])\s+")
 _BACK = re.compile(r"\bnegative\b[^.;]{0,20}\b(?:decrypt|decod|deciph|undo|revers)", re.IGNORECASE)
-_HALF = "13"
-"""Half the alphabet: letters that are moved by it are moved back by it too."""
+HALF_THE_ALPHABET = 13
+"""Letters that are moved by so many are moved back by so many too."""
 _UNDOES = re.compile(
     r"\b(?:decrypt|decod|deciph|undo|unscrambl|crack|break the|solve|what does)", re.IGNORECASE
 )
@@ -76,7 +76,7 @@ def turned(parameter: Parameter, value: str, part: str, task: str) -> str:
     So is one that goes down, of "take it down by five semitones".
     """
     plain = re.fullmatch(r"\d+(?:\.\d+)?", value)
-    if value == _HALF and "shift" in words(parameter.name).split():
+    if value == str(HALF_THE_ALPHABET) and "shift" in words(parameter.name).split():
         return value
     if plain and _BELOW.search(parameter.description) and _GOES_DOWN.search(part):
         return f"-{value}" if float(value) else value

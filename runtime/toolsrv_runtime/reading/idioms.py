@@ -29,11 +29,6 @@ def _domain(match: re.Match[str]) -> str:
     return f"what is {whose or 'the '}internet domain {where}".rstrip()
 
 
-def _what_time(match: re.Match[str]) -> str:
-    """Return what speakers of Dutch and German mean by "how late is it"."""
-    return f"what time {match['is']} "
-
-
 _IDIOMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (
         re.compile(
@@ -92,7 +87,10 @@ _IDIOMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
         re.compile(r"(?i:\b(?P<in>in|to|from|for|of|across) the) (?:US of A|States)\b(?! of\b)"),
         lambda match: f"{match['in']} the United States",
     ),
-    (re.compile(r"\bhow late (?P<is>is|will) (?=it|that)", re.IGNORECASE), _what_time),
+    (  # "how late is it", as speakers of Dutch and German say it
+        re.compile(r"\bhow late (?P<is>is|will) (?=it|that)", re.IGNORECASE),
+        lambda match: f"what time {match['is']} ",
+    ),
 )
 _SLUG = re.compile(
     rf"\b(?:the )?(?:bit|part|piece|end|ending|tail|text) (?:for|of|in|at the end of) (?:the|its|a|my|our|your) {_ADDRESS}\b"

@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from toolsrv_runtime.reading import spans
 from toolsrv_runtime.reading.facts import Fact, words
 
-_WORD = re.compile(r"[a-z]{3,6}", re.IGNORECASE)
+_WORD = re.compile(r"[a-z]+")
 _LEAST = 3
 """Words that a name has to have."""
 
 
 def told(part: str, seen: Iterable[Fact]) -> str:
     """Return the one number of the answers whose name has the initials that a part says, else ""."""
-    said = {one.lower() for one in _WORD.findall(part)}
+    # "the" is no total of hours elapsed
+    said = {one for one in _WORD.findall(part.lower()) if spans.content(one)}
     found = {
         value
         for fact, value in seen

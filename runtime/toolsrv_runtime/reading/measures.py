@@ -45,7 +45,7 @@ _LASTING = re.compile(
     re.IGNORECASE,
 )
 _AMOUNT = re.compile(r"[\d.,]+\s?[^\W\d]+")
-_A_TIME = re.compile(
+_FOR_EACH = re.compile(
     r"\s?(?:/|per\b|an? (?:hour|minute|second)\b|to (?:the|an?) (?:\w+ )?(?:gal(?:lon)?|lit(?:er|re))\b)",
     re.IGNORECASE,
 )
@@ -95,7 +95,8 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
         found = {
             read
             for match in _MEASURED_AMOUNT.finditer(text)
-            if not _A_TIME.match(text, match.end()) and not _TO_EACH.search(text, 0, match.start())
+            if not _FOR_EACH.match(text, match.end())
+            and not _TO_EACH.search(text, 0, match.start())
             if (read := converted(_plain(match), match.lastgroup or "", unit))
         }
         if found:
@@ -164,7 +165,7 @@ def is_rate(said: str, task: str) -> bool:
         return False
     places = list(re.finditer(rf"(?<![\w.,]){re.escape(said)}(?!\w)", task, re.IGNORECASE))
     return bool(places) and all(
-        _A_TIME.match(task, one.end()) or _TO_EACH.search(task, 0, one.start()) for one in places
+        _FOR_EACH.match(task, one.end()) or _TO_EACH.search(task, 0, one.start()) for one in places
     )
 
 

@@ -45,7 +45,7 @@ _POLITE = re.compile(
 )
 _PLANS = re.compile(
     r"(?:avoid|bake|be|brief|bring|buy|celebrate|convince|cook|cross|decorate|drink|drive|eat|fill in|"
-    r"fill out|fly|get (?:him|her|them|my \w+) (?:the right|something|some|an?)\b|go|impress|inform|invite|join|learn|leave|live|marry|meet|move|paint|persuade|phone|plant|"
+    r"fill out|fly|get (?:him|her|them|my \w+) (?:the right|something)\b|go|impress|inform|invite|join|learn|leave|live|marry|meet|move|paint|persuade|phone|plant|"
     r"prepare|report to|sell|sleep|start|stay|submit|surprise|travel|visit|walk|warn|wear)\b",
     re.IGNORECASE,
 )
@@ -64,7 +64,7 @@ _YES_NO = re.compile(
 _ORDERS = re.compile(
     r"(?:add|average|break|build|calculate|change|check|choose|compare|compute|convert|count|"
     r"create|decipher|decode|decrypt|describe|draw|draft|encode|encrypt|estimate|explain|extract|"
-    r"factor\w*|fetch|figure|find|flip|format|generate|get(?! (?:him|her|them) (?:the right|something|some|an?)\b)|give|grab|hash|identify|invent|"
+    r"factor\w*|fetch|figure|find|flip|format|generate|get(?! (?:him|her|them|my \w+) (?:the right|something)\b)|give|grab|hash|identify|invent|"
     r"list|look|lower|make|mix|name|order|pick|predict|print|provide|pull|put|read|remind|"
     r"render|return|reverse|roll|round|say|scale|search|see|show|simplify|slugify|solve|sort|"
     r"spell|split|subtract|suggest|tell|throw|track|translate|transpose|turn|uppercase|validate|"

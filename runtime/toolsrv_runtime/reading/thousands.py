@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from toolsrv_runtime.reading.units import UNITS
+
 _MONEY = (
     r"(?:€|(?:eur|euros?|chf|francs?|zlot(?:y|ys)|pln|kron(?:a|or|er?)|sek|nok|dkk|forints?|huf|"
     r"korunas?|czk|reais|brl|liras?|rupiahs?|idr|dongs?|vnd)\b)"
@@ -19,9 +21,14 @@ _DOTTED = re.compile(
     r"(?P<each>\s?(?:/|per|an?|the)\s?(?:l|lit(?:er|re)|gal|gallon|kwh|unit)\b)?",
     re.IGNORECASE,
 )
-_COMMA = re.compile(r"(?<![\w.,])\d+,\d{1,2}(?![\w.,]\d)(?!\w)")
-"""A number whose decimals stand behind a comma: no list "1,2,3", no thousands."""
+_COMMA = re.compile(
+    rf"(?<![\w.,])\d+,\d{{1,2}}\s?(?:{'|'.join(UNITS.values())}|percent|%|[€$£])(?![\w,])",
+    re.IGNORECASE,
+)
+"""An amount whose decimals stand behind a comma: no pair "1,2", no list."""
 
+_PLACE = re.compile(r"\b(?:lat(?:itude)?|long?(?:itude)?|coordinates?|gps)\b|\d\s?°", re.IGNORECASE)
+"""What has three decimals whoever writes it."""
 
 MAYBE = re.compile(r"\d\.\d{3}(?!\d)")
 """What a text has that has any such number."""
@@ -29,7 +36,7 @@ MAYBE = re.compile(r"\d\.\d{3}(?!\d)")
 
 def plain(text: str, context: str) -> str:
     """Return a text with the thousands of its numbers in digits alone; ``context`` holds it; O(length)."""
-    comma = _COMMA.search(context) is not None
+    comma = _COMMA.search(context) is not None and not _PLACE.search(context)
 
     def written(match: re.Match[str]) -> str:
         groups = match["whole"].split(".")

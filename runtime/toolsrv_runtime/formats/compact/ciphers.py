@@ -12,6 +12,7 @@ import re
 from toolsrv_runtime.formats.compact.bridging import Crossing
 from toolsrv_runtime.formats.compact.scene import Offer, Scene, news
 from toolsrv_runtime.reading import readings
+from toolsrv_runtime.reading.directions import HALF_THE_ALPHABET
 from toolsrv_runtime.reading.facts import words
 from toolsrv_runtime.reading.number_words import TO_TWELVE
 
@@ -46,8 +47,6 @@ _CIPHERED = re.compile(
 )
 
 _MORE = re.compile(r"(?: [a-z'’]+){1,12}(?=[.?!\n]|$)")
-_HALF = 13
-"""Letters of half the alphabet."""
 
 
 def is_told(task: str) -> bool:
@@ -76,7 +75,7 @@ def back(scene: Scene) -> Crossing | None:
     said = [_whole(one, scene.task) for one in _CIPHERED.finditer(scene.task)]
     text = next(iter([*decoded, *_quoted(scene.task, told), *said]), "")
     count = int(readings.read("number", told["count"]))
-    forth = count == _HALF or _BACK.search(told["way"])  # half the alphabet on is half of it back
+    forth = count == HALF_THE_ALPHABET or _BACK.search(told["way"])
     shift = count if forth else -count
     return Crossing(told[0], offer, {keys[0]: text, keys[1]: str(shift)}) if text else None
 

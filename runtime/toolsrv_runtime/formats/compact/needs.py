@@ -68,8 +68,7 @@ _ASIDE = re.compile(
     r"|(?:it|this|that|them|these|those) (?:on|for|at|by|before|when|because|so)\b[^\d\"“”:+#@/]*"
     r"|(?:does|do|did) (?:it|this|that|they) (?:really |actually )?(?:say|mean|read|spell) (?:that|so|it)\b[^\d\"“”:+#@/]*"
     r"|say [#+]?\d[\w.,:/%-]*"
-    r"|(?:give|show|tell) me the (?:figures?|numbers?|proof|results?)(?: (?:to|so|that) [^\d\"“”:+#@/]*)?"
-    r"|the (?:kind|sort|type) (?:with|where) [^\d\"“”:+#@/]*"
+    r"|(?:give|show|tell) me the (?:figures?|numbers?|proof|results?)(?: to (?:prove|show|settle|back)\b[^\d\"“”:+#@/]*)?"
     r"|where (?:do|does|will|would) (?:we|i|it|that|you|they) (?:land|end up|wind up)"
     r"|(?:which(?: one)?|what|who) (?:is|are|was|were) "
     r"(?:it|this|that|they|these|those|his|hers|theirs|mine|ours|yours)\b",

@@ -81,8 +81,9 @@ _ABOUT = {
     r"[^.?!]{0,60}\b(?:which|what) (?:gate|terminal|platform|carousel)\b"
     r"|(?:and )?(?:is|was) (?:it|she|he|(?:the|my|our|his|her) (?:flight|plane|train|bus)) (?:late|delayed|on time|cancell?ed)(?=\W*$|,|\s+(?:and|or)\b)": r"gates?|delay\w*|flight status|departures?|arrivals?",
     r"[^.?!]{0,60}\b(?:traffic (?:jams?|is|now|on)|roadworks|congest\w*|tolls?\b|roads? (?:is|are|has|have) (?:\w+ ){0,2}jam\w*)": r"traffic|tolls?|congest\w*|roadworks",
-    r"[^.?!]{0,60}\b(?:(?:high|low|spring|neap) (?:tide|water)|tides?\b|(?:water|sea|tide) (?:is |at its )(?:highest|lowest))": r"tides?|tidal",
-    r"[^.?!]{0,60}\bcalories (?:has|have|(?:is|are) (?:there )?in|in|does an? \w+ have)\b": r"nutrition\w*|nutrients?|foods?|calories (?:in|of)",
+    r"[^.?!]{0,60}\b(?:(?:high|low) water(?! (?:intake|pressure|content|level)\b)|tides?\b|(?:water|sea|tide) (?:is |at its )(?:highest|lowest))": r"tides?|tidal",
+    r"[^.?!]{0,60}\bcalories (?:(?:has|have)(?! (?:i|we|you|he|she|they|my|our)\b)"
+    r"|(?:(?:is|are) (?:there )?)?in(?! (?:an?|one|each|every|the) (?:day|week|hour|run|race)\b| total\b| all\b)|does an? \w+ have)\b": r"nutrition\w*|nutrients?|foods?|calories (?:in|of)",
     r"[^.?!]{0,60}\b(?:which|what) (?:bank and branch|branch|bank (?:is|does|has|belongs))\b|[^.?!]{0,80}\bIFSC\b": r"ifsc|branch\w*|bank names?",
     r"[^.?!]{0,60}\b(?:space station|ISS|satellites?)\b": r"satellites?|space station|iss|orbit\w*",
     r"[^.?!]{0,60}\b(?:cloud (?:base|ceiling)|ceiling over|metar)\b": r"clouds?|ceiling|metar|visibility",

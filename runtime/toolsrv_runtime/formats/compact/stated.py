@@ -295,7 +295,8 @@ class Stated:
         """Whether a call took digits as those of another base: 101 was five, and is no hundred."""
         calls = (json.loads(step.move.arguments) for step in self._path if step.ok)
         return any(
-            said in map(str, given.values()) and str(base) != bases.DECIMAL
+            str(base) != bases.DECIMAL
+            and any(str(one) == said for key, one in given.items() if "base" not in key)
             for given in calls
             for name, base in given.items()
             if bases.is_source(name)
