@@ -5,7 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_runtime.engine.cache import CARRIED, LONG, Plan, SequenceCache, common_prefix
+from toolsrv_runtime.engine.cache import Plan, SequenceCache, common_prefix
+
+CARRIED = 512
+"""For how many evaluated tokens an idle sequence is carried along here."""
 
 
 def planned(cache: SequenceCache, tokens: list[int], *, reserve: int = 1, head: int = 0) -> Plan:
@@ -28,13 +31,13 @@ def test_common_prefix_is_the_longest_shared_head(left: list[int], right: list[i
     st.lists(TOKENS, min_size=1, max_size=30),
     st.integers(2, 5),
     st.integers(40, 120),
-    st.booleans(),
+    st.sampled_from((None, 6, 40)),
     st.integers(0, 6),
 )
 def test_plans_are_sound_and_stay_within_slots(
-    prompts: list[list[int]], slots: int, cells: int, carry: bool, head: int
+    prompts: list[list[int]], slots: int, cells: int, carried: int | None, head: int
 ) -> None:
-    cache = SequenceCache(slots=slots, cells=cells, carry=carry)
+    cache = SequenceCache(slots=slots, cells=cells, carried=carried)
     memory: dict[int, list[int]] = {}  # what a real KV cache would hold
     for tokens in prompts:
         plan = planned(cache, tokens, reserve=4, head=head)
@@ -74,14 +77,14 @@ def walked(cache: SequenceCache, tokens: list[int], *, head: int) -> Plan:
 
 
 def test_a_path_that_its_tree_left_is_cut_back_where_carrying_it_costs() -> None:
-    for carry, target in ((True, 1), (False, 0)):
-        cache = SequenceCache(slots=8, cells=10_000, carry=carry)
+    for carried, target in ((None, 1), (CARRIED, 0)):
+        cache = SequenceCache(slots=8, cells=10_000, carried=carried)
         walked(cache, [1, 1, 1, 5, 6, 7, 7], head=3)
         assert walked(cache, [1, 1, 1, 5, 6, 8, 8], head=3) == Plan((), 0, target, 5)
 
 
 def test_a_path_of_another_task_stays_until_much_was_evaluated_since() -> None:
-    cache = SequenceCache(slots=8, cells=10_000, carry=False)
+    cache = SequenceCache(slots=8, cells=10_000, carried=CARRIED)
     walked(cache, [1, 1, 1, 5, 6, 7], head=3)
     path = [1, 1, 1, 6, 6]
     assert walked(cache, path, head=3) == Plan((), 0, 1, 3)
@@ -92,16 +95,16 @@ def test_a_path_of_another_task_stays_until_much_was_evaluated_since() -> None:
 
 
 def test_a_long_text_is_read_without_what_others_left_where_carrying_it_costs() -> None:
-    for carry, drop, target in ((True, (), 2), (False, (1,), 0)):
-        cache = SequenceCache(slots=8, cells=10_000, carry=carry)
+    for carried, drop, target in ((None, (), 2), (CARRIED, (1,), 0)):
+        cache = SequenceCache(slots=8, cells=10_000, carried=carried)
         walked(cache, [1, 1, 1, 5, 6], head=3)
         walked(cache, [2, 2, 2, 2], head=3)
-        text = [1, 1, 1, *[7] * LONG]
+        text = [1, 1, 1, *[7] * CARRIED]
         assert walked(cache, text, head=3) == Plan(drop, 0, target, 3)
 
 
 def test_a_path_that_somebody_works_on_is_not_cut_back() -> None:
-    cache = SequenceCache(slots=8, cells=10_000, carry=False)
+    cache = SequenceCache(slots=8, cells=10_000, carried=CARRIED)
     plan = planned(cache, [1, 2, 3, 4])
     cache.commit(plan, [])
     cache.pin(plan.target, room=1)

@@ -12,19 +12,6 @@ from dataclasses import dataclass, field
 _BLOCK = 1 << 40
 """More numbers than one sequence will ever have cells."""
 
-CARRIED = 512
-"""After how many evaluated tokens an idle sequence goes, where carrying it costs something.
-
-Measured on two models, one token among 700 to 1,500 cells too many costs twice as much.
-"""
-
-LONG = 1_024
-"""Before so many new tokens every idle sequence goes, where carrying it costs something.
-
-To carry it meanwhile costs as much as to evaluate it again, even where somebody comes back to it.
-"""
-
-
 @dataclass(slots=True)
 class Resident:
     """One sequence in the KV cache: its id, its tokens, when it was last used.
@@ -81,11 +68,14 @@ class SequenceCache:
     KV); the number of cells in use is exact.
     """
 
-    def __init__(self, *, slots: int, cells: int, carry: bool = True) -> None:
-        """``carry``: cells of sequences that nobody uses make no decode slower."""
+    def __init__(self, *, slots: int, cells: int, carried: int | None = None) -> None:
+        """``carried``: how many evaluated tokens a sequence that nobody uses is carried along for.
+
+        None where its cells make no decode slower.
+        """
         self._slots = slots
         self._cells = cells
-        self._carry = carry
+        self._carried = carried
         self._evaluated = 0
         self._clock = 0
         self._next_cell = 0
@@ -115,13 +105,13 @@ class SequenceCache:
         The last prompt token is always evaluated again, because its logits are needed. Pinned
         sequences are read, never dropped or cut; None when they leave no room. The first ``head``
         tokens repeat from task to task (0: not known): what shares more is of the same tree, whose
-        search has left that path. Before ``LONG`` new tokens idle sequences go, and the source is
-        cut back.
+        search has left that path. Before as many new tokens as idle sequences are carried for they
+        go, and the source is cut back.
         """
         best, keep = self._best(tokens)
         need = len(tokens) - keep + reserve
-        long = not self._carry and len(tokens) - keep >= LONG
-        left = not self._carry and 0 < head < keep
+        long = self._carried is not None and len(tokens) - keep >= self._carried
+        left = self._carried is not None and 0 < head < keep
         cut_back = long or left or (best is not None and keep >= len(best.tokens) - 1)
         extend = best is not None and not best.pinned and cut_back
         protected = {best.id} if best is not None else set()
@@ -241,9 +231,9 @@ class SequenceCache:
 
         It will where a ``long`` text is to be read.
         """
-        if self._carry or one.pinned or one.id in protected:
+        if self._carried is None or one.pinned or one.id in protected:
             return False
-        return long or self._evaluated - one.age > CARRIED
+        return long or self._evaluated - one.age > self._carried
 
     def _free(self, drop: Sequence[int]) -> int:
         taken = self._residents.keys() - set(drop)

@@ -8,6 +8,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+from toolsrv_runtime.engine.crews import CREWS
+
+_T = TypeVar("_T")
 
 _WINDOW_S = 0.08
 """Decodes of so long together say whether the cores were ours; the clock of the processor is coarse."""
@@ -59,6 +64,13 @@ class Cores:
         self._in_a_row = 0
         self._pause_s = _FIRST_PAUSE_S
         self._until = -math.inf
+
+    def run(self, work: Callable[[int], _T]) -> _T:
+        """Do ``work``, given a number of threads, when they are free: several are a crew's."""
+        with self.lend() as threads:
+            if threads == 1:
+                return work(1)
+            return CREWS.run(lambda: work(threads), alone=threads == self._count)
 
     @contextlib.contextmanager
     def lend(self) -> Iterator[int]:

@@ -53,7 +53,7 @@ class Seats:
 
     def __init__(self, context: Context, *, cells: int, resident: int) -> None:
         self._context = context
-        self._cache = SequenceCache(slots=resident, cells=cells, carry=context.skips)
+        self._cache = SequenceCache(slots=resident, cells=cells, carried=context.carried)
         self._spare = resident
         self._branches = list(range(resident + 1, resident + EXTRA))
         self._seats: list[Seat] = []
