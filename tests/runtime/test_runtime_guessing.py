@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 
 from toolsrv_runtime.engine import guessing
 from toolsrv_runtime.engine.base import Piece, Sampling
-from toolsrv_runtime.engine.guessing import CREDIT, Guessing
+from toolsrv_runtime.engine.guessing import CREDIT, LONGEST, Guessing
 from toolsrv_runtime.engine.llama import LlamaEngine
 from toolsrv_runtime.models import SHIPPED_MODEL
 
 TOKENS = st.lists(st.integers(0, 2), max_size=30)
 
 
-def followed(tokens: list[int]) -> int | None:
+def followed(tokens: list[int]) -> list[int]:
     """What came behind the last two tokens when they came before."""
     for at in range(len(tokens) - 3, -1, -1):
         if tokens[at : at + 2] == tokens[-2:]:
-            return tokens[at + 2]
-    return None
+            return tokens[at + 2 :]
+    return []
 
 
 @given(TOKENS, TOKENS, st.integers(0, 30))
@@ -31,24 +31,40 @@ def test_the_guess_is_what_followed_the_same_two_tokens(
 ) -> None:
     one = Guessing(prompt)
     if (first := written[:cut]) != written:
-        one.next(first, set[int]().__contains__)
-    expected = followed(prompt + written) if len(prompt) + len(written) >= 2 else None
-    assert one.next(written, {0, 1, 2}.__contains__) == expected
+        one.next(first, lambda _: 0)
+    expected = followed(prompt + written) if len(prompt) + len(written) >= 2 else []
+    assert one.next(written, len) == expected[:1]
 
 
 def test_wrong_guesses_end_the_guessing_and_right_ones_prolong_it() -> None:
     for right, guesses in ((False, CREDIT), (True, 40)):
         one, written, made = Guessing([1, 1, 2, 2, 1, 1]), list[int](), 0
         for _ in range(40):
-            guess = one.next(written, bool)
-            made += guess is not None
-            written.append(guess if right and guess else 3 - (guess or 1))
+            guess = one.next(written, len)
+            made += bool(guess)
+            written += guess if right and guess else [3 - (guess[0] if guess else 1)]
         assert made == guesses
 
 
+def test_guesses_grow_while_all_of_them_is_right_and_begin_anew_where_it_is_not() -> None:
+    text = list(range(50))
+    one, written, lengths = Guessing([*text, 0, 1]), list[int](), list[int]()
+    while len(written) < 32:
+        guess = one.next(written, len)
+        lengths.append(len(guess))
+        written += guess
+    assert lengths == [1, 1, 2, 4, LONGEST, LONGEST, LONGEST]
+    one.next([*written, 0, 0, 1], len)
+    assert one.next([*written, 0, 0, 1, 2, 3], len) == [4]
+
+
 def test_what_the_grammar_does_not_allow_is_not_guessed() -> None:
-    assert Guessing([1, 2, 3, 1, 2]).next([], lambda token: token != 3) is None
-    assert Guessing([1, 2, 3, 1, 2]).next([], lambda token: token == 3) == 3
+    assert Guessing([1, 2, 3, 1, 2]).next([], lambda _: 0) == []
+    assert Guessing([1, 2, 3, 1, 2]).next([], len) == [3]
+    one = Guessing([*range(20), 0, 1])
+    one.next([], len)
+    one.next([2], len)
+    assert one.next([2, 3], lambda tokens: tokens.index(5)) == [4]
 
 
 @pytest.fixture

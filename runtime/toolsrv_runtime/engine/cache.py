@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 _BLOCK = 1 << 40
 """More numbers than one sequence will ever have cells."""
 
+
 @dataclass(slots=True)
 class Resident:
     """One sequence in the KV cache: its id, its tokens, when it was last used.

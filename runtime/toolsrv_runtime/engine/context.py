@@ -110,6 +110,7 @@ class Context:
             raise MemoryError
         self._memory = llama_cpp.llama_get_memory(self._ctx)
         self._vocabulary = llama_cpp.llama_vocab_n_tokens(llama_cpp.llama_model_get_vocab(model))
+        self._floats = ctypes.c_float * self._vocabulary
         self._batch = llama_cpp.llama_batch_init(batch, 0, sequences)
         self.batch_size = batch
         self._cores = cores
@@ -196,8 +197,8 @@ class Context:
 
     def _row(self, index: int) -> Logits:
         pointer = llama_cpp.llama_get_logits_ith(self._ctx, index)
-        row: Logits = np.ctypeslib.as_array(pointer, shape=(self._vocabulary,)).copy()
-        return row
+        values = self._floats.from_address(ctypes.addressof(pointer.contents))
+        return np.frombuffer(values, dtype=np.float32).copy()
 
 
 def worth_carrying(model: Any) -> int:
@@ -210,8 +211,8 @@ def worth_carrying(model: Any) -> int:
     """
     width = llama_cpp.llama_model_n_embd(model)
     words = llama_cpp.llama_vocab_n_tokens(llama_cpp.llama_model_get_vocab(model))
-    weights = llama_cpp.llama_model_n_params(model) - words * width
-    looking = 4 * width * max(1, llama_cpp.llama_model_n_layer(model))
+    weights: int = llama_cpp.llama_model_n_params(model) - words * width
+    looking: int = 4 * width * max(1, llama_cpp.llama_model_n_layer(model))
     return max(_LEAST_CARRIED, weights // (4 * looking))
 
 

@@ -19,6 +19,7 @@ import llguidance
 from toolsrv_runtime.engine.base import Prompt, Reply, Sampling, Scores
 from toolsrv_runtime.engine.context import Context, attention, open_model
 from toolsrv_runtime.engine.cores import Cores
+from toolsrv_runtime.engine.grammars import Grammars
 from toolsrv_runtime.engine.heads import Heads, head_of
 from toolsrv_runtime.engine.lanes import Lane, Lanes, lanes_for
 from toolsrv_runtime.engine.scheduler import Scheduler
@@ -28,7 +29,7 @@ from toolsrv_runtime.engine.states import StateStore, identity
 from toolsrv_runtime.engine.vocabulary import Vocabulary
 from toolsrv_runtime.engine.work import Counts
 from toolsrv_runtime.engine.writing import Writing
-from toolsrv_runtime.errors import ContextError, GrammarError, ModelError
+from toolsrv_runtime.errors import ContextError, ModelError
 from toolsrv_runtime.footprint import resident_cells
 from toolsrv_runtime.profile import KvType
 from toolsrv_runtime.stop import Stop
@@ -84,6 +85,7 @@ class LlamaEngine:
         self._path = path
         self._model = open_model(path)
         self._vocabulary = Vocabulary(self._model, bos=bos)
+        self._grammars = Grammars(self._vocabulary.grammar)
         slow = llama_cpp.llama_model_size(self._model) >= SLOW_MODEL_BYTES
         cells = max(context, cells or resident_cells(context))
         gpu = bool(llama_cpp.llama_supports_gpu_offload())
@@ -174,9 +176,7 @@ class LlamaEngine:
     def _generate(
         self, prompt: Prompt, grammar: str, max_tokens: int, sampling: Sampling, stop: Stop | None
     ) -> Reply:
-        matcher = llguidance.LLMatcher(self._vocabulary.grammar, grammar, log_level=0)
-        if matcher.is_error():
-            raise GrammarError(f"the grammar does not compile: {matcher.get_error()}")
+        matcher = self._grammars.matcher(grammar)
         tokens = self._vocabulary.prompt(prompt)
         room = min(max_tokens, self._room(tokens))
         head = self._head(prompt)

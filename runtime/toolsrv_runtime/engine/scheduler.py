@@ -131,7 +131,7 @@ class Scheduler:
     ) -> Work:
         """Evaluate ``tokens`` behind the seat's; returns when all are done or Stop is set.
 
-        ``ahead`` comes behind them, with logits of its own.
+        ``ahead`` comes behind them, with logits for each.
 
         Raises:
             ModelError: llama.cpp failed.

@@ -39,12 +39,14 @@ class Seat:
     missed: int = 0
 
     def work(self, tokens: Sequence[int], ahead: Sequence[int], stop: Stop | None) -> Work:
-        """Return the work on ``tokens`` and, with logits of its own, on ``ahead`` behind them."""
+        """Return the work on ``tokens`` and, with logits for each, on ``ahead`` behind them."""
         back, self.back = self.back, 0
         self.keep -= back
         parts = [Part((self.sequence,), tokens, self.keep, logits=True)]
-        if ahead:
-            parts.append(Part((self.sequence,), ahead, self.keep + len(tokens), logits=True))
+        parts += [
+            Part((self.sequence,), (token,), position, logits=True)
+            for position, token in enumerate(ahead, self.keep + len(tokens))
+        ]
         return Work(parts, stop, self.sequence, back)
 
 

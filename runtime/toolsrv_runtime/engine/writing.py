@@ -2,8 +2,8 @@
 
 Forced tokens are the model's own way to write the forced text: llguidance tokenises it with the
 model's tokenizer and holds back what the next token could still merge with. They are evaluated
-in one batch, behind the token that was drawn before them. A token that is likely to be drawn next
-is evaluated with them: where it is, its logits are there already.
+in one batch, behind the token that was drawn before them. Tokens that are likely to come next are
+evaluated with them: where they do, their logits are there already.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import llguidance
 import numpy as np
 
 from toolsrv_runtime.engine.base import Reply, Sampling
+from toolsrv_runtime.engine.cache import common_prefix
 from toolsrv_runtime.engine.drawing import Logits, draw
 from toolsrv_runtime.engine.guessing import Guessing
 from toolsrv_runtime.engine.scheduler import Scheduler
@@ -48,7 +49,7 @@ class Writing:
         self._rng = np.random.default_rng(sampling.seed)
         self.written: list[int] = []
         self._pending: list[int] = []
-        self._ahead: tuple[int, Logits] | None = None
+        self._ahead: list[tuple[int, Logits]] = []
         self._guessing: Guessing | None = None
         self._seat: Seat | None = None
         self._head = 0
@@ -121,32 +122,38 @@ class Writing:
                 return None
             self._guessing = Guessing(tokens)
             pending = whole[self._seat.keep :]
-        elif self._ahead is not None:
-            guess, behind = self._ahead
-            self._ahead = None
-            if guess != pending[0]:
-                self._seat.back = 1
-            else:
-                self._seat.missed -= 1
-                pending = pending[1:]
-            if not pending:
+        elif self._ahead:
+            pending, behind = self._take(pending)
+            if behind is not None:
                 return behind
         guesses = self._guess(room)
         work = self._scheduler.evaluate(self._seat, pending, self._stop, guesses)
         self._evaluated += work.evaluated
-        if len(work.rows) > 1:
-            self._ahead = guesses[0], work.rows[1]
-            self._seat.missed += 1
+        self._ahead = list(zip(guesses, work.rows[1:], strict=False))
+        self._seat.missed += len(self._ahead)
         return work.rows[0] if work.rows else None
 
+    def _take(self, pending: list[int]) -> tuple[list[int], Logits | None]:
+        """Compare what comes with what was guessed: return what is not evaluated, or the row behind.
+
+        What was guessed wrongly is forgotten before the next decode.
+        """
+        guessed = [token for token, _ in self._ahead]
+        right = common_prefix(guessed, pending)
+        row = self._ahead[right - 1][1] if right else None
+        if self._seat is not None:
+            self._seat.missed -= right
+            if right < len(pending):
+                self._seat.back = len(guessed) - right
+        self._ahead = self._ahead[right:] if right == len(pending) else []
+        return pending[right:], row if right == len(pending) else None
+
     def _guess(self, room: int) -> list[int]:
-        """Return a token that may be drawn next, to be evaluated already; or none."""
-        if self._guessing is None or len(self.written) + 1 >= room:
+        """Return tokens that may come next, to be evaluated already; or none."""
+        most = room - len(self.written) - 1
+        if self._guessing is None or most <= 0:
             return []
-        guess = self._guessing.next(
-            self.written, lambda token: self._matcher.validate_tokens([token]) == 1
-        )
-        return [] if guess is None else [guess]
+        return self._guessing.next(self.written, self._matcher.validate_tokens)[:most]
 
     def draw(self, row: Logits) -> int:
         """Return the next token for a row of logits: one that the grammar allows."""

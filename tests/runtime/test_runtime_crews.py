@@ -1,0 +1,113 @@
+"""Crews: one thread for all decodes that follow each other, whoever asks for them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import llama_cpp
+import pytest
+
+from toolsrv_runtime.engine.base import Piece
+from toolsrv_runtime.engine.crews import Crews
+from toolsrv_runtime.engine.llama import LlamaEngine
+from toolsrv_runtime.models import SHIPPED_MODEL
+
+
+def in_threads(work: Callable[[], object], count: int) -> None:
+    """Do work in threads of its own, one after the other."""
+    for _ in range(count):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+
+
+def crew_threads() -> set[threading.Thread]:
+    """Return those of all crews."""
+    return {one for one in threading.enumerate() if one.name == "toolsrv-crew"}
+
+
+def test_all_that_come_one_after_the_other_have_one_crew() -> None:
+    crews, seen = Crews(), list[int]()
+    in_threads(lambda: crews.run(lambda: seen.append(threading.get_ident()), alone=False), 5)
+    assert len(seen) == 5
+    assert len(set(seen)) == 1
+    assert threading.get_ident() not in seen
+
+
+def test_who_works_at_the_same_time_has_a_crew_each_until_somebody_works_alone() -> None:
+    crews, before = Crews(), crew_threads()
+    both = threading.Barrier(2)
+    threads = [
+        threading.Thread(target=crews.run, args=(both.wait,), kwargs={"alone": False})
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(crew_threads() - before) == 2
+    assert crews.run(lambda: 7, alone=True) == 7
+    assert len(crew_threads() - before) == 1
+
+
+def test_what_work_raises_is_raised_and_the_crew_goes_on() -> None:
+    crews = Crews()
+
+    def fail() -> None:
+        raise MemoryError("no room")
+
+    for _ in range(2):
+        with pytest.raises(MemoryError, match="no room"):
+            crews.run(fail, alone=True)
+    assert crews.run(threading.get_ident, alone=True) == crews.run(threading.get_ident, alone=True)
+
+
+def test_an_interrupt_waits_for_the_end_of_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    crews, ended = Crews(), threading.Event()
+    crews.run(bool, alone=True)
+    crew = crews._idle[0]
+    done = crew._done
+
+    class Interrupted:
+        """The lock, whose first wait is interrupted."""
+
+        waits = 0
+
+        def acquire(self) -> bool:
+            self.waits += 1
+            if self.waits == 1:
+                raise KeyboardInterrupt
+            return done.acquire(timeout=10)
+
+        def release(self) -> None:
+            done.release()
+
+    monkeypatch.setattr(crew, "_done", Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        crews.run(ended.set, alone=True)
+    assert ended.is_set()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_decodes_of_all_threads_are_one_crews_and_a_single_threads_its_own(
+    monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    decode, callers, seen = llama_cpp.llama_decode, set[int](), set[int]()
+
+    def seeing(*given: Any) -> Any:
+        seen.add(threading.get_ident())
+        return decode(*given)
+
+    engine = LlamaEngine(SHIPPED_MODEL, context=256, threads=threads)
+    monkeypatch.setattr(llama_cpp, "llama_decode", seeing)
+
+    def call() -> None:
+        callers.add(threading.get_ident())
+        engine.generate((Piece("one"),), grammar="start: /[a-z ]{5,9}/", max_tokens=4)
+
+    in_threads(call, 3)
+    call()
+    engine.close()
+    assert (len(seen) == 1 and not seen & callers) if threads > 1 else seen <= callers
