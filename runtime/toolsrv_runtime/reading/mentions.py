@@ -23,6 +23,7 @@ ALIKE = 5.0
 _RUNS = 60
 _EDGES = " ,;:.!?\"'“”‘’()"
 _APART = re.compile(r"[\s,;]")
+_BEGINS, _ENDS = re.compile(r"(?<![\w)])"), re.compile(r"(?![\w(])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +77,7 @@ def _pointed(parameter: Parameter, api: Api, slot: Slot, task: str) -> list[Ment
     for one in slot.best(_RUNS):
         words = "" if one.source else task[one.begin : one.end].strip(_EDGES)
         begin = task.find(words, one.begin)
-        whole = (
-            re.compile(rf"(?<![\w)]){re.escape(words)}(?![\w(])").match(task, begin)
-            if words
-            else None
-        )
+        whole = words and _BEGINS.match(task, begin) and _ENDS.match(task, begin + len(words))
         if whole and one.score > slot.none and spelling.looks(kind, words, task):
             read = spelling.read(kind, words, task)
             found.append(Mention(begin, begin + len(words), words, read, one.score))
