@@ -71,13 +71,13 @@ def test_an_interrupt_waits_for_the_end_of_the_work(monkeypatch: pytest.MonkeyPa
     done = crew._done
 
     class Interrupted:
-        """The lock, whose first wait is interrupted."""
+        """The lock, whose first two waits are interrupted."""
 
         waits = 0
 
         def acquire(self) -> bool:
             self.waits += 1
-            if self.waits == 1:
+            if self.waits < 3:
                 raise KeyboardInterrupt
             return done.acquire(timeout=10)
 

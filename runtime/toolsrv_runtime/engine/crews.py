@@ -84,11 +84,15 @@ class _Crew:
     def do(self, job: Callable[[], None]) -> None:
         """Do a job and return when it is done, also where an interrupt comes meanwhile."""
         self._jobs.put(job)
-        try:
-            self._done.acquire()
-        except BaseException:
-            self._done.acquire()
-            raise
+        interrupt: BaseException | None = None
+        while True:
+            try:
+                self._done.acquire()
+                break
+            except BaseException as error:  # noqa: BLE001 - raised when the job is done
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
 
     def dismiss(self) -> None:
         """End the thread; its OpenMP team goes with it."""
