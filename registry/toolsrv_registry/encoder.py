@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import importlib
 import json
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -27,7 +26,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from toolsrv_registry.errors import DataError, UsageError
-from toolsrv_registry.onnx_files import load_onnx, read_onnx
+from toolsrv_registry.onnx_files import cores, load_onnx, read_onnx
 
 Vectors = npt.NDArray[np.float32]
 Progress = Callable[[int, int], None]
@@ -94,7 +93,7 @@ class OnnxEncoder:
         if threads is not None and threads < 1:
             raise UsageError(f"an encoder needs at least 1 thread, not {threads}")
         self._folder = folder
-        self._threads = threads or _cores()
+        self._threads = threads or cores()
         self._lock = threading.Lock()
         self._card: EncoderCard | None = None
         self._model: tuple[Any, Any] | None = None
@@ -296,12 +295,6 @@ class HashingEncoder:
             result[at] /= np.linalg.norm(result[at])
             _report(progress, at + 1, len(texts))
         return result
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _report(progress: Progress | None, done: int, total: int) -> None:

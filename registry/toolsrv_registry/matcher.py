@@ -28,7 +28,7 @@ from toolsrv_registry import pairing
 from toolsrv_registry.api import Api
 from toolsrv_registry.documents import content_hash
 from toolsrv_registry.errors import DataError
-from toolsrv_registry.onnx_files import load_onnx
+from toolsrv_registry.onnx_files import cores, load_onnx
 from toolsrv_registry.pairing import Document, Paired
 
 SHIPPED_MATCHER = Path(__file__).parent / "models" / "matcher"
@@ -141,12 +141,13 @@ class Matcher:
     """The matcher in a folder with ``card.json``; the shipped one by default. Thread-safe.
 
     The files are compared with the card when the model loads; a missing or altered one raises
-    DataError then. One row at a time: activations are quantised per run.
+    DataError then. A run reads one API, because activations are quantised per run; ``threads``
+    (default: the cores) run at once.
     """
 
-    def __init__(self, folder: Path = SHIPPED_MATCHER, *, threads: int = 2) -> None:
+    def __init__(self, folder: Path = SHIPPED_MATCHER, *, threads: int | None = None) -> None:
         self._folder = folder
-        self._threads = threads
+        self._threads = threads or cores()
         self._lock = threading.Lock()
         self._loaded: tuple[Any, Any] | None = None
         self._pool: ThreadPoolExecutor | None = None
