@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from queue import Queue
 from typing import Any
 
 import llama_cpp
 import pytest
 
+from toolsrv_runtime.engine import crews as crews_module
 from toolsrv_runtime.engine.base import Piece
+from toolsrv_runtime.engine.cores import Cores
 from toolsrv_runtime.engine.crews import Crews
 from toolsrv_runtime.engine.llama import LlamaEngine
 from toolsrv_runtime.models import SHIPPED_MODEL
+
+
+class Jobs(Queue[Any]):
+    """A queue whose methods can be replaced."""
 
 
 def in_threads(work: Callable[[], object], count: int) -> None:
@@ -64,30 +71,32 @@ def test_what_work_raises_is_raised_and_the_crew_goes_on() -> None:
     assert crews.run(threading.get_ident, alone=True) == crews.run(threading.get_ident, alone=True)
 
 
-def test_an_interrupt_waits_for_the_end_of_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    crews, ended = Crews(), threading.Event()
-    crews.run(bool, alone=True)
-    crew = crews._idle[0]
-    done = crew._done
+@pytest.mark.parametrize("called", ["put", "wait"])
+@pytest.mark.parametrize("first", [True, False], ids=["before", "after"])
+def test_an_interrupt_waits_for_the_end_of_the_work_which_is_done_once(
+    monkeypatch: pytest.MonkeyPatch, called: str, first: bool
+) -> None:
+    done = list[int]()
+    owner = {"put": Jobs, "wait": crews_module._Job}[called]
+    whole, interrupts = getattr(owner, called), iter([True, True])
 
-    class Interrupted:
-        """The lock, whose first two waits are interrupted."""
+    def interrupted(*given: Any) -> None:
+        come = next(interrupts, False)
+        if come and first:
+            raise KeyboardInterrupt
+        whole(*given)
+        if come:
+            raise KeyboardInterrupt
 
-        waits = 0
-
-        def acquire(self) -> bool:
-            self.waits += 1
-            if self.waits < 3:
-                raise KeyboardInterrupt
-            return done.acquire(timeout=10)
-
-        def release(self) -> None:
-            done.release()
-
-    monkeypatch.setattr(crew, "_done", Interrupted())
+    monkeypatch.setattr(crews_module, "SimpleQueue", Jobs)
+    monkeypatch.setattr(owner, called, interrupted)
+    crews = Crews()
     with pytest.raises(KeyboardInterrupt):
-        crews.run(ended.set, alone=True)
-    assert ended.is_set()
+        crews.run(lambda: done.append(1), alone=True)
+    assert done == [1]
+    monkeypatch.undo()
+    assert crews.run(lambda: 7, alone=True) == 7
+    assert done == [1]
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -100,6 +109,7 @@ def test_decodes_of_all_threads_are_one_crews_and_a_single_threads_its_own(
         seen.add(threading.get_ident())
         return decode(*given)
 
+    monkeypatch.setattr(Cores, "_watch", lambda *_: None)  # a busy machine would get one thread
     engine = LlamaEngine(SHIPPED_MODEL, context=256, threads=threads)
     monkeypatch.setattr(llama_cpp, "llama_decode", seeing)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 _T = TypeVar("_T")
 
@@ -40,56 +40,66 @@ class Crews:
             one.dismiss()
         job = _Job(work)
         try:
-            crew.do(job.do)
+            crew.do(job)
         finally:
-            with self._turn:
-                self._idle.append(crew)
+            if job.over:  # else an interrupt came where nothing in Python can keep it off
+                with self._turn:
+                    self._idle.append(crew)
         return job.result()
 
 
 class _Job(Generic[_T]):
-    """Work, and what came of it once it was done."""
+    """Work, and what came of it once it is ``over``."""
 
     def __init__(self, work: Callable[[], _T]) -> None:
+        self.over = False
         self._work = work
         self._made: list[_T] = []
         self._error: BaseException | None = None
+        # A bare lock: an executor's future takes 0.1 ms from one thread to the other and back where
+        # the cores are busy, a tenth of what it is asked for.
+        self._ended = threading.Lock()
+        self._ended.acquire()
 
     def do(self) -> None:
+        """Do the work, the first time that this is called."""
+        if self.over:
+            return
         try:
             self._made.append(self._work())
         except BaseException as error:  # noqa: BLE001 - raised again where it was asked for
             self._error = error
+        self.over = True
+        self._ended.release()
+
+    def wait(self) -> None:
+        """Return when it is over; once."""
+        self._ended.acquire()
 
     def result(self) -> _T:
+        """Return what the work returned, or raise what it raised."""
         if self._error is not None:
             raise self._error
         return self._made[0]
 
 
 class _Crew:
-    """A thread that does one job after the other.
-
-    Bare locks: an executor's future takes 0.1 ms from one thread to the other and back where the
-    cores are busy, a tenth of what it is asked for.
-    """
+    """A thread that does one job after the other."""
 
     def __init__(self) -> None:
-        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._done = threading.Lock()
-        self._done.acquire()
+        self._jobs: SimpleQueue[_Job[Any] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._stand_by, name="toolsrv-crew", daemon=True)
         self._thread.start()
 
-    def do(self, job: Callable[[], None]) -> None:
-        """Do a job and return when it is done, also where an interrupt comes meanwhile."""
-        self._jobs.put(job)
+    def do(self, job: _Job[Any]) -> None:
+        """Do a job and return when it is over, also where interrupts come meanwhile."""
         interrupt: BaseException | None = None
-        while True:
+        while not job.over:
             try:
-                self._done.acquire()
-                break
-            except BaseException as error:  # noqa: BLE001 - raised when the job is done
+                # Again after an interrupt, which may have come before it: a job is done once.
+                self._jobs.put(job)
+                job.wait()
+            except BaseException as error:  # noqa: BLE001 - raised when the job is over
                 interrupt = error
         if interrupt is not None:
             raise interrupt
@@ -101,8 +111,7 @@ class _Crew:
 
     def _stand_by(self) -> None:
         while (job := self._jobs.get()) is not None:
-            job()
-            self._done.release()
+            job.do()
 
 
 CREWS = Crews()
