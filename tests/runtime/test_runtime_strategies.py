@@ -214,6 +214,15 @@ def test_comparisons_count_as_model_calls(solve: Solve) -> None:
     assert (outcome.status, len(engine.prompts)) == ("partial", 3)
 
 
+@pytest.mark.parametrize("calls", [1, 2, 3])
+def test_an_answer_that_was_written_counts_where_the_search_ends_before_it_is_entered(
+    solve: Solve, calls: int
+) -> None:
+    engine = ScriptedEngine([answer("Lima"), answer("Quito"), "A", "B"], loop=True)
+    outcome = solve(engine, SolveOptions(strategy="dfs", limits=Limits(model_calls=calls)))
+    assert (outcome.status, outcome.answer) == ("answered", "Lima")
+
+
 def test_a_ranked_search_is_written_as_the_reference_names_it(solve: Solve) -> None:
     engine = ScriptedEngine([call("Chile"), call("Peru"), "B", "A", answer("Lima"), answer("Quito"),
                              "A", "B"])  # fmt: skip

@@ -1,7 +1,8 @@
 """DFSDT, the depth-first search-based decision tree of ToolLLM (paper 2.3, spec: formats 5.2).
 
 A generator: it yields what it wants (``Think`` at a node, ``Act`` a node's call) and is sent the
-outcome. ``dfs`` speaks the same protocol and has one wish more (``Compare``). Whoever drives it decides how long; closing the generator ends the search at once.
+outcome. ``dfs`` speaks the same protocol and has one wish more (``Compare``). Whoever drives it
+decides how long; closing the generator ends the search at once.
 Replies are O(width ** rounds) at worst and bounded by ``max_replies``.
 """
 
@@ -93,6 +94,14 @@ class Findings:
     answers: list[Node] = field(default_factory=list)
     give_ups: list[Node] = field(default_factory=list)
     replies: int = 0
+
+    def answer(self) -> Node | None:
+        """Return the first answer that was entered, else the first that was written; None without.
+
+        ``dfs`` writes all children of a node before it enters one, and may be ended in between.
+        """
+        written = (node for node in self.tree.walk() if node.terminal)
+        return next(iter(self.answers), None) or next(written, None)
 
 
 def dfsdt(findings: Findings, rules: Rules) -> Generator[Wish, Answer, int]:
