@@ -31,6 +31,7 @@ import numpy.typing as npt
 from toolsrv_lab.encoder_graph import sentence_graph
 from toolsrv_lab.encoder_sentences import SENTENCES
 from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_registry.onnx_runtime import onnxruntime
 
 Vectors = npt.NDArray[np.float32]
 
@@ -105,7 +106,7 @@ def export_fp32(source: Path, target: Path) -> None:
 
 def quantise(source: Path, target: Path) -> None:
     """Write the int8 form of an fp32 graph: MatMul and embedding weights, per channel."""
-    tools = importlib.import_module("onnxruntime.quantization")
+    tools = onnxruntime("onnxruntime.quantization")
     tools.quantize_dynamic(
         source,
         target,
@@ -148,7 +149,7 @@ def encode_torch(source: Path, texts: Sequence[str]) -> Vectors:
 
 def encode_onnx(model: Path, source: Path, texts: Sequence[str]) -> Vectors:
     """Return the vectors (n, 384) of an exported graph, one text at a time."""
-    runtime = importlib.import_module("onnxruntime")
+    runtime = onnxruntime()
     session = runtime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
     tokenizer = _tokenizer(source)
     rows = []

@@ -8,11 +8,12 @@ once and then reads a quarter of the bytes that floats take. The graph has one n
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from toolsrv_registry.onnx_runtime import onnxruntime
 
 _ZERO = 128
 """Activations are unsigned with this zero point: what the fastest kernels take."""
@@ -37,7 +38,7 @@ class Int8Product:
     """
 
     def __init__(self, integers: npt.NDArray[np.int8], scales: Floats) -> None:
-        runtime = importlib.import_module("onnxruntime")
+        runtime = onnxruntime()
         options = runtime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         self._scales = scales

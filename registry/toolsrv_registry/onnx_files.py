@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from toolsrv_registry.errors import DataError
+from toolsrv_registry.onnx_runtime import onnxruntime
 
 _MODEL, _TOKENISER = "model.int8.onnx", "tokenizer.json"
 
@@ -56,7 +57,7 @@ def load_onnx(folder: Path, digests: Mapping[str, str], *, of: str) -> tuple[Any
     Raises as ``read_onnx`` does.
     """
     contents = read_onnx(folder, digests, of=of)
-    runtime = importlib.import_module("onnxruntime")
+    runtime = onnxruntime()
     options = runtime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     session = runtime.InferenceSession(

@@ -7,7 +7,6 @@ checked against the hash on its card when it loads, which is with the first sear
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import threading
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from toolsrv_registry.errors import DataError
+from toolsrv_registry.onnx_runtime import onnxruntime
 from toolsrv_registry.signals import SIGNALS, Floats
 
 SHIPPED_RANKER = Path(__file__).parent / "models" / "ranker"
@@ -85,7 +85,7 @@ def _load(folder: Path) -> tuple[RankerCard, Any]:
         raise DataError(
             f"the ranker in {folder} was trained on other signals", hint="reinstall toolsrv"
         )
-    runtime = importlib.import_module("onnxruntime")
+    runtime = onnxruntime()
     options = runtime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1

@@ -7,6 +7,7 @@ one, under a guard that refuses every socket that is not a Unix one.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -57,9 +58,12 @@ WAYS = [
 ]
 
 
-def python(before: list[str], code: str, *words: str) -> subprocess.CompletedProcess[str]:
+def python(
+    before: list[str], code: str, *words: str, home: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*before, sys.executable, "-c", code, *words],
+        env=os.environ if home is None else os.environ | {"HOME": str(home)},
         capture_output=True,
         text=True,
         timeout=280,
@@ -74,6 +78,14 @@ def test_a_task_is_solved_without_a_network(before: list[str], guard: str, ready
     outcome = Outcome.model_validate(json.loads(done.stdout))
     assert outcome.status == "answered"
     assert any(one.used and one.ok and one.source == "offline" for one in outcome.evidence)
+
+
+def test_a_solve_writes_nothing_outside_its_data_folder(ready_dir: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    done = python([], RUN, "--data-dir", str(ready_dir), "solve", TASK, home=home)
+    assert done.returncode == 0, done.stderr
+    assert list(home.rglob("*")) == []
 
 
 @pytest.mark.parametrize(("before", "guard"), WAYS)

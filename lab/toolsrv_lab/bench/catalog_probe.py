@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # what loads them is timed
     from toolsrv_registry.api import Catalog
     from toolsrv_registry.encoder import Encoder, Vectors
 
-HEAVY = ("chromadb", "onnxruntime", "tokenizers", "numpy", "rapidfuzz")
+HEAVY = ("chromadb", "tokenizers", "numpy", "rapidfuzz")
 NAME = "measured"
 _SEARCHED = 20
 
@@ -158,8 +158,11 @@ def _noisy(work: Work, base: Path) -> Encoder:
 
 
 def _load() -> None:
+    from toolsrv_registry.onnx_runtime import onnxruntime  # noqa: PLC0415 - timed
+
     for name in HEAVY:
         importlib.import_module(name)
+    onnxruntime()
 
 
 def _since() -> float:

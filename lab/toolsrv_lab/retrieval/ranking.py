@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from toolsrv_lab.extras import load
 from toolsrv_registry.errors import DataError
+from toolsrv_registry.onnx_runtime import onnxruntime
 from toolsrv_registry.ranker import MODEL_FILE
 from toolsrv_registry.signals import SIGNALS, Floats
 
@@ -92,7 +93,7 @@ def export_ranker(
     Raises DataError when the exported trees do not agree with LightGBM's.
     """
     content = to_onnx(booster)
-    runtime = load("onnxruntime")
+    runtime = onnxruntime()
     session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
     signals = np.concatenate([one.signals for one in lists])
     needed = np.concatenate([one.needed for one in lists])
