@@ -68,7 +68,8 @@ class _Ending:
 
 def _ending(state: State, reason: str, prior: Prior) -> _Ending:
     ledger = state.ledger
-    if (node := ledger.findings.answer()) is not None:
+    if ledger.findings.answers:
+        node = ledger.findings.answers[0]
         if missing := _left_open(node):
             why = "nothing was found for: " + "; ".join(missing)
             return _Ending("partial", why, node, final_answer(node), missing)

@@ -39,10 +39,23 @@ class Footprint(BaseModel):
         """Return for how many tokens there is room in ``available`` bytes; may be negative."""
         return (available - self.weights - self.scratch) // max(1, self.per_token)
 
+    def caches_within(self, available: int, *, cells: int, further: int) -> int:
+        """Return how many caches there is room for, one at least: of ``cells`` tokens the first.
+
+        Each other has ``further`` tokens, and is worked out in memory of its own.
+        """
+        left = available - self.total(cells)
+        return 1 + max(0, left // max(1, self.scratch + further * self.per_token))
+
 
 def resident_cells(context: int) -> int:
     """Return how many tokens of a tree are worth keeping beside a path of ``context`` tokens."""
     return context + min(3 * context, 16_384)
+
+
+def further_cells(context: int) -> int:
+    """Return how many tokens each cache beyond the first holds, where a model has several."""
+    return 2 * context
 
 
 def footprint(

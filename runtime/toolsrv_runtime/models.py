@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.engine.states import StateStore
 from toolsrv_runtime.errors import ModelError, ProfileError
-from toolsrv_runtime.footprint import Footprint, footprint, resident_cells
+from toolsrv_runtime.footprint import Footprint, footprint, further_cells, resident_cells
 from toolsrv_runtime.gguf_header import Header, read_header
 from toolsrv_runtime.machine import NOTHING, Memory, available_memory, physical_cores
 from toolsrv_runtime.profile import Profile
@@ -144,13 +144,18 @@ def load_engine(
     chosen = info.profile
     if info.problem:
         raise ProfileError(info.problem, hint=info.remedy)
+    available = available_memory(program)
     cells = fitting_cells(
         path,
         info.memory,
         context=chosen.context,
         wanted=resident_cells(chosen.context),
-        available=available_memory(program),
+        available=available,
     )
+    caches = None
+    if available is not None:
+        further = further_cells(chosen.context)
+        caches = info.memory.caches_within(available, cells=cells, further=further)
     if grounded is not None:
         chosen = chosen.model_copy(update={"grounded": grounded})
     engine = LlamaEngine(
@@ -159,7 +164,7 @@ def load_engine(
         threads=threads or _threads(path),
         # Asked for by number, so many and no more; else calls at once get a core each.
         cores=None if threads else physical_cores(),
-        lanes=1 if cells < resident_cells(chosen.context) else None,
+        most_lanes=caches,
         rope_freq_scale=chosen.rope_freq_scale,
         cells=cells,
         stop_texts=chosen.stop,

@@ -85,6 +85,7 @@ class Run:
             NotFoundError: the category is unknown.
         """
         reason = await self._search() if await self._asking.begin() else ""
+        self._state.ledger.findings.collect()
         self._before = self._state.usage()
         await close(self._state, self._format, self._asking.view, reason)
         if self._state.ledger.closing is not None:

@@ -201,7 +201,7 @@ def test_calls_one_after_the_other_need_one_lane() -> None:
 
 
 def test_a_model_with_flash_attention_or_one_lane_decodes_for_all_together() -> None:
-    for given in ({"flash_attention": True}, {"lanes": 1}):
+    for given in ({"flash_attention": True}, {"lanes": 1}, {"most_lanes": 1}):
         engine = LlamaEngine(SHIPPED_MODEL, context=1024, threads=1, **given)
         with ThreadPoolExecutor(len(TEXTS)) as pool:
             list(pool.map(reply, [engine] * len(TEXTS), TEXTS))

@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 from toolsrv_registry.errors import MemoryShortError
+from toolsrv_runtime import models
 from toolsrv_runtime.convert.checkpoint import convert
 from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
+from toolsrv_runtime.engine.llama import LlamaEngine
 from toolsrv_runtime.errors import ModelError
-from toolsrv_runtime.footprint import Footprint, footprint, resident_cells, told
+from toolsrv_runtime.footprint import Footprint, footprint, further_cells, resident_cells, told
 from toolsrv_runtime.gguf_header import read_header
 from toolsrv_runtime.machine import available_memory, physical_cores
 from toolsrv_runtime.models import SHIPPED_MODEL, inspect_model, load_engine
@@ -166,6 +168,31 @@ def test_where_memory_is_short_less_of_the_tree_stays() -> None:
     )
     assert 8192 <= cells < 24_576
     assert seven_billion().total(cells) <= 12 * GB
+
+
+def test_caches_beside_the_first_are_made_where_there_is_memory_for_them() -> None:
+    needs, cells = Footprint(weights=10, per_token=2, scratch=5), 100
+    whole = needs.total(cells)
+    found = [
+        needs.caches_within(whole + more, cells=cells, further=40) for more in (-20, 0, 84, 85, 255)
+    ]
+    assert found == [1, 1, 1, 2, 4]
+
+
+@pytest.mark.parametrize("room", [0, 1])
+def test_a_model_has_no_more_caches_than_there_is_memory_for(
+    monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    needs = inspect_model().memory
+    context = inspect_model().profile.context
+    further = needs.scratch + further_cells(context) * needs.per_token
+    free = needs.total(resident_cells(context)) + room * further
+    monkeypatch.setattr(models, "available_memory", lambda _: free)
+    engine, _ = load_engine()
+    assert isinstance(engine, LlamaEngine)
+    made = engine._lanes._count
+    engine.close()
+    assert made == 1 + room
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from toolsrv_runtime.engine.vocabulary import Vocabulary
 from toolsrv_runtime.engine.work import Counts
 from toolsrv_runtime.engine.writing import Writing
 from toolsrv_runtime.errors import ContextError, ModelError
-from toolsrv_runtime.footprint import resident_cells
+from toolsrv_runtime.footprint import further_cells, resident_cells
 from toolsrv_runtime.profile import KvType
 from toolsrv_runtime.stop import Stop
 from toolsrv_runtime.suitable import parts
@@ -55,7 +55,7 @@ class LlamaEngine:
 
     ``states`` keeps the evaluated heads of prompts from one process to the next. A decode gets
     ``threads`` at most, all at once ``cores`` (default: ``threads``). ``lanes`` is how many caches
-    calls share; None decides by size and cores.
+    calls share; None decides by size and cores, and takes no more than ``most_lanes``.
 
     A call that is alone gives the same bits every time; calls that are decoded together may
     differ in the last ones, because a matrix product of several rows is summed in another order.
@@ -80,6 +80,7 @@ class LlamaEngine:
         states: StateStore | None = None,
         interruptible: bool | None = None,
         lanes: int | None = None,
+        most_lanes: int | None = None,
         batch: int = 256,
     ) -> None:
         self._path = path
@@ -94,7 +95,7 @@ class LlamaEngine:
         owner = identity(parts(path), *about) if states is not None else ""
 
         def lane(number: int) -> Lane:
-            room = min(cells, 2 * context) if number else cells
+            room = min(cells, further_cells(context)) if number else cells
             cache = Context(
                 self._model,
                 cells=room,
@@ -112,7 +113,7 @@ class LlamaEngine:
         apart = not slow and attention(flash_attention, kv_type) is False
         several = lanes_for(max(threads, cores or 0)) if apart else 1
         try:
-            self._lanes = Lanes(lane, shared, count=lanes or several)
+            self._lanes = Lanes(lane, shared, count=lanes or min(several, most_lanes or several))
         except MemoryError:
             llama_cpp.llama_model_free(self._model)
             raise ModelError(

@@ -17,6 +17,9 @@ Message = dict[str, Any]
 THOUGHT_LIMIT = 200
 """Characters of a thought, where the shape of a reply is enforced."""
 
+_BRACES = 100
+"""Braces in a reply that may begin its object: each may have to be read to the reply's end."""
+
 _HOW = (
     "\nReply with one JSON object and nothing else: "
     '{"thought": "what you do next and why", "call": {"name": "a function\'s name", '
@@ -101,15 +104,20 @@ def read(text: str) -> Answer:
 
 
 def _object(text: str) -> dict[str, Any] | None:
-    """Return the first JSON object in a text."""
-    at = text.find("{")
-    if at < 0:
-        return None
-    try:
-        value, _ = json.JSONDecoder(strict=False).raw_decode(text, at)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
+    """Return the first JSON object in a text; one that holds nothing only where there is no other."""
+    decoder, empty, at = json.JSONDecoder(strict=False), None, -1
+    for _ in range(_BRACES):
+        at = text.find("{", at + 1)
+        if at < 0:
+            break
+        try:
+            value: dict[str, Any] = decoder.raw_decode(text, at)[0]
+        except (ValueError, RecursionError):
+            continue
+        if value:
+            return value
+        empty = value
+    return empty
 
 
 def _reply(step: Past) -> str:

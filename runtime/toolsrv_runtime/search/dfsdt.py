@@ -95,13 +95,12 @@ class Findings:
     give_ups: list[Node] = field(default_factory=list)
     replies: int = 0
 
-    def answer(self) -> Node | None:
-        """Return the first answer that was entered, else the first that was written; None without.
+    def collect(self) -> None:
+        """Take over the answers that were written and not entered, where none was.
 
         ``dfs`` writes all children of a node before it enters one, and may be ended in between.
         """
-        written = (node for node in self.tree.walk() if node.terminal)
-        return next(iter(self.answers), None) or next(written, None)
+        self.answers = self.answers or [node for node in self.tree.walk() if node.terminal]
 
 
 def dfsdt(findings: Findings, rules: Rules) -> Generator[Wish, Answer, int]:

@@ -32,6 +32,9 @@ LIST_SILENCE_S = 10.0
 MOST_BYTES = 8_000_000
 """Of one response; a reply of 8,000 tokens has a tenth of it, with all that stands around it."""
 
+MOST_REST_S = 300.0
+"""For how long a server may say that it is not to be asked."""
+
 _ERROR_BYTES = 64_000
 _LINE_BYTES = 1_000_000
 _STOP_CHECK_S = 0.05
@@ -82,7 +85,10 @@ class Http:
         headers = {"Accept-Encoding": "identity"}
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
-        method = "GET" if body is None else "POST"
+        method, content = "GET", None
+        if body is not None:  # in ASCII: half a character of a task or a response can be written so
+            method, content = "POST", json.dumps(body).encode("ascii")
+            headers["Content-Type"] = "application/json"
         silence_s = self._silence_s if body else min(self._silence_s, LIST_SILENCE_S, within_s)
         timeout = httpx.Timeout(None, connect=CONNECT_S)
         loop = asyncio.get_running_loop()
@@ -90,7 +96,7 @@ class Http:
             async with (
                 asyncio.timeout(silence_s) as silence,
                 httpx.AsyncClient(verify=self._tls, timeout=timeout, trust_env=False) as client,
-                client.stream(method, url, json=body, headers=headers) as response,
+                client.stream(method, url, content=content, headers=headers) as response,
             ):
                 if not response.is_success:
                     raise await self._refusal(response)
@@ -147,18 +153,21 @@ async def read(response: httpx.Response, limit: int = MOST_BYTES) -> bytes:
 
 async def lines(response: httpx.Response) -> AsyncIterator[bytes]:
     """Yield the lines of a body as they come; it ends at ``MOST_BYTES`` or an endless line."""
-    rest, seen = b"", 0
+    rest, seen = bytearray(), 0
     async for part in response.aiter_bytes():
         seen += len(part)
         if seen > MOST_BYTES:
             return
-        *whole, rest = (rest + part).split(b"\n")
-        for line in whole:
-            yield line.rstrip(b"\r")
+        looked_at = len(rest)
+        rest += part
+        while (end := rest.find(b"\n", looked_at)) >= 0:
+            yield bytes(rest[:end]).rstrip(b"\r")
+            del rest[: end + 1]
+            looked_at = 0
         if len(rest) > _LINE_BYTES:
             return
     if rest:
-        yield rest
+        yield bytes(rest)
 
 
 async def _until_stopped(work: Coroutine[Any, Any, _T], stop: Stop) -> _T | None:
@@ -189,12 +198,15 @@ def _said(body: bytes) -> tuple[str, tuple[str, ...]]:
 
 
 def _retry_after(text: str) -> float:
-    """Return the seconds of a Retry-After header, which may be a date; 0 without one."""
+    """Return the seconds of a Retry-After header, which may be a date; 0 without one.
+
+    At most ``MOST_REST_S``: nobody may put a server out for good.
+    """
     try:
-        return max(0.0, float(text))
+        wait_s = float(text)
     except ValueError:
-        pass
-    try:
-        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
-    except (ValueError, OverflowError):
-        return 0.0
+        try:
+            wait_s = email.utils.parsedate_to_datetime(text).timestamp() - time.time()
+        except (ValueError, OverflowError):
+            return 0.0
+    return min(max(0.0, wait_s), MOST_REST_S)

@@ -38,8 +38,7 @@ class Gathered:
             return False
         if not isinstance(value, dict):
             return False
-        if "error" in value:
-            error = value["error"]
+        if error := value.get("error"):  # some send it as null where there is none
             self.error = str(error.get("message", error) if isinstance(error, dict) else error)
         if isinstance(usage := value.get("usage"), dict):
             self.usage = usage
@@ -102,15 +101,23 @@ class Gathered:
         details = self.usage.get("prompt_tokens_details")
         cached = details.get("cached_tokens") if isinstance(details, dict) else 0
         return Answer(
-            answer.thought,
-            answer.function,
-            answer.arguments,
-            answer.text,
+            _whole(answer.thought),
+            _whole(answer.function),
+            _whole(answer.arguments),
+            _whole(answer.text),
             answer.problem,
             prompt_tokens=_count(self.usage.get("prompt_tokens")),
             cached=_count(cached),
             generated=_count(self.usage.get("completion_tokens")) or self.pieces,
         )
+
+
+def _whole(text: str) -> str:
+    """Return a text with the halves of characters that came in two pieces put together.
+
+    Servers that cut strings as JavaScript does send them so. A half alone becomes U+FFFD.
+    """
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _count(value: Any) -> int:

@@ -24,7 +24,10 @@ Heard = Callable[[], None]
 
 
 class Server:
-    """See the module. ``model`` "" takes the first that the server names."""
+    """One server, safe for threads. ``model`` "" takes the first that it names.
+
+    ``silence_s`` is how long it may say nothing.
+    """
 
     def __init__(self, place: Place, *, model: str, key: str, silence_s: float) -> None:
         self.place = place
@@ -62,10 +65,15 @@ class Server:
         Raises:
             ServerError: the server does not answer at all.
         """
-        with self._detecting:
+        while not self._detecting.acquire(timeout=_STOP_CHECK_S):
+            if stop.is_set():
+                return None
+        try:
             if self.mode is None:
                 self.mode = self._probe(stop)
             return self.mode
+        finally:
+            self._detecting.release()
 
     def reply(self, request: Request, *, stop: Stop) -> Answer | None:
         """Return the reply; see ``ChatModel.reply``."""
@@ -113,7 +121,7 @@ class Server:
         gathered = self._http.send("/chat/completions", receive, stop=stop, body=body)
         return None if gathered is None else gathered.answer(mode)
 
-    async def _gather(self, response: httpx.Response, heard: Any, limit: int) -> Gathered:
+    async def _gather(self, response: httpx.Response, heard: Heard, limit: int) -> Gathered:
         gathered, done = Gathered(), False
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind == "text/event-stream":
@@ -167,6 +175,8 @@ class Server:
 _ADDRESS = "give the address of the API, for example http://127.0.0.1:8000/v1"
 _REFUSED_MODE = frozenset({400, 404, 405, 415, 422, 500, 501})
 
+_STOP_CHECK_S = 0.05
+"""How often a call looks at its Stop while another one asks what the server offers."""
 
 _TOLD = 10
 """Models of a server that an error names."""
