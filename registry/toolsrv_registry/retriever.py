@@ -99,7 +99,8 @@ class SearchResult(BaseModel):
     nothing fits in a category, tool or catalog, the closest anywhere. ``dead_left_out`` counts
     better APIs than the last hit that were left out because they failed their last check.
     ``hidden_behind`` counts APIs of the named catalog that are not found because another catalog
-    has their ids, by that catalog. ``degraded`` says why the vectors were not used, or not up to
+    has their ids, by that catalog. ``need_consent`` are ids of better APIs than the first hit that
+    were left out because nobody can be asked whether they may be called. ``degraded`` says why the vectors were not used, or not up to
     date; empty when all is well.
 
     ``query`` is the text that was given (cut at 4,000 characters). ``reading`` tells what was
@@ -117,6 +118,7 @@ class SearchResult(BaseModel):
     total: int | None = None
     dead_left_out: int = 0
     hidden_behind: Mapping[str, int] = {}
+    need_consent: tuple[str, ...] = ()
     degraded: str = ""
     reading: Reading = Reading("")
 

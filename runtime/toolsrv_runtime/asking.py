@@ -19,6 +19,10 @@ _T = TypeVar("_T")
 
 _UNSERVED = "nothing on offer serves a part of the task"
 _BETTER = "something that can help where a call failed"
+_CONSENT = (
+    "{} fits the task best but was left out, because a person has to allow the call: solve it at a "
+    "terminal, or allow such calls with the setting calls (toolsrv config show)"
+)
 
 
 class Asking:
@@ -44,8 +48,11 @@ class Asking:
         Raises:
             NotFoundError: the category is unknown.
         """
-        offer = self._state.offer
+        state, offer = self._state, self._state.offer
         self._tell_candidates(await self._off_loop(offer.begin))
+        if offer.need_consent:
+            with state.step():
+                state.meter.note([_CONSENT.format(offer.need_consent[0])])
         return bool(offer.shown)
 
     async def think(self, node: Node) -> Move | str:

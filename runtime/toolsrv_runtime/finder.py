@@ -49,6 +49,10 @@ class FoundList(Protocol):
     def dead_left_out(self) -> int:
         """How many APIs were left out because they failed when last checked."""
 
+    @property
+    def need_consent(self) -> Sequence[str]:
+        """Ids of better APIs than the first hit that nobody can be asked about."""
+
 
 class Finder(Protocol):
     """The retriever as a solve uses it."""

@@ -74,6 +74,7 @@ class Offer:
         self.fits = True
         self.nearest: tuple[str, ...] = ()
         self.dead_left_out = 0
+        self.need_consent: tuple[str, ...] = ()
 
     @property
     def all(self) -> FunctionList:
@@ -103,6 +104,7 @@ class Offer:
         self.fits = bool(found.hits) and not found.nothing_fits
         self.nearest = tuple(found.nearest_categories[:3])
         self.dead_left_out = found.dead_left_out
+        self.need_consent = tuple(found.need_consent)
         hits = self._needed(found.hits, self._task) if self._wider else found.hits
         for question in signs:
             first = self._needed(found.hits, question)[:1]

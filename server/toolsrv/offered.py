@@ -7,6 +7,7 @@ nothing. What is left out may still be searched, described and called by name.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from toolsrv_catalogs.offline import OFFLINE_CATALOG
@@ -24,12 +25,19 @@ WIDER = 4
 class Offered:
     """The registry's retriever, kept to what can be called where there are several catalogs.
 
-    Without ``can_call`` that is the catalog that ships.
+    Without ``can_call`` that is the catalog that ships. ``on_a_yes`` says what could be called if a
+    person were asked: what fits best of that and is left out is named.
     """
 
-    def __init__(self, registry: Registry, can_call: Callable[[Api], bool] | None = None) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        can_call: Callable[[Api], bool] | None = None,
+        on_a_yes: Callable[[Api], bool] | None = None,
+    ) -> None:
         self._registry = registry
         self._can_call = can_call
+        self._on_a_yes = on_a_yes
 
     def search(self, text: str, limit: int = 5, *, category: str | None = None) -> SearchResult:
         """Return the callable APIs that fit ``text``, best first."""
@@ -40,14 +48,20 @@ class Offered:
         if self._can_call is None:
             return find(text, limit, category=category, catalog=OFFLINE_CATALOG)
         wide = find(text, limit * WIDER, category=category)
-        hits = [hit for hit in wide.hits if self._can_call(hit.api)][:limit]
+        found = [(hit, self._can_call(hit.api)) for hit in wide.hits]
+        better = [hit for hit, _ in takewhile(lambda one: not one[1], found)]
+        consent = self._on_a_yes or (lambda _: False)
+        asked = tuple(hit.api.id for hit in better if consent(hit.api))
+        hits = [hit for hit, can in found if can][:limit]
         if len(hits) < limit:
             own = find(text, limit, category=category, catalog=OFFLINE_CATALOG)
             if not hits:
-                return own
+                return own.model_copy(update={"need_consent": asked})
             known = {hit.api.id for hit in hits}
             hits += [hit for hit in own.hits if hit.api.id not in known][: limit - len(hits)]
-        return wide.model_copy(update={"hits": tuple(hits), "next_offset": None})
+        return wide.model_copy(
+            update={"hits": tuple(hits), "next_offset": None, "need_consent": asked}
+        )
 
     def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
         """Return how well each API fits ``text``, each in [0, 1]."""

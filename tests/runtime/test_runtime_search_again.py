@@ -58,6 +58,7 @@ class Hits:
     nothing_fits: bool = False
     nearest_categories: tuple[str, ...] = ()
     dead_left_out: int = 0
+    need_consent: tuple[str, ...] = ()
 
 
 @dataclass
@@ -192,6 +193,19 @@ def test_a_task_that_nothing_fits_is_not_searched_for_again() -> None:
     assert len(shelf.asked) == 1
     assert "no API in the catalog fits" in outcome.reason
     assert "3 left out" in outcome.reason
+
+
+def test_what_fits_best_and_needs_consent_is_noted() -> None:
+    class Asking(Shelf):
+        def search(self, text: str, limit: int = 5, *, category: str | None = None) -> Hits:
+            found = super().search(text, limit, category=category)
+            return Hits(found.hits, need_consent=("C/t/z", "C/t/y"))
+
+    outcome, events, _ = solve(Asking("bd"), [call("b"), ANSWER], candidates=2)
+    assert outcome.status == "answered"
+    (note,) = outcome.notes
+    assert note.startswith("C/t/z fits the task best but was left out")
+    assert [one.text for one in events if one.kind == "note"] == [note]
 
 
 def test_an_outcome_tells_its_searches_as_json() -> None:

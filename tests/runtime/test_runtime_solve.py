@@ -317,6 +317,7 @@ class Nothing:
         nothing_fits = True
         nearest_categories = ()
         dead_left_out = 0
+        need_consent = ()
 
     def search(self, text: str, limit: int = 5, *, category: str | None = None) -> Any:
         del text, limit, category

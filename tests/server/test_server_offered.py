@@ -54,3 +54,22 @@ def test_an_imported_api_that_can_be_called_is_offered_with_the_others(tmp_path:
         own = nothing.search(SUN, 5, category="Weather").hits
         assert own
         assert all(hit.catalog == "offline" for hit in own)
+
+
+def test_what_fits_best_and_needs_consent_is_named(tmp_path: Path) -> None:
+    with Registry.open(
+        tmp_path, [load_offline_catalog(), foreign()], encoder=HashingEncoder()
+    ) as registry:
+        best = registry.retriever.search(SUN, 20, category="Weather").hits
+        assert all(hit.catalog == "other" for hit in best[:3])
+        refused = {hit.api.id for hit in best[:3]}
+        on_a_yes = refused - {best[1].api.id}
+        offered = Offered(
+            registry, lambda api: api.id not in refused, lambda api: api.id in on_a_yes
+        )
+        found = offered.search(SUN, 5, category="Weather")
+        assert found.need_consent == (best[0].api.id, best[2].api.id)
+        assert not refused & {hit.api.id for hit in found.hits}
+        assert not Offered(registry, lambda _: True).search(SUN, 5).need_consent
+        nothing = Offered(registry, lambda _: False, lambda api: api.id == best[0].api.id)
+        assert nothing.search(SUN, 5, category="Weather").need_consent == (best[0].api.id,)

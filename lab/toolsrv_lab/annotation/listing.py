@@ -35,6 +35,7 @@ class Lists:
     nothing_fits: bool
     nearest_categories: Sequence[str] = ()
     dead_left_out: int = 0
+    need_consent: Sequence[str] = ()
 
 
 class CatalogSearch(Protocol):
