@@ -24,6 +24,8 @@ _MAGIC = b"GGUF"
 _MOST_ENTRIES = 1_000_000
 _MOST_BYTES = 256_000_000
 _KEPT_ITEMS = 4096
+_NESTED = 4
+"""Arrays in arrays; no model has any."""
 _STRING, _ARRAY = 8, 9
 _SCALARS = {
     0: "B",
@@ -89,12 +91,27 @@ def read_header(path: Path) -> Header:
             size = os.fstat(file.fileno()).st_size
             with mmap.mmap(file.fileno(), min(size, _MOST_BYTES), access=mmap.ACCESS_READ) as data:
                 return _read(path, data, size)
-    except FileNotFoundError:
-        raise ModelError(f"there is no model file {str(path)!r}", hint=HINT) from None
     except OSError as error:
-        raise ModelError(
-            f"the model file {str(path)!r} cannot be read: {error.strerror}", hint=HINT
-        ) from None
+        raise _unreadable(path, error) from None
+
+
+def check_start(path: Path) -> None:
+    """Look at the first bytes of a file alone, in no time.
+
+    Raises:
+        ModelError: No such file, not a GGUF, or a version that cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            _check_start(path, file.read(8))
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: OSError) -> ModelError:
+    if isinstance(error, FileNotFoundError):
+        return ModelError(f"there is no model file {str(path)!r}", hint=HINT)
+    return ModelError(f"the model file {str(path)!r} cannot be read: {error.strerror}", hint=HINT)
 
 
 def _check_start(path: Path, start: bytes) -> None:
@@ -172,17 +189,22 @@ class _Reader:
         self.skip(length)
         return self._data[start : self.at].decode(errors="replace")
 
-    def value(self, kind: int) -> Any:
-        """Return the next value; None for a long array or one of strings."""
+    def value(self, kind: int, depth: int = 0) -> Any:
+        """Return the next value; None for a long array or one of strings.
+
+        ``depth`` counts the arrays that it stands in.
+        """
         if kind == _STRING:
             return self.text()
         if kind != _ARRAY:
             return self.number(_SCALARS[kind])
+        if depth > _NESTED:
+            raise ValueError(f"arrays are nested deeper than {_NESTED} levels")
         item, count = self.number("I"), self.number("Q")
         if item in (_STRING, _ARRAY):
             for _ in range(count):
                 if item == _ARRAY:
-                    self.value(_ARRAY)
+                    self.value(_ARRAY, depth + 1)
                 else:
                     self.skip(self.number("Q"))
             return None

@@ -91,14 +91,19 @@ def ask(path: str, limits: Limits = PATIENT, **more: Any) -> tuple[CallResult, A
         ("deep", "not_json"),
         ("rather_deep", "not_json"),
         ("page", "not_json"),
+        ("comments", "ok"),
+        ("commented_page", "not_json"),
+        ("punycode", "ok"),
         ("nan", "ok"),
         ("private", "blocked_by_policy"),
         ("other_port", "blocked_by_policy"),
         ("user", "blocked_by_policy"),
+        ("no_label", "blocked_by_policy"),
         ("circle", "server_error"),
         ("moved", "ok"),
         ("busy", "ok"),
         ("shut", "rate_limited"),
+        ("some_day", "rate_limited"),
         ("flaky", "ok"),
         ("headers", "network_error"),
         ("no_http", "network_error"),
@@ -115,6 +120,7 @@ def ask(path: str, limits: Limits = PATIENT, **more: Any) -> tuple[CallResult, A
         ("410", "gone"),
         ("500", "server_error"),
         ("503", "server_error"),
+        ("999", "server_error"),
     ],
 )
 def test_whatever_a_host_does_is_a_typed_result(path: str, kind: str) -> None:
@@ -131,7 +137,9 @@ def test_what_comes_of_odd_answers() -> None:
     assert ask("latin")[0].response == "å!"
     assert ask("zipped")[0].response == {"a": 1}
     assert len(ask("big")[0].response) == 20_000
+    assert ask("punycode")[0].response == "a-b"
     assert ask("shut")[0].retry_after == 86_400
+    assert ask("some_day")[0].retry_after is None
     assert ask("subscribe")[0].page.startswith("https://")
 
 
@@ -263,6 +271,64 @@ def test_tls_is_verified_for_the_name_and_http2_is_taken_where_offered(
             assert got.response == {"a": 2 if http2 else 1}, got.error
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "status"),
+    [
+        ("status_299", "ok", 299),
+        ("status_999", "server_error", 999),
+        ("status_2000", "network_error", 0),
+        ("status_0", "network_error", 0),
+        ("status_-5", "network_error", 0),
+        ("status_", "network_error", 0),
+        ("status_abc", "network_error", 0),
+        ("status_" + "9" * 5_000, "network_error", 0),
+        ("broken_frame", "network_error", 0),
+    ],
+)
+def test_whatever_a_host_says_over_http2_is_a_typed_result(
+    authority: trustme.CA, path: str, kind: str, status: int
+) -> None:
+    async def run() -> None:
+        tls = server_side(authority, "api.test", http2=True)
+        async with (
+            HostileHost(tls=tls, http2=True) as host,
+            caller(host, Limits(seconds=8), trust=client_side(authority)) as one,
+        ):
+            got = await one.call(api(host.url(path)), {})
+            assert (got.kind, got.status) == (kind, status), got.error
+
+    asyncio.run(run())
+
+
+def test_tls_that_breaks_after_its_handshake_is_a_network_error(authority: trustme.CA) -> None:
+    tls = server_side(authority, "api.test", http2=False)
+
+    async def garble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        read, write = ssl.MemoryBIO(), ssl.MemoryBIO()
+        talk = tls.wrap_bio(read, write, server_side=True)
+        asked = b""
+        while not asked:
+            read.write(await reader.read(65_536))
+            try:
+                talk.do_handshake()
+                asked = talk.read()
+            except ssl.SSLWantReadError:
+                writer.write(write.read())
+        writer.write(write.read() + b"\x17\x03\x03\x00\x20" + b"no record" + bytes(23))
+        await writer.drain()
+        writer.close()
+
+    async def run() -> CallResult:
+        async with await asyncio.start_server(garble, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            addresses = Addresses(own={f"api.test:{port}"}, resolve=loopback)
+            network = Network(transport=Connections(addresses, trust=client_side(authority)))
+            async with Caller(transports={}, network=network) as one:
+                return await one.call(api(f"https://api.test:{port}/x"), {})
+
+    assert asyncio.run(run()).kind == "network_error"
 
 
 def test_broken_tls_is_a_network_error(authority: trustme.CA) -> None:

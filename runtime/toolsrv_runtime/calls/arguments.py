@@ -15,6 +15,7 @@ from toolsrv_catalogs.offline.values.day import parse_date, parse_time
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.errors import UsageError
 from toolsrv_registry.functions import parameter_keys
+from toolsrv_runtime.calls.body import too_deep
 from toolsrv_runtime.errors import ArgumentError
 
 VALUE_LIMIT = 20_000
@@ -72,6 +73,9 @@ def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
         parameter = keys.get(name) or originals.get(name)
         if parameter is None:
             problems.append(_unknown(name, list(keys)))
+        elif fault := _fault(value):
+            problems.append(f"the argument {parameter.key!r} {fault}")
+            bound[parameter.name] = None
         elif parameter not in api.optional or value not in ("", None):
             try:
                 bound[parameter.name] = _convert(parameter, value)
@@ -85,12 +89,19 @@ def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
             bound[parameter.name] = _default(parameter)
         else:
             problems.append(f"the argument {parameter.key!r} is missing")
-    for name, value in bound.items():  # defaults and what stands in lists and objects too
-        if not _is_unicode(value):
-            problems.append(f"the argument {originals[name].key!r} must be valid Unicode text")
+    for name, value in bound.items():  # defaults too, and what was written as JSON in a text
+        if fault := _fault(value):
+            problems.append(f"the argument {originals[name].key!r} {fault}")
     if problems:
         raise ArgumentError(f"{api.id}: {'; '.join(problems)}", hint=_wanted(api))
     return bound
+
+
+def writable(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those arguments that can be written as JSON, so that a refusal can be."""
+    return {
+        name: value for name, value in arguments.items() if not _fault(name) and not _fault(value)
+    }
 
 
 def _default(parameter: Parameter) -> Any:
@@ -101,13 +112,19 @@ def _default(parameter: Parameter) -> Any:
         return parameter.default
 
 
-def _is_unicode(value: Any) -> bool:
-    """Whether a value can be written as UTF-8: half a surrogate pair cannot, nor endless depth."""
+def _fault(value: Any) -> str:
+    """Return why a value cannot be written as JSON in UTF-8, ``""`` when it can."""
+    if too_deep([value]):  # all arguments together are one level more
+        return "is nested too deeply"
     try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except (UnicodeEncodeError, RecursionError):
-        return False
-    return True
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError:  # half a surrogate pair
+        return "must be valid Unicode text"
+    except ValueError:  # an integer of more than 4,300 digits, or NaN
+        return "holds a number that cannot be written"
+    except TypeError:
+        return "is no JSON value"
+    return ""
 
 
 class _WrongError(Exception):

@@ -16,10 +16,13 @@ from dataclasses import dataclass, field
 import httpx
 
 from toolsrv_registry.api import Api, SecurityScheme
-from toolsrv_runtime.calls.request import Outgoing
+from toolsrv_runtime.calls.request import Outgoing, too_long
 
 Keys = Callable[[str], str]
-"""From a key's name to the secret, ``""`` when there is none."""
+"""From a key's name to the secret, ``""`` when there is none. May block: a keyring may ask a person.
+
+Called in threads.
+"""
 
 RAPIDAPI = "rapidapi"
 _RAPIDAPI_HOST = ".rapidapi.com"
@@ -76,9 +79,12 @@ def has_what_it_needs(api: Api, host: str, keys: Keys) -> bool:
 
 
 def authorize(api: Api, outgoing: Outgoing, keys: Keys, *, plain: bool = False) -> Authorized:
-    """Return the request with the credentials that there are.
+    """Return the request with the credentials that there are. Blocks while ``keys`` does.
 
     None go over unencrypted HTTP, unless ``plain`` says that the host is a person's own.
+
+    Raises:
+        ArgumentError: with a key in its query the address is too long.
     """
     host, headers, keys = outgoing.url.host, dict(outgoing.headers), usable(keys)
     if outgoing.url.scheme != "https" and not plain:
@@ -91,7 +97,10 @@ def authorize(api: Api, outgoing: Outgoing, keys: Keys, *, plain: bool = False) 
         return Authorized(outgoing.url, headers)
     request = Authorized(outgoing.url, headers)
     for scheme, secret in _alternative(api, host, keys) or ():
-        request = _with(request, scheme, secret)
+        try:
+            request = _with(request, scheme, secret)
+        except httpx.InvalidURL:  # a key in the query is more than it holds
+            raise too_long(api) from None
     return request
 
 

@@ -6,6 +6,7 @@ Knows nothing of who sent it.
 
 from __future__ import annotations
 
+import codecs
 import html
 import json
 import math
@@ -26,9 +27,25 @@ SHOWN_OF_TOO_LARGE = 20_000
 _DEPTH = 200
 """Levels of JSON; deeper is text. A reader of ours or of a client may not be made for more."""
 
-_HTML = re.compile(
-    r"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+_HTML = re.compile(r"<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
+_OPENING = 8_192
+"""Characters of a body in which a web page has to begin, whatever comments stand before it."""
+
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE | re.ASCII)
+_ENCODINGS = frozenset(
+    [
+        *("utf-8", "utf-8-sig", "ascii"),
+        *("utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"),
+        *(f"iso8859-{part}" for part in (*range(1, 12), *range(13, 17))),
+        *(f"cp125{page}" for page in range(9)),
+        *("shift_jis", "cp932", "euc_jp", "iso2022_jp"),
+        *("gb2312", "gbk", "gb18030", "big5", "euc_kr", "cp949"),
+        *("koi8-r", "koi8-u", "mac-roman"),
+    ]
 )
+"""Python's names of the encodings that a body may have. Others of its codecs are quadratic
+(punycode), read escapes (unicode_escape) or are for no text at all (hex)."""
+
 _SHORT_SECRET = 4
 
 
@@ -109,11 +126,19 @@ def understand(
         value = json.loads(text, parse_constant=_no_number, parse_float=_finite)
     except (ValueError, RecursionError):
         plain = clean(text, len(text))
-        page = kind in {"text/html", "application/xhtml+xml"} or bool(_HTML.match(text))
+        page = kind in {"text/html", "application/xhtml+xml"} or _opens_as_page(text)
         return Body(plain, web_page=page, broken_json=says_json and not page and bool(text.strip()))
     if too_deep(value):
         return Body(clean(text, len(text)), broken_json=True)
     return Body(_spelt_out(value, secrets) if secrets else value)
+
+
+def _opens_as_page(text: str) -> bool:
+    """Whether a text begins as HTML, behind comments or not. Linear in the comments."""
+    start = text[:_OPENING].lstrip()
+    while start.startswith("<!--"):
+        start = start.partition("-->")[2].lstrip()
+    return bool(_HTML.match(start))
 
 
 def _spelt_out(value: Any, secrets: Collection[str]) -> Any:
@@ -138,14 +163,17 @@ def _finite(text: str) -> float | None:
 
 
 def _decoded(data: bytes, headers: httpx.Headers) -> str:
-    found = re.search(
-        r"charset\s*=\s*[\"']?([\w.:-]+)", headers.get("content-type", ""), re.IGNORECASE
-    )
-    charset = found[1] if found else "utf-8-sig"
+    found = _CHARSET.search(headers.get("content-type", ""))
+    return data.decode(_encoding(found[1]) if found else "utf-8-sig", errors="replace")
+
+
+def _encoding(charset: str) -> str:
+    """Return the encoding that a host names; UTF-8 for one that does not exist, or may not be."""
     try:
-        return data.decode(charset, errors="replace")
-    except (LookupError, UnicodeError):  # a charset that does not exist, or is none for text
-        return data.decode("utf-8", errors="replace")
+        name = codecs.lookup(charset).name
+    except LookupError:
+        return "utf-8"
+    return name if name in _ENCODINGS else "utf-8"
 
 
 def without(text: str, secrets: Collection[str]) -> str:

@@ -5,6 +5,7 @@ Whatever happens is a typed result; nothing about a call is raised.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from toolsrv_runtime.calls import auth, hints
 from toolsrv_runtime.calls.exchange import Exchange, Limits, Message, exchange
 from toolsrv_runtime.calls.hosts import Hosts
 from toolsrv_runtime.calls.policy import Policy
-from toolsrv_runtime.calls.request import Outgoing, build
+from toolsrv_runtime.calls.request import Outgoing, build, web_address
 from toolsrv_runtime.calls.result import CallResult, Consent, Kind
 from toolsrv_runtime.errors import ArgumentError, PolicyError
 from toolsrv_runtime.outcome import Source
@@ -118,7 +119,7 @@ class Caller:
                 return self._needs_consent(api, bound, wanted)
             got, source = await self._exchange(api, outgoing)
         except ArgumentError as error:
-            return self._refused(api, bound, "bad_arguments", error)
+            return self._refused(api, args.writable(bound), "bad_arguments", error)
         except PolicyError as error:
             return self._refused(api, bound, "blocked_by_policy", error)
         return self._told(api, bound, outgoing, got, source, time.monotonic() - start)
@@ -191,7 +192,7 @@ class Caller:
             raise PolicyError(f"{api.id}: nothing serves {url.host!r}", hint="choose another API")
         port = url.port or (443 if url.scheme == "https" else 80)
         plain = network.own(url.host, port)
-        allowed = auth.authorize(api, outgoing, network.keys, plain=plain)
+        allowed = await asyncio.to_thread(auth.authorize, api, outgoing, network.keys, plain=plain)
         message = Message(
             outgoing.method, allowed.url, allowed.headers, outgoing.content, allowed.secrets
         )
@@ -230,7 +231,7 @@ class Caller:
 def _host(api: Api) -> str:
     """Return the host of an API's web address, "" where it has none."""
     try:
-        url = httpx.URL(api.url)
+        url = web_address(api.url)
     except httpx.InvalidURL:
         return ""
     return url.host if url.scheme in {"http", "https"} else ""

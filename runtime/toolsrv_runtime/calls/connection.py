@@ -14,8 +14,10 @@ import ssl
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
 from typing import Any
 
+import anyio
 import httpcore
 import httpx
+from h2.exceptions import H2Error
 
 from toolsrv_runtime.calls.addresses import Addresses
 
@@ -99,7 +101,8 @@ class _Body(httpx.AsyncByteStream):
                 yield part
 
     async def aclose(self) -> None:
-        await self._response.aclose()
+        with _httpx_errors():
+            await self._response.aclose()
 
 
 class _Checked(httpcore.AsyncNetworkBackend):
@@ -173,7 +176,7 @@ class _Stream(httpcore.AsyncNetworkStream):
 
 @contextlib.contextmanager
 def _httpx_errors() -> Iterator[None]:
-    """Turn httpcore's errors into httpx's of the same name."""
+    """Turn httpcore's errors into httpx's of the same name, and those that it lets through."""
     try:
         yield
     except (
@@ -186,3 +189,7 @@ def _httpx_errors() -> Iterator[None]:
             httpx, type(error).__name__, httpx.TransportError
         )
         raise kind(str(error)) from error
+    except (H2Error, ValueError) as error:  # ValueError for a status over HTTP/2 that is no number
+        raise httpx.RemoteProtocolError(str(error)[:200]) from error
+    except (OSError, anyio.EndOfStream) as error:  # TLS that breaks or ends once it is established
+        raise httpx.NetworkError(str(error)[:200]) from error

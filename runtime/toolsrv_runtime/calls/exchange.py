@@ -17,7 +17,8 @@ import httpx
 
 from toolsrv_runtime.calls import body as bodies
 from toolsrv_runtime.calls.hosts import Hosts, Rest
-from toolsrv_runtime.calls.pace import pause_seconds
+from toolsrv_runtime.calls.pace import asked_seconds
+from toolsrv_runtime.calls.request import web_address
 from toolsrv_runtime.calls.result import Kind, kind_of_status
 
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
@@ -25,7 +26,13 @@ IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 
 _AGAIN: frozenset[Kind] = frozenset({"network_error", "rate_limited"})
 _BUSY = frozenset({502, 503, 504})
+_STATUSES = range(100, 1_000)
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_UNSENT = (httpx.PoolTimeout, httpx.UnsupportedProtocol)
+"""Errors of a request that nobody has seen, so that they say nothing of the host.
+
+LocalProtocolError is none: over HTTP/2 it may be what the host sent.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +66,17 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What came back: ``status`` 0 means no response, and ``error`` says why."""
+    """What came back: ``status`` 0 means no response, and ``error`` says why.
+
+    ``sent`` is False where nothing has left this machine.
+    """
 
     kind: Kind
     status: int
     response: Any
     error: str
     retry_after: float | None = None
+    sent: bool = True
 
 
 async def exchange(
@@ -79,13 +90,22 @@ async def exchange(
     Raises:
         PolicyError: the host's address may not be called.
     """
+    if hosts is None:
+        return await _repeated(transport, message, limits, None)
+    with hosts.visit(message.url.host) as rest:
+        if rest is not None:
+            return _resting(message.url.host, rest)
+        return await _repeated(transport, message, limits, hosts)
+
+
+async def _repeated(
+    transport: httpx.AsyncBaseTransport, message: Message, limits: Limits, hosts: Hosts | None
+) -> Exchange:
     end = time.monotonic() + limits.seconds
     host = message.url.host
-    if hosts is not None and (rest := hosts.rest(host)):
-        return _resting(host, rest)
     for attempt in range(limits.retries + 1):
         got = await _in_time(transport, message, limits, hosts, end)
-        if hosts is not None:
+        if hosts is not None and got.sent:
             hosts.tell(host, failed=got.kind in {"network_error", "timed_out", "server_error"})
         wait = limits.backoff_s * 2**attempt if got.retry_after is None else got.retry_after
         last = attempt == limits.retries or time.monotonic() + wait >= end
@@ -98,15 +118,19 @@ async def exchange(
 
 
 def _worth_repeating(message: Message, got: Exchange) -> bool:
-    return message.method in IDEMPOTENT and (got.kind in _AGAIN or got.status in _BUSY)
+    again = got.sent and (got.kind in _AGAIN or got.status in _BUSY)
+    return again and message.method in IDEMPOTENT
 
 
 def _resting(host: str, rest: Rest) -> Exchange:
     if rest.asked:
         error = f"{host} asked to be left alone for {rest.seconds:.0f} more seconds"
-        return Exchange("rate_limited", 0, None, error, retry_after=rest.seconds)
+        return Exchange("rate_limited", 0, None, error, retry_after=rest.seconds, sent=False)
     error = f"{host} keeps failing and is left alone for {rest.seconds:.0f} more seconds"
-    return Exchange("network_error", 0, None, error, retry_after=rest.seconds)
+    if not rest.seconds:
+        error = f"{host} keeps failing and is left alone while another call tries it"
+    wait = rest.seconds or None
+    return Exchange("network_error", 0, None, error, retry_after=wait, sent=False)
 
 
 async def _in_time(
@@ -116,24 +140,31 @@ async def _in_time(
     hosts: Hosts | None,
     end: float,
 ) -> Exchange:
+    host, waits = message.url.host, hosts is not None
     try:
         async with asyncio.timeout(end - time.monotonic()):
             if hosts is None:
                 return await _followed(transport, message, limits)
-            async with hosts.turn(message.url.host):
+            async with hosts.turn(host):
+                waits = False
                 return await _followed(transport, message, limits)
     except (TimeoutError, httpx.TimeoutException) as error:
+        if hosts is not None and waits:
+            what = f"its turn did not come within {limits.seconds:g} seconds"
+            limit = f"the limit for {host} is {hosts.terms()}"
+            return Exchange("timed_out", 0, None, f"{what}: {limit}", sent=False)
         what = f"no answer within {limits.seconds:g} seconds"
         if isinstance(error, httpx.ConnectTimeout):
             what = f"no connection within {limits.connect_s:g} seconds"
         elif isinstance(error, httpx.ReadTimeout):
             what = f"nothing came for {limits.read_s:g} seconds"
-        return Exchange("timed_out", 0, None, what)
+        return Exchange("timed_out", 0, None, what, sent=not isinstance(error, _UNSENT))
     except bodies.EncodingError as error:
         return Exchange("network_error", 0, None, str(error))
     except (httpx.HTTPError, httpx.StreamError) as error:
         told = bodies.without(f"{type(error).__name__}: {error}", message.secrets)
-        return Exchange("network_error", 0, None, told[:200])
+        sent = not isinstance(error, _UNSENT)
+        return Exchange("network_error", 0, None, told[:200], sent=sent)
 
 
 async def _followed(
@@ -180,6 +211,9 @@ async def _once(
     )
     response = await transport.handle_async_request(request)
     try:
+        if response.status_code not in _STATUSES:  # HTTP/2 lets any number pass
+            error = f"the API answered with the status {response.status_code}, which is none"
+            return Exchange("network_error", 0, None, error)
         if response.status_code in _REDIRECTS and "location" in response.headers:
             return response
         data, too_large = await bodies.read(response, limits.size)
@@ -205,8 +239,7 @@ def _told(
     kind = kind_of_status(status)
     if kind != "ok":
         kind = _by_words(kind, body.value)
-        pause = pause_seconds(response.headers, 0, datetime.now(UTC))
-        asked = pause if "retry-after" in response.headers else None
+        asked = asked_seconds(response.headers, datetime.now(UTC))
         return Exchange(kind, status, body.value, f"HTTP status {status}", asked)
     if body.too_large:
         error = f"the response has more than {limits.size:,} bytes"
@@ -233,8 +266,8 @@ def _by_words(kind: Kind, value: Any) -> Kind:
 def _target(base: httpx.URL, location: str) -> httpx.URL | None:
     """Return where a redirect leads, None unless it stays at the host (or turns to TLS there)."""
     try:
-        url = base.join(location)
-    except httpx.InvalidURL:
+        url = web_address(str(base.join(location))).copy_with(fragment=None)
+    except (httpx.InvalidURL, ValueError):  # ValueError from urllib, which joins them
         return None
     same = (url.scheme, url.host, url.port) == (base.scheme, base.host, base.port)
     upgraded = (
@@ -243,4 +276,4 @@ def _target(base: httpx.URL, location: str) -> httpx.URL | None:
         and base.port is None
         and url.port is None
     )
-    return url.copy_with(fragment=None) if (same or upgraded) and not url.userinfo else None
+    return url if (same or upgraded) and not url.userinfo else None

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass, field
 
 from toolsrv_runtime.calls.pace import LONGEST_PAUSE_S, Pace
 
@@ -22,7 +22,7 @@ class HostLimits:
     """``rate`` calls per second (0: no limit) and ``at_once`` calls, per host.
 
     After ``failures`` failed calls in a row a host is left alone for ``rest_s`` seconds; then one
-    call may try.
+    call may try, and the others only once that one went well.
     """
 
     rate: float = 5.0
@@ -33,7 +33,10 @@ class HostLimits:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """A host is left alone for ``seconds`` more: it asked for it, or it keeps failing."""
+    """A host is left alone for ``seconds`` more: it asked for it, or it keeps failing.
+
+    0 where the rest is over, and one call is trying whether the host answers again.
+    """
 
     seconds: float
     asked: bool
@@ -42,9 +45,11 @@ class Rest:
 @dataclass(slots=True)
 class _Host:
     gate: asyncio.Semaphore
+    line: asyncio.Lock = field(default_factory=asyncio.Lock)
     failures: int = 0
     rests_until: float = 0.0
     asked: bool = False
+    tried: bool = False
     users: int = 0
 
 
@@ -62,20 +67,44 @@ class Hosts:
     def rest(self, host: str) -> Rest | None:
         """Return the rest that a host has now; None when it may be called."""
         known = self._hosts.get(host)
-        left = known.rests_until - self._clock() if known else 0.0
-        return Rest(left, known.asked) if known and left > 0 else None
+        if known is None:
+            return None
+        left = known.rests_until - self._clock()
+        if left > 0:
+            return Rest(left, known.asked)
+        return Rest(0.0, asked=False) if known.tried and self._failing(known) else None
+
+    @contextlib.contextmanager
+    def visit(self, host: str) -> Iterator[Rest | None]:
+        """Hold a host for one call, repeats included; yields the rest that it has now.
+
+        None lets the call through. After a rest that is one call: the others find the host at
+        rest until it has told how it went, or has ended.
+        """
+        known, rest = self._host(host), self.rest(host)
+        trying = rest is None and self._failing(known)
+        known.tried = known.tried or trying
+        known.users += 1
+        try:
+            yield rest
+        finally:
+            known.users -= 1
+            known.tried = known.tried and not trying
 
     @contextlib.asynccontextmanager
     async def turn(self, host: str) -> AsyncIterator[None]:
-        """Wait until the host may be called, and hold a place at it."""
+        """Wait until the host may be called, and hold a place at it.
+
+        No place is taken in advance, so that who gives up waiting costs the others no time.
+        """
         known = self._host(host)
         known.users += 1
         try:
             async with known.gate:
-                now = self._clock()
-                starts = max(now, self._pace.ready(host))
-                self._pace.called(host, starts)
-                await asyncio.sleep(starts - now)
+                async with known.line:
+                    starts = max(self._clock(), self._pace.ready(host))
+                    await asyncio.sleep(starts - self._clock())
+                    self._pace.called(host, starts)
                 yield
         finally:
             known.users -= 1
@@ -84,7 +113,7 @@ class Hosts:
         """Take in how a call went; a failure is one that speaks against the host."""
         known = self._host(host)
         known.failures = known.failures + 1 if failed else 0
-        if known.failures >= self._limits.failures:
+        if self._failing(known):
             known.rests_until = self._clock() + self._limits.rest_s
             known.asked = False
 
@@ -93,6 +122,14 @@ class Hosts:
         known = self._host(host)
         known.rests_until = self._clock() + min(seconds, LONGEST_PAUSE_S)
         known.asked = True
+
+    def terms(self) -> str:
+        """Return the limits in words: ``5 calls a second and 4 at once``."""
+        rate = f"{self._limits.rate:g} calls a second and " if self._limits.rate > 0 else ""
+        return f"{rate}{self._limits.at_once} at once"
+
+    def _failing(self, known: _Host) -> bool:
+        return known.failures >= self._limits.failures
 
     def _host(self, host: str) -> _Host:
         if host not in self._hosts and len(self._hosts) >= HOSTS_KEPT:

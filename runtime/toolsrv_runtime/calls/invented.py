@@ -9,23 +9,33 @@ from __future__ import annotations
 import datetime as dt
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from toolsrv_registry.names import standardize
+from toolsrv_runtime.stop import Stop
 
-_LIST = re.compile(r"list of (\w+)(?: with length (\d+))?")
+_LIST = re.compile(r"list of (\w+)(?: with length (\d{1,9}))?")
 _LENGTH = "_list_length"
 _ITEMS = 3
 _MOST_ITEMS = 20
 _DEPTH = 32
+_VALUES = 1_000
+"""Values of a response from which on its lists get no further items."""
+
 _WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "harbor", "indigo", "jade")
 
 
-def invented(schema: Any, arguments: Mapping[str, Any], rng: random.Random) -> Any:
-    """Return a value of the schema's shape; a key that is an argument's has the argument's value."""
+def invented(
+    schema: Any, arguments: Mapping[str, Any], rng: random.Random, stop: Stop | None = None
+) -> Any:
+    """Return a value of the schema's shape; a key that is an argument's has the argument's value.
+
+    Lists of lists grow no further than ``_VALUES``, nor once ``stop`` is set: those that are left
+    have one item. Linear in the schema.
+    """
     given = {standardize(key): value for key, value in arguments.items()}
-    return _value(schema, "", given, rng, 0)
+    return _Inventor(given, rng, stop or Stop()).value(schema)
 
 
 def known_fields(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -33,53 +43,70 @@ def known_fields(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {**dict.fromkeys(arguments, "str"), "result": "str"}
 
 
-def _value(schema: Any, key: str, given: Mapping[str, Any], rng: random.Random, depth: int) -> Any:
-    if depth > _DEPTH:
-        return None
-    if isinstance(schema, dict):
-        return {
-            name: _value(one, name, given, rng, depth + 1)
-            for name, one in schema.items()
-            if name != _LENGTH
-        }
-    if isinstance(schema, list):
-        return _items(schema, key, given, rng, depth)
-    if standardize(key) in given:
-        return given[standardize(key)]
-    return _leaf(str(schema), key.lower(), rng)
+class _Inventor:
+    """Makes the values of one response, and counts them."""
 
+    def __init__(self, given: Mapping[str, Any], rng: random.Random, stop: Stop) -> None:
+        self._given = given
+        self._rng = rng
+        self._stop = stop
+        self._made = 0
 
-def _items(
-    schema: list[Any], key: str, given: Mapping[str, Any], rng: random.Random, depth: int
-) -> list[Any]:
-    if not schema:
-        return []
-    first = schema[0]
-    if isinstance(first, str) and (_LIST.fullmatch(first) or first == "empty list"):
-        made = _leaf(first, key.lower(), rng)
-        return made if isinstance(made, list) else [made]
-    wanted = first.get(_LENGTH) if isinstance(first, dict) else None
-    count = min(wanted, _MOST_ITEMS) if isinstance(wanted, int) else rng.randint(1, _ITEMS)
-    return [_value(first, key, given, rng, depth + 1) for _ in range(count)]
-
-
-def _leaf(word: str, key: str, rng: random.Random) -> Any:
-    if found := _LIST.fullmatch(word):
-        count = min(int(found[2] or _ITEMS), _MOST_ITEMS)
-        return [_leaf(found[1], key, rng) for _ in range(count)]
-    match word:
-        case "int":
-            return rng.randint(1, 1_000)
-        case "float":
-            return round(rng.uniform(0, 1_000), 2)
-        case "bool":
-            return rng.random() < 0.5
-        case "NoneType":
+    def value(self, schema: Any, key: str = "", depth: int = 0) -> Any:
+        """Return a value for a part of the schema that stands under ``key``."""
+        self._made += 1
+        if depth > _DEPTH:
             return None
-        case "empty list":
+        if isinstance(schema, dict):
+            return {
+                name: self.value(one, name, depth + 1)
+                for name, one in schema.items()
+                if name != _LENGTH
+            }
+        if isinstance(schema, list):
+            return self._items(schema, key, depth)
+        if standardize(key) in self._given:
+            return self._given[standardize(key)]
+        return self._leaf(str(schema), key.lower())
+
+    def _items(self, schema: list[Any], key: str, depth: int) -> list[Any]:
+        if not schema:
             return []
-        case _:
-            return _text(key, rng)
+        first = schema[0]
+        if isinstance(first, str) and (_LIST.fullmatch(first) or first == "empty list"):
+            made = self._leaf(first, key.lower())
+            return made if isinstance(made, list) else [made]
+        wanted = first.get(_LENGTH) if isinstance(first, dict) else None
+        count = wanted if isinstance(wanted, int) else self._rng.randint(1, _ITEMS)
+        return [self.value(first, key, depth + 1) for _ in self._up_to(count)]
+
+    def _up_to(self, count: int) -> Iterator[int]:
+        """Yield a number for each item of a list, as many as there is room for: one, at least."""
+        for number in range(min(count, _MOST_ITEMS)):
+            if number and (self._made >= _VALUES or self._stop.is_set()):
+                return
+            yield number
+
+    def _leaf(self, word: str, key: str) -> Any:
+        if found := _LIST.fullmatch(word):
+            items: list[Any] = []
+            for _ in self._up_to(int(found[2] or _ITEMS)):
+                self._made += 1
+                items.append(self._leaf(found[1], key))
+            return items
+        match word:
+            case "int":
+                return self._rng.randint(1, 1_000)
+            case "float":
+                return round(self._rng.uniform(0, 1_000), 2)
+            case "bool":
+                return self._rng.random() < 0.5
+            case "NoneType":
+                return None
+            case "empty list":
+                return []
+            case _:
+                return _text(key, self._rng)
 
 
 def _text(key: str, rng: random.Random) -> str:

@@ -41,17 +41,23 @@ class Pace:
 def pause_seconds(headers: Mapping[str, str], tries: int, now: datetime) -> float:
     """Return how long to leave a host alone that said it is called too often.
 
-    What it asks for in ``Retry-After`` (seconds or an HTTP date), else twice as long with every
-    try: 2, 4, 8 … seconds.
+    What it asks for, else twice as long with every try: 2, 4, 8 … seconds.
+    """
+    asked = asked_seconds(headers, now)
+    return FIRST_PAUSE_S * (1 << min(tries, 10)) if asked is None else asked
+
+
+def asked_seconds(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Return the seconds that a host asks for in ``Retry-After`` (seconds or an HTTP date).
+
+    None without such a header, or with one that says no time.
     """
     asked = headers.get("retry-after", "").strip()
     if asked.isascii() and asked.isdigit():
         return float(asked[:9])
-    if asked:
-        try:
-            when = parsedate_to_datetime(asked)
-        except ValueError:
-            return FIRST_PAUSE_S * (1 << min(tries, 10))
-        when = when if when.tzinfo else when.replace(tzinfo=UTC)
-        return max(0.0, (when - now).total_seconds())
-    return FIRST_PAUSE_S * (1 << min(tries, 10))
+    try:
+        when = parsedate_to_datetime(asked)
+    except (ValueError, OverflowError):  # OverflowError for years and zones without end
+        return None
+    when = when if when.tzinfo else when.replace(tzinfo=UTC)
+    return max(0.0, (when - now).total_seconds())

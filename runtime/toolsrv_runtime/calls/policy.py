@@ -16,7 +16,7 @@ import httpx
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.calls.request import Outgoing
+from toolsrv_runtime.calls.request import Outgoing, web_address
 from toolsrv_runtime.calls.result import Consent
 from toolsrv_runtime.errors import PolicyError
 
@@ -123,7 +123,7 @@ class Policy:
     def could_pass(self, api: Api, catalog: str = "", *, asks: bool = False) -> bool:
         """Whether a call of this API passes in any run: by itself, or, where ``asks``, on a yes."""
         try:
-            host = httpx.URL(api.url).host
+            host = web_address(api.url).host
         except httpx.InvalidURL:
             return False
         method = api.method.upper()
@@ -178,7 +178,7 @@ def _template_url(api: Api) -> httpx.URL:
     """Return the address in the catalog up to its path."""
     found = re.match(r"[^/]*//[^/?#]*", api.url)
     try:
-        return httpx.URL(found[0] if found else "")
+        return web_address(found[0] if found else "")
     except httpx.InvalidURL as error:
         raise PolicyError(
             f"{api.id} has no usable address ({error})", hint="choose another API"

@@ -40,6 +40,8 @@ _OURS = frozenset(
 )
 _BETWEEN = {"commas": ",", "spaces": "%20", "pipes": "%7C"}
 """What stands between the parts of one value; in the parts themselves it is escaped."""
+ADDRESS_LIMIT = 65_536
+"""Characters of an address; httpx takes no more."""
 FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 
 
@@ -95,6 +97,29 @@ def build(api: Api, bound: Mapping[str, Any]) -> Outgoing:
     return Outgoing(method, url, headers, content)
 
 
+def web_address(text: str) -> httpx.URL:
+    """Return an address whose host can be told.
+
+    Raises:
+        httpx.InvalidURL: it is none.
+    """
+    try:
+        url = httpx.URL(text)
+        url.host  # noqa: B018 - raises for an xn-- label that stands for nothing
+    except ValueError as error:
+        raise httpx.InvalidURL(str(error)) from error
+    return url
+
+
+def too_long(api: Api) -> ArgumentError:
+    """Return the error of arguments that make an address longer than one may be."""
+    return ArgumentError(
+        f"{api.id}: the arguments are too long for an address, which has at most "
+        f"{ADDRESS_LIMIT:,} characters",
+        hint="give shorter ones",
+    )
+
+
 def spell(value: Any) -> str:
     """Return a value as a query string spells it."""
     if isinstance(value, bool):
@@ -108,6 +133,8 @@ def _check_template(api: Api) -> None:
         raise _unusable(api, "it has none")
     if "{" in host[1]:
         raise _unusable(api, "its host would come from an argument")
+    if len(api.url) > ADDRESS_LIMIT:
+        raise _unusable(api, f"it has more than {ADDRESS_LIMIT:,} characters")
     if _CONTROL.search(api.url) or "\\" in api.url:
         raise _unusable(api, "it holds a control character")
     if _CONTROL.search(api.body_type) or not api.body_type.isascii():
@@ -180,7 +207,7 @@ def _in_header(api: Api, name: str, text: str) -> str:
             "unaccented letters, digits and signs only",
             hint="write it so, or leave it out",
         )
-    return text
+    return text.strip()  # blanks around a value are none of it (RFC 9110, 5.5)
 
 
 def _joined(value: Any, style: Style) -> str:
@@ -253,8 +280,11 @@ def _url(api: Api, parts: _Parts, holes: Mapping[str, str]) -> httpx.URL:
             )
         return filled[match[1]]
 
+    filled_in = _PLACEHOLDER.sub(fill, template)
+    if len(filled_in) > ADDRESS_LIMIT:
+        raise too_long(api)
     try:
-        url = httpx.URL(_PLACEHOLDER.sub(fill, template))
+        url = web_address(filled_in)
     except httpx.InvalidURL as error:
         raise _unusable(api, str(error)) from None
     if url.userinfo:
@@ -263,7 +293,11 @@ def _url(api: Api, parts: _Parts, holes: Mapping[str, str]) -> httpx.URL:
         return url
     given = {name for name, _ in parts.query}
     kept = [(name, _escaped(one)) for name, one in url.params.multi_items() if name not in given]
-    return url.copy_with(query=_query([*kept, *parts.query]), fragment=None)
+    query = _query([*kept, *parts.query])
+    bare = url.copy_with(query=None, fragment=None)
+    if len(str(bare)) + len("?") + len(query) > ADDRESS_LIMIT:
+        raise too_long(api)
+    return bare.copy_with(query=query)
 
 
 def _content(body_type: str, parts: _Parts) -> tuple[bytes, str]:

@@ -61,10 +61,10 @@ class SchemaSimulator:
 
     def answer(self, api: Api, arguments: Mapping[str, Any], schema: Any, stop: Stop) -> Simulated:
         """Return a response; see ``Simulator.answer``. Asks nobody."""
-        del stop
         key = json.dumps([self._seed, api.id, arguments], sort_keys=True)
         shape = schema or known_fields(arguments)
-        return Simulated(invented(shape, arguments, random.Random(key)))  # noqa: S311 - to be repeated
+        rng = random.Random(key)  # noqa: S311 - to be repeated
+        return Simulated(invented(shape, arguments, rng, stop))
 
 
 class ModelSimulator:

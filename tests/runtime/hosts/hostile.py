@@ -31,6 +31,8 @@ class HostileHost:
         self.heads: list[bytes] = []
         self.seen: Counter[str] = Counter()
         self.connections = 0
+        self.reached = asyncio.Event()
+        self.released = asyncio.Event()
         self._tls = tls
         self._http2 = http2
         self._tasks: set[asyncio.Task[None]] = set()
@@ -93,6 +95,10 @@ class HostileHost:
                 while True:
                     yield b"["
                     await asyncio.sleep(0.05)
+            case "held" | "held_500":
+                self.reached.set()
+                await self.released.wait()
+                yield _head(500 if path == "held_500" else 200, length=2) + b"{}"
             case "silent":
                 await asyncio.sleep(30)
             case "endless":
@@ -120,6 +126,14 @@ class HostileHost:
                 yield _head(length=3, kind="text/plain; charset=klingon") + "å!".encode()
             case "latin":
                 yield _head(length=2, kind="text/plain; charset=iso-8859-1") + b"\xe5!"
+            case "comments":
+                body = b"<!---->" * 10_000 + b"no page"
+                yield _head(length=len(body), kind="text/plain") + body
+            case "commented_page":
+                body = b" <!-- a -->\n<!---->" * 100 + b"<!DOCTYPE html><p>Hi"
+                yield _head(length=len(body), kind="text/plain") + body
+            case "punycode":
+                yield _head(length=3, kind="text/plain; charset=punycode") + b"a-b"
             case "utf8_lie":
                 yield _head(length=9, kind="application/json; charset=ascii") + b'{"a":"\xff"}'
             case "deep":
@@ -144,6 +158,8 @@ class HostileHost:
                 yield _redirect("http://api.test:1/fine")
             case "user":
                 yield _redirect(f"http://me:you@api.test:{self.port}/fine")
+            case "no_label":
+                yield _redirect("https://xn--/")
             case "circle":
                 yield _redirect("/circle")
             case "moved":
@@ -152,6 +168,9 @@ class HostileHost:
                 yield _head(429, length=2, more="Retry-After: 0") + b"{}"
             case "shut":
                 yield _head(429, length=2, more="Retry-After: 86400") + b"{}"
+            case "some_day":
+                when = "Mon, 1 Jan 99999999999999999999 00:00:00 GMT"
+                yield _head(429, length=2, more=f"Retry-After: {when}") + b"{}"
             case "flaky" if self.seen[path] <= 1:
                 yield _head(503, length=2) + b"{}"
             case "headers":
@@ -175,7 +194,8 @@ class HostileHost:
     async def _talk2(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         chosen = writer.get_extra_info("ssl_object").selected_alpn_protocol()
         self.heads.append(str(chosen).encode())
-        talk = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
+        how = h2.config.H2Configuration(client_side=False, validate_outbound_headers=False)
+        talk = h2.connection.H2Connection(how)
         talk.initiate_connection()
         while True:
             writer.write(talk.data_to_send())
@@ -186,10 +206,17 @@ class HostileHost:
             for event in talk.receive_data(data):
                 if isinstance(event, h2.events.RequestReceived):
                     self.heads.append(repr(event.headers).encode())
+                    path = dict(event.headers)[b":path"].decode().strip("/")
+                    status = path.removeprefix("status_") if "status_" in path else "200"
                     talk.send_headers(
-                        event.stream_id, [(":status", "200"), ("content-type", "application/json")]
+                        event.stream_id, [(":status", status), ("content-type", "application/json")]
                     )
+                    if path == "broken_frame":
+                        talk.ping(event.stream_id.to_bytes(8, "big"))
+                        continue
                     talk.send_data(event.stream_id, b'{"a": 2}', end_stream=True)
+                if isinstance(event, h2.events.PingAckReceived):  # the headers have been read
+                    writer.write(talk.data_to_send() + _broken_frame(event.ping_data))
 
 
 @functools.cache
@@ -211,6 +238,11 @@ def _head(
     if more:
         lines.append(more)
     return "\r\n".join([*lines, "", ""]).encode()
+
+
+def _broken_frame(stream: bytes) -> bytes:
+    """A frame of HTTP/2 with headers that no table of headers has."""
+    return b"\0\0\1" + b"\1\4" + stream[-4:] + b"\xff"
 
 
 def _redirect(target: str) -> bytes:

@@ -35,7 +35,7 @@ class Entry(BaseModel):
     key: str = Field(pattern=r"^[0-9a-f]{64}$")
     api_id: str = Field(min_length=1, max_length=1_000)
     arguments: dict[str, Any]
-    status: int = Field(ge=0, le=599)
+    status: int = Field(ge=0, le=999)
     kind: Kind
     response: Any
     error: str

@@ -1,0 +1,161 @@
+"""A host's rest and the wait for a turn at it, against a real server on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from toolsrv_registry.api import Api
+from toolsrv_runtime.calls.addresses import Addresses
+from toolsrv_runtime.calls.caller import Caller, Network
+from toolsrv_runtime.calls.connection import Connections
+from toolsrv_runtime.calls.exchange import Limits
+from toolsrv_runtime.calls.hosts import HostLimits, Hosts
+
+_SPEC = importlib.util.spec_from_file_location(
+    "hostile", Path(__file__).parent / "hosts" / "hostile.py"
+)
+assert _SPEC is not None
+assert _SPEC.loader is not None
+_MODULE = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(_MODULE)
+HostileHost: Any = _MODULE.HostileHost
+
+NAME = "api.test"
+PATIENT = Limits(seconds=20, read_s=20)
+
+
+class Clock:
+    """A time that stands still until it is set."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def loopback(name: str, port: int) -> list[str]:
+    del name, port
+    return ["127.0.0.1"]
+
+
+def caller(host: Any, hosts: Hosts, limits: Limits = PATIENT) -> Caller:
+    addresses = Addresses(own={f"{NAME}:{host.port}"}, resolve=loopback)
+    network = Network(transport=Connections(addresses), hosts=hosts, own=addresses.allows_any)
+    return Caller(transports={}, limits=limits, network=network)
+
+
+def api(host: Any, path: str) -> Api:
+    return Api(id="C/t/a", category="C", tool="t", name="a", url=host.url(path))
+
+
+@pytest.mark.parametrize(("path", "later"), [("held_500", 0), ("held", 4)])
+def test_after_a_rest_one_call_tries_and_its_outcome_decides_for_the_others(
+    path: str, later: int
+) -> None:
+    async def run() -> None:
+        clock = Clock()
+        hosts = Hosts(HostLimits(rate=0, failures=2, rest_s=30), clock=clock)
+        async with HostileHost() as host, caller(host, hosts) as one:
+            for _ in range(3):
+                await one.call(api(host, "500"), {})
+            assert host.seen["500"] == 2
+            clock.now += 31
+            calls = asyncio.as_completed([one.call(api(host, path), {}) for _ in range(4)])
+            for refused in [next(calls) for _ in range(3)]:
+                got = await refused
+                assert (got.kind, got.status, got.retry_after) == ("network_error", 0, None)
+                assert "left alone" in got.error
+            host.released.set()
+            assert (await next(calls)).ok == bool(later)
+            assert host.seen[path] == 1
+            await asyncio.gather(*(one.call(api(host, path), {}) for _ in range(4)))
+            assert host.seen[path] == 1 + later
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("end", ["given up", "never sent"])
+def test_a_try_that_tells_nothing_leaves_the_next_call_to_try(end: str) -> None:
+    async def run() -> None:
+        clock = Clock()
+        hosts = Hosts(HostLimits(rate=0, failures=1, rest_s=30), clock=clock)
+        async with HostileHost() as host, caller(host, hosts) as one:
+            await one.call(api(host, "500"), {})
+            clock.now += 31
+            if end == "given up":
+                tried = asyncio.create_task(one.call(api(host, "held"), {}))
+                await host.reached.wait()
+                assert not (await one.call(api(host, "fine"), {})).ok
+                tried.cancel()
+                await asyncio.gather(tried, return_exceptions=True)
+            else:
+                network = Network(transport=Full(), hosts=hosts)
+                got = await Caller(transports={}, network=network).call(api(host, "fine"), {})
+                assert got.kind == "timed_out"
+            assert (await one.call(api(host, "fine"), {})).ok
+
+    asyncio.run(run())
+
+
+class Full(httpx.AsyncBaseTransport):
+    """A transport without a free connection."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        raise httpx.PoolTimeout("no connection is free", request=request)
+
+
+def test_calls_that_get_no_turn_in_time_say_so_and_are_no_failures_of_the_host() -> None:
+    async def run() -> None:
+        hosts = Hosts(HostLimits(rate=0.001, at_once=3, failures=2))
+        hurried = Limits(seconds=0.05)
+        async with (
+            HostileHost() as host,
+            caller(host, hosts) as one,
+            caller(host, hosts, hurried) as other,
+        ):
+            assert (await one.call(api(host, "fine"), {})).ok
+            waited = await asyncio.gather(*(other.call(api(host, "fine"), {}) for _ in range(8)))
+            assert {(got.kind, got.status) for got in waited} == {("timed_out", 0)}
+            limit = "the limit for api.test is 0.001 calls a second and 3 at once"
+            said = f"its turn did not come within 0.05 seconds: {limit}"
+            assert {got.error for got in waited} == {said}
+            assert host.seen["fine"] == 1
+            assert hosts.rest(NAME) is None
+
+    asyncio.run(run())
+
+
+def test_who_gives_up_waiting_takes_no_turn_from_others() -> None:
+    async def run() -> None:
+        clock = Clock()
+        hosts = Hosts(HostLimits(rate=0.01), clock=clock)
+        async with hosts.turn(NAME):
+            pass
+        for _ in range(5):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.01), hosts.turn(NAME):
+                    pass
+        clock.now += 101
+        async with asyncio.timeout(5), hosts.turn(NAME):
+            pass
+
+    asyncio.run(run())
+
+
+def test_a_full_pool_of_our_own_is_no_failure_of_the_host() -> None:
+    async def run() -> None:
+        hosts = Hosts(HostLimits(rate=0, failures=1))
+        network = Network(transport=Full(), hosts=hosts)
+        target = Api(id="C/t/a", category="C", tool="t", name="a", url=f"https://{NAME}/x")
+        got = await Caller(transports={}, network=network).call(target, {})
+        assert got.kind == "timed_out"
+        assert hosts.rest(NAME) is None
+
+    asyncio.run(run())
