@@ -31,6 +31,28 @@ def check_target(path: Path) -> None:
         )
 
 
+def check_writable(path: Path) -> None:
+    """Raise as ``fresh_bytes`` would, before the work: its new file is made, and removed again."""
+    check_target(path)
+    fresh = _beside(path)
+    try:
+        fresh.touch(exist_ok=False)
+        fresh.unlink()
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f".{path.name[:80]}.{secrets.token_hex(4)}.new")
+
+
+def _unwritable(path: Path, error: OSError) -> DataError:
+    return DataError(
+        f"cannot write {path}: {error.strerror or error}",
+        hint="free some space, or name another file",
+    )
+
+
 @contextlib.contextmanager
 def fresh_bytes(path: Path) -> Iterator[BinaryIO]:
     """Open a binary file that takes the place of ``path`` when the block ends well.
@@ -42,7 +64,7 @@ def fresh_bytes(path: Path) -> Iterator[BinaryIO]:
         DataError: it cannot be written (a full disk, no permission).
     """
     check_target(path)
-    fresh = path.with_name(f".{path.name[:80]}.{secrets.token_hex(4)}.new")
+    fresh = _beside(path)
     try:
         with fresh.open("xb") as file:
             yield file
@@ -50,10 +72,7 @@ def fresh_bytes(path: Path) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
         fresh.replace(path)
     except OSError as error:
-        raise DataError(
-            f"cannot write {path}: {error.strerror or error}",
-            hint="free some space, or name another file",
-        ) from error
+        raise _unwritable(path, error) from error
     finally:
         with contextlib.suppress(OSError):
             fresh.unlink(missing_ok=True)

@@ -141,9 +141,9 @@ class Calling:
         )
 
     async def _result(self, node: Node, api: Api, arguments: dict[str, Any]) -> CallResult:
-        """Call, or repeat what the same call gave before in this solve."""
+        """Call, or repeat what the same call gave before in this solve; faithfully, call again."""
         key = self._made[node.id]
-        if key in self._known:
+        if key in self._known and self._state.options.close_repeats:
             return self._known[key]
         self._state.budget.calls += 1
         tainted = self._tainted()

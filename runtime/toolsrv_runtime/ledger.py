@@ -83,11 +83,10 @@ class Ledger:
         return next((node.description for node in nodes if node.code == Code.FAILED), "")
 
     def partial(self, node: Node | None) -> str:
-        """Return what the successful calls on the path to ``node`` said, as one text."""
+        """Return what the successful calls on the path to ``node`` said, each once, as one text."""
         steps = [self.steps[n.id] for n in node.calls()] if node else []
-        return "; ".join(
-            facts.sentence(facts.whole(step.response).items()) for step in steps if step.ok
-        )
+        said = [facts.sentence(facts.whole(step.response).items()) for step in steps if step.ok]
+        return "; ".join(dict.fromkeys(said))
 
     def evidence(self, used: set[int]) -> list[out.Evidence]:
         """Return the calls in tree order, each once: at a node in ``used`` if one made it."""
@@ -159,7 +158,8 @@ def finish(arguments: str) -> Observed:
     kind = value.get("return_type") if isinstance(value, dict) else None
     if kind == "give_up_and_restart":
         return Observed(Code.GIVE_UP, '{"response": "gave up"}')
-    if kind == "give_answer" and isinstance(value.get("final_answer"), str):
+    said = value.get("final_answer") if kind == "give_answer" else None
+    if isinstance(said, str) and clean(said, 20_000).strip():
         return Observed(Code.ANSWER, '{"response": "answered"}')
     return Observed(Code.BAD_FINISH, '{"error": "Finish needs return_type and final_answer"}')
 

@@ -19,7 +19,7 @@ from toolsrv_runtime.gguf_header import Header, read_header
 from toolsrv_runtime.machine import NOTHING, Memory, available_memory, physical_cores
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.profiles.choose import choose
-from toolsrv_runtime.profiles.facts import ModelFacts, check_positions
+from toolsrv_runtime.profiles.facts import ModelFacts, check_profile
 from toolsrv_runtime.suitable import (
     check_header,
     check_loaded,
@@ -189,7 +189,7 @@ def _open(header: Header) -> Any:
 
 def _problem(profile: Profile, facts: ModelFacts) -> tuple[str, str]:
     try:
-        check_positions(profile, facts)
+        check_profile(profile, facts)
     except ProfileError as error:
         return error.message, error.hint
     return "", ""

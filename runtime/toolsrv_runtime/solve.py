@@ -98,7 +98,8 @@ class Solver:
         next token.
 
         Raises:
-            UsageError: the task is empty or too long, or ``options.verify`` is not for this model.
+            UsageError: the task is empty or too long, or ``options.verify`` or the fidelity is not
+                for this model.
             NotFoundError: the category is unknown.
         """
         text = clean(task, TASK_LIMIT + 1).strip()
@@ -115,6 +116,13 @@ class Solver:
                 f"{self._format.name} was never trained to judge answers",
                 hint="name another model (--model), or leave out --verify and read what the "
                 "evidence check says of the answer",
+            )
+        if self._fidelity.told and self._profile.format != "toolllama":
+            raise UsageError(
+                f"ToolBench's behaviour is that of ToolLLaMAs, and {self._engine.name} is of the "
+                f"format {self._format.name}",
+                hint="name a ToolLLaMA with --model, or leave out --faithful and --faithful-in "
+                "(settings: toolsrv config show)",
             )
         options = self._fidelity.search(options)
         run = Run(

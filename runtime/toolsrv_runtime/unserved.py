@@ -58,10 +58,7 @@ def _scene(task: str, functions: Sequence[Function]) -> Scene:
 
 def _needs(scene: Scene, prior: Prior) -> list[str]:
     """Return what the task asks for, whether a function serves it or not."""
-    needs, found = Needs(scene, prior), list[str]()
-    while (words := needs.left(found)) and words not in found:
-        found.append(words)
-    return sorted([*found, *needs.open(found)], key=scene.task.find)
+    return sorted(Needs(scene, prior).all_left(()), key=scene.task.find)
 
 
 def _may_be_for(call: CallResult, need: str, needs: Sequence[str]) -> bool:

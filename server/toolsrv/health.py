@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -183,14 +182,10 @@ def _special(bench: Workbench, model: str) -> Finding:
 
 
 def _prompts(bench: Workbench) -> Finding:
-    from toolsrv_runtime.answers.prompts import prompts_told
-
-    return Finding(
-        check="prompts",
-        state="ok",
-        found=prompts_told(bench.settings.data_dir),
-        next="for a ToolLLaMA with its own sentences: toolsrv model prompts FILE",
-    )
+    prompts = bench.prompts()
+    more = "for a ToolLLaMA with its own sentences: toolsrv model prompts FILE"
+    todo = more if prompts.missing else ""
+    return Finding(check="prompts", state="ok", found=prompts.summary, next=todo)
 
 
 def _cores(bench: Workbench) -> Finding:
@@ -208,15 +203,16 @@ def _keys(bench: Workbench) -> Finding:
     from toolsrv.key_store import KeyStore
 
     file = KeyStore(bench.settings.data_dir).path
+    kept = f"kept in {file} (mode 0600)"
     if importlib.util.find_spec("keyring") is None:
-        return Finding(
-            check="keys", state="ok", found=f"kept in {Path(file)}: keyring is not installed"
-        )
+        return Finding(check="keys", state="ok", found=f"{kept}: keyring is not installed")
     import keyring
     from keyring.errors import KeyringError
 
     try:
-        found = f"kept by {keyring.get_keyring().name}"
+        keeper = keyring.get_keyring()
     except KeyringError as error:
         return Finding(check="keys", state="warn", found=str(error), next=f"keys go to {file}")
-    return Finding(check="keys", state="ok", found=found)
+    if keeper.priority <= 0:  # its stand-in for none
+        return Finding(check="keys", state="ok", found=f"{kept}: this system has no keyring")
+    return Finding(check="keys", state="ok", found=f"kept by {keeper.name}")

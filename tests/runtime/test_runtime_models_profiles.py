@@ -14,7 +14,7 @@ from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
 from toolsrv_runtime.errors import ProfileError
 from toolsrv_runtime.models import inspect_model, load_engine
 from toolsrv_runtime.profiles.choose import choose
-from toolsrv_runtime.profiles.facts import ModelFacts, check_positions
+from toolsrv_runtime.profiles.facts import ModelFacts, check_profile
 from toolsrv_runtime.profiles.user import UserProfile
 
 
@@ -46,14 +46,14 @@ def test_toolllama_on_llama_2_gets_positions_divided_by_two(name: str) -> None:
     assert (profile.rope_freq_scale, profile.context) == (0.5, 8192)
     assert (profile.stop, profile.bos, profile.temperature) == (("</s>",), True, 0.5)
     assert "linear" in reasons["rope"]
-    check_positions(profile, facts(name))
+    check_profile(profile, facts(name))
 
 
 def test_toolllama_on_llama_1_is_known_by_its_positions_and_gets_four() -> None:
     one = facts(file="ToolLLaMA-7b.Q4_K_M.gguf", trained=2048)
     profile, _ = choose(one)
     assert (profile.name, profile.rope_freq_scale, profile.context) == ("toolllama-1", 0.25, 8192)
-    check_positions(profile, one)
+    check_profile(profile, one)
 
 
 @pytest.mark.parametrize(("factor", "name"), [(2, "toolllama-2"), (4, "toolllama-1")])
@@ -65,7 +65,7 @@ def test_a_file_that_states_its_stretching_keeps_it(factor: int, name: str) -> N
     profile, reasons = choose(one)
     assert (profile.name, profile.rope_freq_scale) == (name, None)
     assert f"by {factor}, as the file says" in reasons["rope"]
-    check_positions(profile, one)
+    check_profile(profile, one)
 
 
 def test_any_other_model_gets_chat_and_no_more_context_than_it_was_trained_for() -> None:
@@ -167,7 +167,7 @@ def test_a_file_carries_what_its_positions_are_stretched_to_whatever_it_claims()
     one = facts("ToolLLaMA-2", trained=8192, type="linear", factor=2, original_context_length=2048)
     profile, _ = choose(one, asked="toolllama-2")
     with pytest.raises(ProfileError, match=r"divided by 2 they carry 4,096") as caught:
-        check_positions(profile, one)
+        check_profile(profile, one)
     assert "rope_freq_scale = 0.25 or context = 4096" in caught.value.hint
     assert choose(one, asked="chat")[0].context == 4096
     other = facts(trained=131_072, type="longrope", original_context_length=4096)
@@ -180,13 +180,13 @@ def test_what_a_refusal_advises_is_accepted(trained: int, context: int) -> None:
     one = facts(trained=trained)
     profile = choose(one)[0].model_copy(update={"context": context})
     try:
-        check_positions(profile, one)
+        check_profile(profile, one)
     except ProfileError as error:
         said = tomllib.loads(error.hint.removeprefix("in the profile set ").replace(" or ", "\n"))
         mine = UserProfile.model_validate(said)
         scaled = {"rope_freq_scale": mine.rope_freq_scale}
-        check_positions(profile.model_copy(update=scaled), one)
-        check_positions(profile.model_copy(update={"context": mine.context}), one)
+        check_profile(profile.model_copy(update=scaled), one)
+        check_profile(profile.model_copy(update={"context": mine.context}), one)
     else:
         assert context <= trained
 
@@ -195,7 +195,7 @@ def test_a_wrong_factor_for_toolllama_is_refused_too() -> None:
     one = facts("some llama 1", trained=2048)
     profile, _ = choose(one, asked="toolllama-2")
     with pytest.raises(ProfileError) as caught:
-        check_positions(profile, one)
+        check_profile(profile, one)
     assert "rope_freq_scale = 0.25 or context = 4096" in caught.value.hint
 
 
@@ -213,3 +213,13 @@ def test_stop_texts_and_the_first_token_of_a_profile_reach_the_engine(tiny: Path
         assert "END" not in reply.text
         engine.close()
     assert counts["true"] == counts["false"] + 1
+
+
+def test_quantised_keys_without_flash_attention_are_refused_with_the_reason() -> None:
+    profile, _ = choose(facts(), asked="chat")
+    short = profile.model_copy(update={"kv_type": "q8_0"})
+    check_profile(short, facts())
+    check_profile(profile.model_copy(update={"flash_attention": False}), facts())
+    with pytest.raises(ProfileError, match="needs flash attention, and turns that off") as caught:
+        check_profile(short.model_copy(update={"flash_attention": False}), facts())
+    assert 'kv_type = "f16"' in caught.value.hint

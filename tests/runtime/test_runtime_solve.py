@@ -207,11 +207,17 @@ def test_bad_arguments_become_an_observation_not_a_fault(retriever: Finder) -> N
     assert "planet" in outcome.evidence[0].error
 
 
-def test_the_same_call_is_made_once(retriever: Finder) -> None:
+@pytest.mark.parametrize(("close_repeats", "made"), [(True, 1), (False, 2)])
+def test_the_same_call_is_made_once_unless_the_reference_is_followed(
+    retriever: Finder, close_repeats: bool, made: int
+) -> None:
     outcome = run(
-        "capital of Peru", retriever, ScriptedEngine([call("Peru"), call("Peru"), answer("Lima")])
+        "capital of Peru",
+        retriever,
+        ScriptedEngine([call("Peru"), call("Peru"), answer("Lima")]),
+        options=SolveOptions(close_repeats=close_repeats),
     )
-    assert outcome.usage.calls == 1
+    assert outcome.usage.calls == made
     assert [one.times for one in outcome.evidence] == [2]
 
 

@@ -77,6 +77,20 @@ def test_another_model_file_has_another_name(tmp_path: Path) -> None:
     assert len(names) == 4
 
 
+def test_a_file_changed_in_its_middle_has_another_name_though_its_time_was_set_back(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "model"
+    path.write_bytes(bytes(4 << 20))
+    before, stat = identity([path]), path.stat()
+    with path.open("r+b") as file:
+        file.seek(2 << 20)
+        file.write(b"other weights")
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    assert path.stat().st_mtime_ns == stat.st_mtime_ns
+    assert identity([path]) != before
+
+
 def test_a_changed_second_part_of_a_split_model_meets_no_old_state(tmp_path: Path) -> None:
     first, second = (tmp_path / f"m-0000{at}-of-00002.gguf" for at in (1, 2))
     first.write_bytes(b"one")

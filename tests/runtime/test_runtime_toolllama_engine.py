@@ -11,6 +11,7 @@ import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api
+from toolsrv_registry.errors import UsageError
 from toolsrv_registry.functions import FunctionList
 from toolsrv_registry.registry import Registry
 from toolsrv_runtime.calls.caller import default_caller
@@ -177,3 +178,18 @@ def test_a_solve_with_a_random_model_comes_to_an_end(
 def _offered(outcome: Outcome) -> list[Api]:
     by_id = {api.id: api for api in load_offline_catalog().apis}
     return [by_id[one] for one in outcome.candidates]
+
+
+def test_only_a_toolllama_can_be_faithful(tmp_path: Path) -> None:
+    chat = PROFILE.model_copy(update={"name": "chat", "format": "chat"})
+    with Registry.open(tmp_path, [load_offline_catalog()]) as registry:
+        solver = Solver(
+            retriever=registry.retriever,
+            engine=ScriptedEngine([]),
+            profile=chat,
+            caller=default_caller(),
+            fidelity=Fidelity(depth=12),
+        )
+        with pytest.raises(UsageError, match="is of the format chat") as caught:
+            asyncio.run(solver.solve("What is the capital of Peru?"))
+    assert "--faithful" in caught.value.hint

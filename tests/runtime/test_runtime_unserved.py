@@ -13,6 +13,7 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.functions import FunctionList
 from toolsrv_registry.registry import Registry
 from toolsrv_runtime.calls.result import CallResult
+from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.finder import Finder
 from toolsrv_runtime.outcome import Limits, Outcome
@@ -161,3 +162,43 @@ def test_where_nothing_fits_that_is_the_reason(solve: Solve) -> None:
     outcome = solve(engine, SolveOptions(), task="What is the stock price of Apple?")
     assert (outcome.status, outcome.missing) == ("gave_up", (outcome.task,))
     assert outcome.reason.startswith("no API in the catalog fits")
+
+
+@pytest.mark.parametrize(
+    ("task", "missing"),
+    [
+        ("What is the capital of Peru and the currency of Chile?", ("the currency of Chile",)),
+        ("The capitals of Peru, Chile and Bolivia", ("Chile", "Bolivia")),
+        (
+            "Tell me the capital of Spain; currency of Norway; languages of Belgium",
+            ("currency of Norway", "languages of Belgium"),
+        ),
+        ("What is the capital of Peru?", ()),
+    ],
+)
+def test_the_shipped_model_names_all_that_its_budget_left_open(
+    solve: Solve, loaded: tuple[Engine, Profile], task: str, missing: tuple[str, ...]
+) -> None:
+    engine, profile = loaded
+    limits = Limits(calls=1)
+    outcome = solve(engine, SolveOptions(limits=limits), profile=profile, task=task)
+    assert (outcome.status, outcome.missing) == ("partial" if missing else "answered", missing)
+    assert all(one in outcome.reason for one in missing)
+
+
+@pytest.mark.parametrize("blank", ["", "  \n ", "\u200b\u200b"])
+def test_an_answer_that_says_nothing_is_none(solve: Solve, blank: str) -> None:
+    said_nothing = json.dumps({"return_type": "give_answer", "final_answer": blank})
+    engine = ScriptedEngine([call("Peru"), said("Finish", said_nothing)], loop=True)
+    options = SolveOptions(limits=Limits(model_calls=6))
+    outcome = solve(engine, options, profile=PROFILES[0], task=BOTH)
+    assert outcome.status == "partial"
+    assert "Lima" in outcome.answer
+
+
+def test_a_fact_is_told_once_however_often_its_call_was_made(solve: Solve) -> None:
+    engine = ScriptedEngine([call("Peru")], loop=True)
+    options = SolveOptions(limits=Limits(model_calls=3), close_search=False)
+    outcome = solve(engine, options, profile=PROFILES[0], task=BOTH)
+    assert outcome.status == "partial"
+    assert outcome.answer.count("Lima") == 1

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import runpy
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import keyring
 import pytest
 from click.testing import Result
+from keyring.backends import fail
 
 import toolsrv_registry
+from toolsrv.health import examine
+from toolsrv.settings import load
+from toolsrv.workbench import Workbench
 
 ModelServer = runpy.run_path(str(Path(__file__).parents[1] / "model_server.py"))["ModelServer"]
 Run = Callable[..., Result]
@@ -51,6 +57,24 @@ def test_what_fails_is_told_with_what_to_do_and_the_rest_is_looked_at(
     assert found["model"]["next"]
     assert found["index"]["state"] == "warn"
     assert "toolsrv index build" in found["index"]["next"]
+
+
+@pytest.fixture
+def without_keyring() -> Iterator[None]:
+    """A system that has no keyring."""
+    before = keyring.get_keyring()
+    keyring.set_keyring(fail.Keyring())  # type: ignore[no-untyped-call]
+    yield
+    keyring.set_keyring(before)
+
+
+@pytest.mark.usefixtures("without_keyring")
+def test_without_a_keyring_the_file_of_keys_is_named(ready_dir: Path) -> None:
+    with contextlib.closing(Workbench(load().settings)) as bench:
+        found = {one.check: one for one in examine(bench)}["keys"]
+    assert found.state == "ok"
+    assert str(ready_dir / "keys.json") in found.found
+    assert "0600" in found.found
 
 
 @pytest.mark.parametrize("missing", [False, True])

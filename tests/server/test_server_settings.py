@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from toolsrv import config_file, settings
 from toolsrv.workbench import Workbench
 from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_runtime.fidelity import FAITHFUL
 from toolsrv_runtime.solve import SolveOptions
 
 
@@ -173,5 +174,7 @@ def test_what_was_written_is_read_back(
 def test_differences_from_toolbench_are_given_up_by_name() -> None:
     fidelity = Workbench(settings.load({"faithful_in": "depth, open_end"}).settings).fidelity()
     assert (fidelity.depth, fidelity.open_end, fidelity.match_suffix) == (12, True, False)
+    both = settings.load({"faithful": True, "faithful_in": "assistant_turns=reply"}).settings
+    assert Workbench(both).fidelity() == FAITHFUL.model_copy(update={"assistant_turns": "reply"})
     with pytest.raises(UsageError, match="no difference from ToolBench is named 'deep'"):
         settings.load({"faithful_in": "deep"})

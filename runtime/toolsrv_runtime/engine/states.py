@@ -34,7 +34,8 @@ def identity(files: Sequence[Path], *about: object) -> str:
     found = hashlib.sha256(repr(about).encode())
     for one in files:
         stat = one.stat()
-        found.update(repr((stat.st_size, stat.st_mtime_ns)).encode())
+        # The second time is when it was last changed in any way: nobody can set it back.
+        found.update(repr((stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)).encode())
         with one.open("rb") as file:
             found.update(file.read(_SAMPLE))
             file.seek(max(0, stat.st_size - _SAMPLE))

@@ -60,12 +60,17 @@ def finish_grammar() -> str:
 
 
 def read_finish(reply: Reply) -> Move | None:
-    """Return the Finish call that a reply of ``finish_grammar`` spells; None if it broke off."""
+    """Return the Finish call that a reply of ``finish_grammar`` spells.
+
+    None if it broke off or says nothing.
+    """
     try:
         said = json.loads(reply.text.rpartition("\nAction Input: ")[2])
     except ValueError:
         return None
     if not isinstance(said, dict) or not isinstance(said.get("final_answer"), str):
+        return None
+    if not clean(said["final_answer"], 20_000).strip():
         return None
     missing = said.get("missing")
     answer = {"return_type": "give_answer", "final_answer": said["final_answer"]}

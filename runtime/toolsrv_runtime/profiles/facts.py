@@ -95,6 +95,17 @@ class ModelFacts:
         return int(said) if said.isdecimal() else 0
 
 
+def check_profile(profile: Profile, facts: ModelFacts) -> None:
+    """Raise ProfileError where a model cannot be run so: what is wrong, and what to set instead."""
+    if profile.kv_type != "f16" and profile.flash_attention is False:
+        raise ProfileError(
+            f"the profile {profile.name!r} keeps keys and values as {profile.kv_type}, which needs "
+            "flash attention, and turns that off",
+            hint='in the profile set kv_type = "f16", or leave flash_attention out',
+        )
+    check_positions(profile, facts)
+
+
 def check_positions(profile: Profile, facts: ModelFacts) -> None:
     """Raise ProfileError where the profile's context is longer than its rope setting carries."""
     carried = facts.carried(profile.rope_freq_scale)

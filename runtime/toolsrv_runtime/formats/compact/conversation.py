@@ -96,8 +96,8 @@ class CompactFormat:
             several = Several(scene, self._prior)
             missing += [words for words in several.unanswered() if words not in missing]
             taken = [about(step) for step in view.path if step.ok]
-            missing += Needs(scene, self._prior).open([*taken, *missing])
-        return finish(turn, self._told(view), missing)
+            missing += Needs(scene, self._prior).all_left([*taken, *missing])
+        return finish(turn, self._told(view), list(dict.fromkeys(missing)))
 
     def prefers(self, view: View, first: Step, second: Step, *, stop: Stop, meter: Meter) -> bool:
         """Whether ``first`` worked and the other did not, else which call serves its words better.

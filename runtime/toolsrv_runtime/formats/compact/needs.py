@@ -124,6 +124,14 @@ class Needs:
             return self.left(taken)
         return self.left(taken, before=begin) or words
 
+    def all_left(self, taken: Collection[str]) -> list[str]:
+        """Return all that is left to be served, whether a function serves it or not, in turn."""
+        found = list(taken)
+        while (words := self.left(found)) and words not in found:
+            found.append(words)
+        left = found[len(taken) :]
+        return [*left, *(words for words in self.open(found) if words not in left)]
+
     def open(self, taken: Collection[str]) -> list[str]:
         """Return what asks for something that no taken words cover, nothing polite.
 
