@@ -38,6 +38,32 @@ def test_arithmetic_has_its_value(text: str, value: float) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2^64", 18_446_744_073_709_551_616),
+        ("123456789 * 987654321", 121_932_631_112_635_269),
+        ("2^300 - 2^300 + 1", 1),
+        ("0.1 + 0.2", 0.3),
+        ("1/3 * 3", 1),
+        ("10^20 / 3 * 3", 10**20),
+        ("-7 % 3", 2),
+        ("2^-3", 0.125),
+        ("round(7/2)", 4),
+        ("1e-999999999 + 1", 1),
+    ],
+)
+def test_what_can_be_exact_is(text: str, value: float) -> None:
+    found = evaluate(text)
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize("text", ["2^400", "9^9^9", "1e999", "(1.1^99)^99", "7^7^7^7"])
+def test_what_is_too_large_is_refused_at_once(text: str) -> None:
+    with pytest.raises(UsageError, match="no value within the range"):
+        evaluate(text)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "",

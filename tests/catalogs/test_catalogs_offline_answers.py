@@ -303,6 +303,44 @@ def test_sunrise_in_oslo_at_midsummer_is_near_the_almanac(offline: OfflineClient
     assert "22:40" <= answer["sunset"] <= "22:48"
 
 
+@pytest.mark.parametrize(
+    ("country", "date", "holiday"),
+    [
+        ("Northern Ireland", "2027-07-12", True),
+        ("Northern Ireland", "2027-03-17", True),
+        ("Scotland", "2026-01-02", True),
+        ("England", "2026-01-02", False),
+        ("the UK", "2027-07-12", False),
+    ],
+)
+def test_parts_of_the_united_kingdom_have_days_of_their_own(
+    offline: OfflineClient, country: str, date: str, holiday: bool
+) -> None:
+    answer = offline.answer("/public_holidays/check", country=country, date=date)
+    name = "United Kingdom" if country == "the UK" else country
+    assert (answer["country"], answer["is_holiday"]) == (name, holiday)
+
+
+@pytest.mark.parametrize(
+    ("expression", "result"),
+    [
+        ("2^64", 18_446_744_073_709_551_616),
+        ("1/3", 0.333333333333),
+        ("1234567890123.5 * 1", 1_234_567_890_124),
+        ("sqrt(2)^2", 2),
+    ],
+)
+def test_a_result_has_no_digits_that_are_not_known(
+    offline: OfflineClient, expression: str, result: float
+) -> None:
+    assert offline.answer("/math_desk/calculate", expression=expression)["result"] == result
+
+
+def test_binary_is_not_read_as_hexadecimal(offline: OfflineClient) -> None:
+    assert offline.get("/codec_box/hex/decode", encoded="0b1011").status_code == 422
+    assert "Hi" in offline.answer("/codec_box/hex/decode", encoded="0x4869").values()
+
+
 def test_airports_of_a_city_hold_the_main_ones(offline: OfflineClient) -> None:
     airports = offline.answer("/airport_guide/city", city="New York")["airports"]
     assert {"JFK", "LGA", "EWR"} <= {airport[:3] for airport in airports}

@@ -2,7 +2,8 @@
 
 The text is parsed to Python's syntax tree; only numbers, the operators ``+ - * / // % **`` and a
 few functions of numbers are walked. Size, depth and magnitude are capped, so the work is too.
-Knows nothing about APIs.
+Fractions stay exact as long as they are short; roots, sines and the like are floats. Knows nothing
+about APIs.
 """
 
 from __future__ import annotations
@@ -12,15 +13,21 @@ import math
 import operator
 import re
 from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
 
 from toolsrv_registry.errors import UsageError
 
 LENGTH_LIMIT = 200
 DEPTH_LIMIT = 40
 MAGNITUDE_LIMIT = 1e100
+_EXACT_BITS = 4096
+"""Of a fraction, both its numbers together: a longer one goes on as a float."""
 _REFUSAL = "not arithmetic; use numbers, + - * / ^ and brackets"
 
-_OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
+Quantity = Fraction | float
+
+_OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Quantity]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -28,7 +35,7 @@ _OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
-_FUNCTIONS: dict[str, Callable[[float], float]] = {
+_FUNCTIONS: dict[str, Callable[[Any], Quantity]] = {
     "sqrt": math.sqrt,
     "abs": abs,
     "round": round,
@@ -58,8 +65,10 @@ _REWRITES = (
 )
 
 
-def evaluate(text: str) -> float:
+def evaluate(text: str) -> int | float:
     """Return the value of the arithmetic expression ``text``: ``2 * (3 + 4)``, ``sqrt(2)^2``.
+
+    A whole number has all its digits where none of the steps was rounded.
 
     Raises:
         UsageError: not such an expression, too large, or without a value (division by zero).
@@ -76,7 +85,7 @@ def evaluate(text: str) -> float:
         raise UsageError(_REFUSAL)
     try:
         tree = ast.parse(plain, mode="eval")
-        value = float(_value(tree.body, 0))
+        value = _value(tree.body, plain, 0)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise UsageError(_REFUSAL) from None
     except ZeroDivisionError:
@@ -85,31 +94,51 @@ def evaluate(text: str) -> float:
         raise UsageError("has no value within the range accepted") from None
     if not math.isfinite(value):
         raise UsageError("has no value within the range accepted")
-    return value
+    if isinstance(value, Fraction) and value.denominator == 1:
+        return value.numerator
+    return float(value)
 
 
-def _value(node: ast.expr, depth: int) -> float:
+def _value(node: ast.expr, text: str, depth: int) -> Quantity:
     if depth > DEPTH_LIMIT:
         raise UsageError("nested too deeply")
+    below = depth + 1
     match node:
         case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
-            return _capped(float(number))
+            _capped(number)
+            # As it is written: the float of 0.1 is no tenth.
+            written = text[node.col_offset : node.end_col_offset]
+            return Fraction(written if number and isinstance(number, float) else number)
         case ast.Name(id=name) if name in _CONSTANTS:
             return _CONSTANTS[name]
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_value(operand, depth + 1)
+            return -_value(operand, text, below)
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
-            return _value(operand, depth + 1)
+            return _value(operand, text, below)
         case ast.BinOp(left=left, op=ast.Pow(), right=right):
-            return _capped(math.pow(_value(left, depth + 1), _value(right, depth + 1)))
+            return _power(_value(left, text, below), _value(right, text, below))
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return _capped(_OPERATORS[type(op)](_value(left, depth + 1), _value(right, depth + 1)))
+            one, other = _value(left, text, below), _value(right, text, below)
+            return _capped(_OPERATORS[type(op)](one, other))
         case ast.Call(func=ast.Name(id=name), args=[argument], keywords=[]) if name in _FUNCTIONS:
-            return _capped(_FUNCTIONS[name](_value(argument, depth + 1)))
+            return _capped(_FUNCTIONS[name](_value(argument, text, below)))
     raise UsageError(_REFUSAL)
 
 
-def _capped(value: float) -> float:
-    if abs(value) > MAGNITUDE_LIMIT:
+def _power(base: Quantity, exponent: Quantity) -> Quantity:
+    if isinstance(base, float) or isinstance(exponent, float) or exponent.denominator != 1:
+        return _capped(math.pow(base, exponent))
+    short = abs(exponent.numerator) * _bits(base) <= _EXACT_BITS
+    return _capped(base**exponent.numerator if short else math.pow(base, exponent))
+
+
+def _capped(value: Quantity) -> Quantity:
+    if not -MAGNITUDE_LIMIT <= value <= MAGNITUDE_LIMIT:  # nor what is no number
         raise OverflowError
-    return value
+    if isinstance(value, int):  # of round, floor and ceil
+        return Fraction(value)
+    return float(value) if isinstance(value, Fraction) and _bits(value) > _EXACT_BITS else value
+
+
+def _bits(value: Fraction) -> int:
+    return value.numerator.bit_length() + value.denominator.bit_length()

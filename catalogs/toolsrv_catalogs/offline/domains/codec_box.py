@@ -10,12 +10,13 @@ import zlib
 from typing import Annotated
 from urllib.parse import quote, unquote
 
-from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, ParameterError, choice
+from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, ParameterError, choice, quoted
 from toolsrv_catalogs.offline.values.number import whole
 from toolsrv_catalogs.offline.values.words import Text, text_up_to
 
 tool = Endpoints()
 Encoded = Annotated[str, text_up_to(3000)]
+_BINARY = re.compile(r"0[bB][01\s_]+")
 _DIGESTS = ("md5", "sha1", "sha256", "sha512")
 
 
@@ -48,6 +49,8 @@ def hex_encode(text: Text) -> Answer:
 
 @tool.get("/hex/decode")
 def hex_decode(encoded: Encoded) -> Answer:
+    if _BINARY.fullmatch(encoded):
+        raise ParameterError("encoded", f"{quoted(encoded)} is binary, not hexadecimal text")
     try:
         data = bytes.fromhex(encoded.removeprefix("0x"))
     except ValueError:

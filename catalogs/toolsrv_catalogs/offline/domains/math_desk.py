@@ -37,7 +37,8 @@ def calculate(expression: Annotated[str, text_up_to(200)]) -> Answer:
         value = evaluate(expression)
     except UsageError as error:
         raise ParameterError("expression", error.message) from error
-    return {"expression": expression, "result": significant(value, 12)}
+    result = value if isinstance(value, int) else significant(value, 12)
+    return {"expression": expression, "result": result}
 
 
 def _factors(number: int) -> dict[int, int]:

@@ -14,11 +14,12 @@ from holidays.utils import list_localized_countries
 from toolsrv_catalogs.offline.endpoint import (
     Answer,
     Endpoints,
+    Field,
     NotFoundError,
     ParameterError,
     quoted,
 )
-from toolsrv_catalogs.offline.values.country import Country, CountryName
+from toolsrv_catalogs.offline.values.country import Country, parse_country
 from toolsrv_catalogs.offline.values.day import Date, today
 from toolsrv_catalogs.offline.values.number import whole
 from toolsrv_catalogs.offline.values.words import Line, fold
@@ -26,13 +27,29 @@ from toolsrv_catalogs.offline.values.words import Line, fold
 tool = Endpoints()
 Year = Annotated[int, whole(1900, 2100)]
 _SPAN_DAYS = 3660
+_NATIONS = {"england": "ENG", "scotland": "SCT", "wales": "WLS", "northern ireland": "NIR"}
+"""Parts of the United Kingdom that have days of their own, with the library's codes."""
+
+
+def _land(text: str) -> Country:
+    """Return a country's row; of a part of the United Kingdom with its own ``name`` and ``part``."""
+    row, name = parse_country(text), fold(text[:100])
+    part = _NATIONS.get(name)
+    return {**row, "name": name.title(), "part": part} if part else row
+
+
+Land = Annotated[Country, Field(_land)]
+
+
+def _days(land: Country, year: int) -> dict[dt.date, str]:
+    return _known_days(land["iso"], land.get("part"), year)
 
 
 @lru_cache(maxsize=256)
-def _days(code: str, year: int) -> dict[dt.date, str]:
+def _known_days(code: str, part: str | None, year: int) -> dict[dt.date, str]:
     language = "en_US" if "en_US" in _languages().get(code, ()) else None
     try:
-        found = holidays.country_holidays(code, years=year, language=language)
+        found = holidays.country_holidays(code, subdiv=part, years=year, language=language)
     except NotImplementedError:
         raise NotFoundError(f"no public holidays are known here for {code}") from None
     return dict(sorted(found.items()))
@@ -50,9 +67,9 @@ def _in_range(parameter: str, day: dt.date) -> dt.date:
 
 
 @tool.get("/year")
-def holidays_of_year(country: CountryName, year: Year | None = None) -> Answer:
+def holidays_of_year(country: Land, year: Year | None = None) -> Answer:
     chosen = year or today().year
-    days = _days(country["iso"], chosen)
+    days = _days(country, chosen)
     listed = [f"{day} {name}" for day, name in days.items()]
     return {
         "country": country["name"],
@@ -63,8 +80,8 @@ def holidays_of_year(country: CountryName, year: Year | None = None) -> Answer:
 
 
 @tool.get("/check")
-def is_holiday(country: CountryName, date: Date) -> Answer:
-    name = _days(country["iso"], _in_range("date", date).year).get(date)
+def is_holiday(country: Land, date: Date) -> Answer:
+    name = _days(country, _in_range("date", date).year).get(date)
     return {
         "country": country["name"],
         "date": str(date),
@@ -75,10 +92,10 @@ def is_holiday(country: CountryName, date: Date) -> Answer:
 
 
 @tool.get("/next")
-def next_holiday(country: CountryName, date: Date | None = None) -> Answer:
+def next_holiday(country: Land, date: Date | None = None) -> Answer:
     start = _in_range("date", date or today())
     for year in (start.year, start.year + 1):
-        for day, name in _days(country["iso"], year).items():
+        for day, name in _days(country, year).items():
             if day > start:
                 return {
                     "country": country["name"],
@@ -91,10 +108,10 @@ def next_holiday(country: CountryName, date: Date | None = None) -> Answer:
 
 
 @tool.get("/find")
-def find_holiday(country: CountryName, holiday: Line, year: Year | None = None) -> Answer:
+def find_holiday(country: Land, holiday: Line, year: Year | None = None) -> Answer:
     chosen = year or today().year
     wanted = _plain(holiday)
-    found = [pair for pair in _days(country["iso"], chosen).items() if wanted in _plain(pair[1])]
+    found = [pair for pair in _days(country, chosen).items() if wanted in _plain(pair[1])]
     if not found:
         where = f"{country['name']} in {chosen}"
         raise NotFoundError(f"no public holiday named {quoted(holiday)} in {where}")
@@ -117,7 +134,7 @@ def _distance(wanted: str, name: str) -> tuple[bool, bool, int]:
 
 
 @tool.get("/working_days")
-def working_days(start: Date, end: Date, country: CountryName | None = None) -> Answer:
+def working_days(start: Date, end: Date, country: Land | None = None) -> Answer:
     _in_range("start", start)
     _in_range("end", end)
     if not 0 <= (end - start).days <= _SPAN_DAYS:
@@ -135,7 +152,7 @@ def working_days(start: Date, end: Date, country: CountryName | None = None) -> 
 
 
 def _off(day: dt.date, country: Country | None) -> bool:
-    return country is not None and day in _days(country["iso"], day.year)
+    return country is not None and day in _days(country, day.year)
 
 
 @tool.get("/easter/{year}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Annotated
 
@@ -10,6 +11,8 @@ from toolsrv_registry.errors import UsageError
 
 _LIMIT = 1e15
 _WIDTH = 60
+_KNOWN_DIGITS = 15
+"""Of a float."""
 _NUMBER = re.compile(
     r"[$€£¥]?\s*([+-]?)\s*[$€£¥]?\s*"
     r"((?:[0-9]{1,3}(?:[,' \u00a0\u202f_][0-9]{3})+|[0-9]+)?)((?:[.,][0-9]+)?)([eE][+-]?[0-9]{1,2})?\s*%?"
@@ -81,8 +84,13 @@ def tidy(value: float, digits: int = 4) -> float | int:
 
 
 def significant(value: float, digits: int = 8) -> float | int:
-    """Return ``value`` rounded to ``digits`` significant digits, as an int where possible."""
-    rounded = float(f"{value:.{digits}g}")
+    """Return ``value`` rounded to ``digits`` significant digits, as an int where possible.
+
+    Digits before the point are all kept, as far as a float knows them: no zero stands for one.
+    """
+    before_point = len(str(int(abs(value)))) if math.isfinite(value) else 0
+    kept = max(digits, min(before_point, _KNOWN_DIGITS))
+    rounded = float(f"{value:.{kept}g}")
     return int(rounded) if rounded == int(rounded) and abs(rounded) < 1e15 else rounded
 
 
