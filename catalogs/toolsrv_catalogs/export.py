@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from toolsrv_catalogs.exported import ARCHIVES, ROOT, is_export
 from toolsrv_catalogs.fields import unused
 from toolsrv_catalogs.layout import schema_document, tool_document
 from toolsrv_catalogs.text import escaped
@@ -25,7 +26,6 @@ from toolsrv_registry import names
 from toolsrv_registry.api import Catalog, Tool
 from toolsrv_registry.errors import DataError, UsageError
 
-ROOT = "toolenv"
 _STEM_BYTES = 200
 
 
@@ -33,20 +33,27 @@ def export_catalog(catalog: Catalog, path: Path, *, overwrite: bool = False) -> 
     """Write a catalog to ``path``; return the number of files in it.
 
     An archive where the name ends in ``.tar.gz``, ``.tgz``, ``.tar`` or ``.zip``, else a folder.
+    ``overwrite`` replaces an earlier export, and nothing else.
 
     Raises:
         UsageError: there is something at ``path`` already.
         DataError: it cannot be written.
     """
-    if (path.exists() or path.is_symlink()) and not overwrite:
-        raise UsageError(f"{str(path)!r} is there already", hint="name a new place, or use --force")
-    if path.is_dir() and not (path / "tools").is_dir() and any(path.iterdir()):
-        raise UsageError(f"{str(path)!r} is another folder", hint="name a new place")
+    if path.exists() or path.is_symlink():
+        if not is_export(path):
+            raise UsageError(
+                f"{str(path)!r} is there already, and is no export of a catalog",
+                hint="name a new place: --force replaces only what an earlier export wrote",
+            )
+        if not overwrite:
+            raise UsageError(
+                f"{str(path)!r} is there already", hint="name a new place, or use --force"
+            )
     files = list(_files(catalog))
     name = path.name.lower()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if name.endswith((".tar.gz", ".tgz", ".tar", ".zip")):
+        if name.endswith(ARCHIVES):
             _archive(files, path)
         else:
             _folder(files, path)

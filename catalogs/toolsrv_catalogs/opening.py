@@ -34,7 +34,10 @@ def open_source(path: Path) -> Source:
     try:
         kind = path.stat()
     except FileNotFoundError as error:
-        raise NotFoundError(f"there is nothing at {str(path)!r}") from error
+        raise NotFoundError(
+            f"there is nothing at {str(path)!r}",
+            hint="name a folder, an archive, or one JSON or YAML file",
+        ) from error
     except (OSError, ValueError) as error:
         raise unreadable(path, error) from error
     if stat.S_ISDIR(kind.st_mode):

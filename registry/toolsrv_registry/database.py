@@ -43,15 +43,24 @@ class Database:
 
     @classmethod
     def open(cls, path: Path, migrations: Sequence[Migration]) -> Self:
-        """Open or create the file and bring it to the newest version."""
-        with _translated(path):
+        """Open or create the file and bring it to the newest version.
+
+        A file that is not ours, or is a newer toolsrv's, is refused before anything is written.
+        """
+        try:
             path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataError(
+                f"cannot use {path}: {error.strerror}", hint="set another data directory"
+            ) from error
+        with _translated(path):
             connection = sqlite3.connect(
                 path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )
         try:
             with _translated(path):
                 connection.row_factory = sqlite3.Row
+                _checked_version(connection, path, len(migrations))
                 _use_wal(connection)
                 connection.execute("PRAGMA synchronous = NORMAL")
                 connection.execute("PRAGMA foreign_keys = ON")
@@ -74,7 +83,10 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """Yield the connection inside one transaction; an exception undoes all of it."""
+        """Yield the connection inside one transaction; an exception undoes all of it.
+
+        Only what SQLite raises is told as this file's failure; all else comes out as it is.
+        """
         with self._lock, _translated(self.path):
             self._connection.execute("BEGIN IMMEDIATE")
             try:
@@ -147,17 +159,16 @@ def _use_wal(connection: sqlite3.Connection) -> None:
 
 
 def _migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[Migration]) -> None:
-    if _version(connection) == len(migrations):
+    known = len(migrations)
+    if _checked_version(connection, path, known) == known:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Another process may have migrated while this one waited for the lock.
-        version = _version(connection)
-        _check_version(connection, path, version, len(migrations))
-        for migration in migrations[version:]:
+        for migration in migrations[_checked_version(connection, path, known) :]:
             migration(connection)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {len(migrations)}")
+        connection.execute(f"PRAGMA user_version = {known}")
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
@@ -165,24 +176,30 @@ def _migrate(connection: sqlite3.Connection, path: Path, migrations: Sequence[Mi
         raise
 
 
-def _check_version(connection: sqlite3.Connection, path: Path, version: int, known: int) -> None:
+def _checked_version(connection: sqlite3.Connection, path: Path, known: int) -> int:
+    """Return how many migrations a file has had: 0 for an empty one. Only reads.
+
+    Raises:
+        DataError: It is another program's, or a newer toolsrv's.
+    """
+    # In one statement, so of one moment: another process may be making the file.
+    owner, version, tables = connection.execute(
+        "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)"
+        " FROM pragma_application_id, pragma_user_version"
+    ).fetchone()
+    if owner != APPLICATION_ID and (owner or version or tables):
+        raise DataError(f"{path} is another program's database", hint="set another data directory")
     if version > known:
         raise DataError(
             f"{path} was written by a newer toolsrv (version {version}, this one knows {known})",
             hint="upgrade toolsrv, or set another data directory",
         )
-    foreign = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    if version == 0 and foreign:
-        raise DataError(f"{path} is another program's database", hint="set another data directory")
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+    return int(version)
 
 
 @contextmanager
 def _translated(path: Path) -> Iterator[None]:
-    """Turn SQLite's and the file system's errors into ours, each with what to do next."""
+    """Turn SQLite's errors into ours, each with what to do next."""
     try:
         yield
     except sqlite3.ProgrammingError:
@@ -190,10 +207,6 @@ def _translated(path: Path) -> Iterator[None]:
         raise
     except sqlite3.DatabaseError as error:
         raise _explained(path, error) from error
-    except OSError as error:
-        raise DataError(
-            f"cannot use {path}: {error.strerror}", hint="set another data directory"
-        ) from error
 
 
 def _explained(path: Path, error: sqlite3.DatabaseError) -> ToolsrvError:

@@ -164,8 +164,8 @@ class Retriever:
         beginning of the list, which is the same whatever the page; it ends where the rankings
         do, after some hundred APIs per part of the text.
 
-        Raises UsageError for an empty text, a limit below 1, an offset below 0 or a disabled
-        catalog, NotFoundError (with near matches) for an unknown category, tool or catalog.
+        Raises UsageError for an empty text, a limit below 1, an offset below 0, a disabled catalog
+        or when all are, NotFoundError (with near matches) for an unknown category, tool or catalog.
         """
         if limit < 1:
             raise UsageError(f"a search for {limit} APIs finds nothing", hint="ask for 1 or more")
@@ -179,6 +179,8 @@ class Retriever:
             reading = Reading(query) if named else self._reader.read(query)
             parts = _parts(reading.text)
             ranked, recalled = self._ranked(parts, place)
+            if not recalled.lexicon.ids:
+                self._check_any_enabled()
             ranked = named_first(ranked, named, query)
             dead = self._store.dead()
             unwanted = frozenset[str]() if include_dead else frozenset(dead)
@@ -287,6 +289,13 @@ class Retriever:
         if not known[catalog]:
             raise UsageError(
                 f"the catalog {catalog!r} is disabled", hint=f"toolsrv catalog enable {catalog}"
+            )
+
+    def _check_any_enabled(self) -> None:
+        known = self._store.catalogs()
+        if known and not any(entry.enabled for entry in known):
+            raise UsageError(
+                "every catalog is disabled", hint=f"toolsrv catalog enable {known[0].name}"
             )
 
     def _ranked(self, parts: Sequence[str], place: Place) -> tuple[list[Candidate], Recalled]:

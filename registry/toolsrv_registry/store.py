@@ -246,7 +246,7 @@ class Store:
             )
         if not rows:
             near = self._nearest_ids(api_id)
-            hint = f"did you mean {listed(near)}?" if near else "search for it by task"
+            hint = f"did you mean {listed(near)}?" if near else 'look for it: toolsrv search "…"'
             place = "" if catalog is None else f" in {short(catalog)!r}"
             raise NotFoundError(f"no API{place} has the id {short(api_id)!r}", hint=hint)
         return Api.model_validate_json(rows[0]["document"])
@@ -397,7 +397,7 @@ class Store:
             return key
         near = nearest(key, known)
         place = f" in {category!r}" if category else ""
-        hint = f"did you mean {listed(near)}?" if near else "list them with `toolsrv catalog list`"
+        hint = f"did you mean {listed(near)}?" if near else "see the ids of `toolsrv catalog show`"
         raise NotFoundError(f"no tool{place} is called {short(name)!r}", hint=hint)
 
     def kept(self, read: Callable[[], Value]) -> Kept[Value]:

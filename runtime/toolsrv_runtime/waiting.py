@@ -13,19 +13,22 @@ _T = TypeVar("_T")
 
 
 async def off_loop(work: Callable[[], _T], stop: Stop) -> _T:
-    """Run blocking work in a thread; if we are cancelled, stop it and wait for its end."""
+    """Run blocking work in a thread; if we are cancelled, stop it and wait for its end.
+
+    However often we are cancelled: no thread can be left, it works with what the caller would let
+    go of next. What it returns or raises then is dropped.
+    """
     future = asyncio.get_running_loop().run_in_executor(None, work)
-    try:
-        return await asyncio.shield(future)
-    except asyncio.CancelledError:
-        stop.set()
-        await asyncio.wait({future})
-        future.exception()
-        raise
+    if (cancelled := await _ended(future, stop.set)) is not None:
+        raise cancelled
+    return future.result()
 
 
 async def until_stopped(work: Coroutine[Any, Any, _T], stop: Stop) -> _T:
     """Await work, but no longer than ``stop`` allows.
+
+    Work that is cancelled, here or because we are, has cleaned up when this ends; what it returns
+    or raises then is dropped.
 
     Raises:
         Interrupted: ``stop`` was set first; the work is cancelled.
@@ -39,3 +42,24 @@ async def until_stopped(work: Coroutine[Any, Any, _T], stop: Stop) -> _T:
         return task.result()
     finally:
         task.cancel()
+        if (cancelled := await _ended(task, task.cancel)) is not None:
+            raise cancelled
+
+
+async def _ended(
+    future: asyncio.Future[Any], at_cancel: Callable[[], object]
+) -> asyncio.CancelledError | None:
+    """Wait for a future that goes on when we are cancelled; return our cancellation, if any.
+
+    ``at_cancel`` is called for each. The future's own error counts as seen.
+    """
+    cancelled = None
+    while not future.done():
+        try:
+            await asyncio.wait({future})
+        except asyncio.CancelledError as error:
+            cancelled = error
+            at_cancel()
+    if not future.cancelled():
+        future.exception()
+    return cancelled

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolsrv.key_store import KeyStore
-from toolsrv.loading import load_model
 from toolsrv.models import is_special
-from toolsrv.once import Once
 from toolsrv_registry.errors import ToolsrvError, UsageError
 from toolsrv_runtime.calls.addresses import Addresses, parse_own
 from toolsrv_runtime.calls.caller import Caller, Home, Network
@@ -41,11 +38,11 @@ RETRIES = 2
 def make_caller(settings: Settings, store: Callable[[], Store], model: Model) -> Caller:
     """Return a caller; ``store`` is asked where an API belongs, once there is a call.
 
-    ``model`` returns the model of the settings, for a simulation.
+    ``model`` returns the model that simulates.
 
     Raises:
-        UsageError: the setting ``calls`` holds what is no rule, or calls are to be invented and
-            recorded.
+        UsageError: the setting ``calls`` holds what is no rule, ``simulator`` no usable address, or
+            calls are to be invented and recorded.
         DataError: the recordings that are to be replayed cannot be read.
     """
 
@@ -88,11 +85,7 @@ def _simulating(
     )
     if settings.simulate == "schema":
         return simulation.SimulatingCaller(inner, simulation.SchemaSimulator(settings.seed))
-    if settings.simulator:
-        name = settings.simulator
-        spec = name if is_special(name) else Path(name).expanduser()
-        other = settings.model_copy(update={"model": spec, "profile": ""})
-        model = Once(lambda: load_model(other)).get
+    is_special(settings.simulator)  # looked at now, opened by the first call that is simulated
     return simulation.SimulatingCaller(inner, simulation.ModelSimulator(model))
 
 

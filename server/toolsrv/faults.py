@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import datetime as dt
+import errno
 import os
 import platform
 import secrets
+import stat
 import sys
 import tempfile
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 
 import toolsrv
@@ -24,19 +27,22 @@ KEEP = 20
 def record(error: BaseException, data_dir: Path) -> Path | None:
     """Write the traceback below ``data_dir`` and return the file, the oldest ones removed.
 
-    Where the data folder cannot be written the system's folder for temporary files stands in;
-    ``None`` when that fails too.
+    Where the data folder cannot be written a folder of the user's own stands in, below the
+    system's for temporary files; ``None`` when that fails too.
     """
     now = dt.datetime.now(dt.UTC)
     name = f"fault-{now:%Y%m%dT%H%M%SZ}-{os.getpid()}-{secrets.token_hex(2)}.log"
     head = f"toolsrv {toolsrv.__version__}, Python {platform.python_version()}, {sys.platform}\n"
     text = head + "".join(traceback.format_exception(error))
-    for folder in (data_dir / "faults", Path(tempfile.gettempdir())):
-        with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text, encoding="utf-8", errors="backslashreplace")
-            _forget_oldest(folder)
-            return folder / name
+    places: tuple[Callable[[], Path], ...] = (lambda: _made(data_dir / "faults"), _spare)
+    for place in places:
+        try:
+            path = place() / name
+            path.write_text(text, encoding="utf-8", errors="backslashreplace")
+        except OSError:
+            continue
+        _forget_oldest(path.parent)
+        return path
     return None
 
 
@@ -47,6 +53,28 @@ def summary(error: BaseException, data_dir: Path) -> str:
     return f"unexpected {type(error).__name__}, a fault of toolsrv; {where}"
 
 
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _spare() -> Path:
+    """Return a folder for this user alone, in a place where everybody may make folders.
+
+    Raises:
+        OSError: It cannot be made, or what has its name is not ours or open to others.
+    """
+    folder = Path(tempfile.gettempdir()) / f"toolsrv-faults-{os.geteuid()}"
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()  # a link that somebody put there is not followed
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        raise PermissionError(errno.EPERM, "not a folder of this user alone", str(folder))
+    return folder
+
+
 def _forget_oldest(folder: Path) -> None:
+    """Remove what is too old, as far as that is possible: the newest is written already."""
     for old in sorted(folder.glob("fault-*.log"))[:-KEEP]:
-        old.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            old.unlink(missing_ok=True)

@@ -8,15 +8,18 @@ which key a call may have.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from toolsrv.config_file import write_atomic
+from toolsrv.file_lock import alone
 from toolsrv_catalogs.hosts import host_fault
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 
@@ -59,24 +62,22 @@ class KeyStore:
             DataError: it cannot be written.
         """
         name, secret = key_name(name), checked_secret(secret)
-        kept = self._read()
-        if keyring := _keyring():
-            from keyring import errors
+        with self._changing() as kept:
+            if keyring := _keyring():
+                from keyring import errors
 
-            try:
-                keyring.set_password(SERVICE, name, secret)
-            except errors.KeyringError as error:
-                raise DataError(
-                    f"the system keyring did not take the key: {type(error).__name__}",
-                    hint=f"unlock it, or set the variable {variable_of(name)}",
-                ) from None
-            kept["file"].pop(name, None)
-            kept["keyring"] = sorted({*kept["keyring"], name})
-        else:
-            kept["file"][name] = secret
-            kept["keyring"] = [one for one in kept["keyring"] if one != name]
-        self._write(kept)
-        self._seen.clear()
+                try:
+                    keyring.set_password(SERVICE, name, secret)
+                except errors.KeyringError as error:
+                    raise DataError(
+                        f"the system keyring did not take the key: {type(error).__name__}",
+                        hint=f"unlock it, or set the variable {variable_of(name)}",
+                    ) from None
+                kept["file"].pop(name, None)
+                kept["keyring"] = sorted({*kept["keyring"], name})
+            else:
+                kept["file"][name] = secret
+                kept["keyring"] = [one for one in kept["keyring"] if one != name]
         return "keyring" if keyring else "file"
 
     def remove(self, name: str) -> KeyEntry:
@@ -87,20 +88,16 @@ class KeyStore:
             DataError: it cannot be removed.
         """
         name = key_name(name)
-        kept = self._read()
-        if name in kept["file"]:
-            del kept["file"][name]
-            entry = KeyEntry(name, "file")
-        elif name in kept["keyring"]:
-            self._forget(name)
-            kept["keyring"].remove(name)
-            entry = KeyEntry(name, "keyring")
-        else:
+        with self._changing() as kept:
+            if name in kept["file"]:
+                del kept["file"][name]
+                return KeyEntry(name, "file")
+            if name in kept["keyring"]:
+                self._forget(name)
+                kept["keyring"].remove(name)
+                return KeyEntry(name, "keyring")
             known = ", ".join(one.name for one in self.entries()) or "none"
             raise NotFoundError(f"no key is stored for {name!r}", hint=f"there are: {known}")
-        self._write(kept)
-        self._seen.clear()
-        return entry
 
     def entries(self) -> list[KeyEntry]:
         """Return which keys there are, in the order of their names."""
@@ -156,8 +153,14 @@ class KeyStore:
                 hint="remove it, and store the keys again with toolsrv keys set",
             ) from None
 
-    def _write(self, kept: dict[str, Any]) -> None:
-        write_atomic(self.path, json.dumps(kept, indent=2) + "\n")  # made with mode 0600
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[dict[str, Any]]:
+        """Yield what is kept, alone, to change; it is written when the block ends well."""
+        with alone(self.path.with_suffix(".lock")):
+            kept = self._read()
+            yield kept
+            write_atomic(self.path, json.dumps(kept, indent=2) + "\n")  # made with mode 0600
+        self._seen.clear()
 
 
 def key_name(text: str) -> str:

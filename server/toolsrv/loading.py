@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolsrv.memory import SOLVING
-from toolsrv.models import load_special
+from toolsrv.model_file import check_there
+from toolsrv.models import is_special, load_special
 from toolsrv.settings import Settings, profiles_folder
-from toolsrv_registry.errors import NotFoundError
 
 if TYPE_CHECKING:  # numpy, httpx and llama.cpp come along
     from toolsrv_runtime.engine.base import Engine
@@ -34,18 +34,23 @@ def load_model(settings: Settings) -> tuple[Engine | ChatModel, Profile]:
             silence_s=settings.engine_timeout,
             within_s=settings.max_seconds,
         )
-    return _load_file(settings, settings.model)
+    return _load_file(settings, settings.model, settings.origin("model"))
 
 
-def _load_file(settings: Settings, path: Path | None) -> tuple[Engine, Profile]:
+def load_simulator(settings: Settings) -> tuple[Engine | ChatModel, Profile]:
+    """Return the model of the setting ``simulator``, as ``load_model`` does."""
+    name = settings.simulator
+    if not is_special(name):
+        plain = settings.model_copy(update={"profile": ""})
+        return _load_file(plain, Path(name).expanduser(), settings.origin("simulator"))
+    return load_model(settings.model_copy(update={"model": name, "profile": ""}))
+
+
+def _load_file(settings: Settings, path: Path | None, origin: str) -> tuple[Engine, Profile]:
     from toolsrv_runtime.models import load_engine
 
-    if path is not None and not path.exists():
-        raise NotFoundError(
-            f"model file {path} does not exist",
-            hint="name a GGUF file with --model, one of: toolsrv model list, or leave it out "
-            "for the one that ships",
-        )
+    if path is not None:
+        check_there(path, origin)
     return load_engine(
         path,
         threads=settings.threads or None,

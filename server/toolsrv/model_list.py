@@ -7,7 +7,6 @@ downloads nothing.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from toolsrv.config_file import write_atomic
+from toolsrv.file_lock import alone
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 
 SHIPPED = "nano"
@@ -134,16 +134,7 @@ class ModelList:
     @contextlib.contextmanager
     def _changing(self) -> Iterator[list[Entry]]:
         """Yield the list to change, alone; it is written, in order, when the block ends well."""
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = (self.folder / ".lock").open("a")
-        except OSError as error:
-            raise DataError(
-                f"cannot use the folder {self.folder}: {error.strerror}",
-                hint="name another data folder with --data-dir",
-            ) from None
-        with lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with alone(self.folder / ".lock"):
             entries = self.entries()
             yield entries
             entries.sort(key=lambda one: one.name)

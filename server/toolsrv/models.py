@@ -35,6 +35,11 @@ def is_special(text: str) -> bool:
     return text == SAMPLING or text.startswith(_SCRIPT)
 
 
+def script_path(text: str) -> Path | None:
+    """Return the file of a script, None where a text names none."""
+    return Path(text.removeprefix(_SCRIPT)).expanduser() if text.startswith(_SCRIPT) else None
+
+
 def load_special(
     model: str, *, engine_model: str, silence_s: float, within_s: float
 ) -> tuple[Engine | ChatModel, Profile]:
@@ -52,10 +57,10 @@ def load_special(
             "the model 'sampling' is an MCP client's own, and here is no client",
             hint="use it with toolsrv serve; here name a GGUF file or a server with --model",
         )
-    if model.startswith(_SCRIPT):
+    if (script := script_path(model)) is not None:
         from toolsrv_runtime.engine.script_file import load_script
 
-        return load_script(Path(model.removeprefix(_SCRIPT)).expanduser())
+        return load_script(script)
     from toolsrv_runtime.engine.openai.load import load_servers
 
     return load_servers(model, model=engine_model, silence_s=silence_s, within_s=within_s)

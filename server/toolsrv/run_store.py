@@ -31,7 +31,6 @@ MOST_RESPONSE = 4 * 1024 * 1024
 """Characters of one response; the rest of a longer one is not kept, and that is said."""
 SHORT_RESPONSE = 4_000
 """Characters of a response that stay in the record itself."""
-PAGE = 20_000
 
 
 class RunRow(BaseModel):

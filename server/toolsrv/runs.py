@@ -35,6 +35,8 @@ MAX_LIVE = 16
 MAX_KEPT = 64
 MAX_EVENTS = 500
 KEEP_S = 3600.0
+ON_END_S = 5.0
+"""What is left of ``on_end`` then is given up: whoever ends a server does not wait for long."""
 
 
 def new_run_id() -> str:
@@ -123,7 +125,8 @@ class Runs:
     ) -> None:
         """Take the solve, and ``report``: what to tell about an exception nobody expected.
 
-        ``on_end`` is awaited for every run that began and has ended; it must not raise.
+        ``on_end`` is awaited for every run that began and has ended, by itself or cancelled, but
+        not for what ``close`` breaks off: that has no outcome. It must not raise.
         """
         self._solve = solve
         self._report = report
@@ -132,7 +135,7 @@ class Runs:
         self._keep_s = keep_s
         self._clock = clock
         self._runs: dict[str, Run] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], Run] = {}
         self._line: deque[Run] = deque()
         self._places = asyncio.Semaphore(parallel)
 
@@ -153,8 +156,8 @@ class Runs:
         self._runs[run.id] = run
         self._line.append(run)
         worker = asyncio.create_task(self._whole(run), name=run.id)
-        self._tasks.add(worker)
-        worker.add_done_callback(self._tasks.discard)
+        self._tasks[worker] = run
+        worker.add_done_callback(self._tasks.pop)
         return run
 
     def get(self, run_id: str) -> Run:
@@ -187,12 +190,22 @@ class Runs:
         return self._line.index(run) + int(self._places.locked()) if run in self._line else 0
 
     async def close(self) -> None:
-        """Stop every run and wait until the solves have let go of the model."""
-        for run in list(self._runs.values()):
+        """Stop every run and wait until the solves have let go of the model.
+
+        For runs that have ended ``on_end`` goes on, and is waited for up to ``ON_END_S`` seconds.
+        """
+        live = [worker for worker, run in self._tasks.items() if run.live]
+        ended = [worker for worker in self._tasks if worker not in live]
+        for run in self._runs.values():
             run.stop.set()
-        for worker in list(self._tasks):
+        for worker in live:
             worker.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*live, return_exceptions=True)
+        if ended:
+            _, late = await asyncio.wait(ended, timeout=ON_END_S)
+            for worker in late:
+                worker.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
     async def _whole(self, run: Run) -> None:
         await self._work(run)

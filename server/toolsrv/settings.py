@@ -15,10 +15,17 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import platformdirs
-from pydantic import Field, TypeAdapter, ValidationError, ValidationInfo, field_validator
+from pydantic import (
+    Field,
+    PrivateAttr,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -174,6 +181,17 @@ class Settings(BaseSettings):
         default=200, ge=0, le=100_000, description="Latest finished runs kept on disk; 0: none."
     )
 
+    _origins: Mapping[str, str] = PrivateAttr(default_factory=dict)
+
+    def come_from(self, origins: Mapping[str, str]) -> Self:
+        """Keep where each value came from, for who has only the settings; return them."""
+        self._origins = origins
+        return self
+
+    def origin(self, key: str) -> str:
+        """Return where a value came from, as ``Loaded.origins`` has it; empty where unknown."""
+        return self._origins.get(key, "")
+
     @field_validator("model", mode="before")
     @classmethod
     def _empty_is_shipped(cls, value: Any, info: ValidationInfo) -> Any:
@@ -192,6 +210,13 @@ class Settings(BaseSettings):
     @classmethod
     def _file_is_absolute(cls, value: str) -> str:
         return str(Path(value).expanduser().absolute()) if value.endswith(".toml") else value
+
+    @field_validator("data_dir", mode="before")
+    @classmethod
+    def _names_a_folder(cls, value: Any) -> Any:
+        if isinstance(value, str) and not value.strip():
+            raise ValueError("it names no folder")
+        return value
 
     @field_validator("data_dir", "model")
     @classmethod
@@ -256,12 +281,24 @@ class Loaded:
 
 
 def config_path(flags: Mapping[str, Any] | None = None) -> Path:
-    """Return the TOML file's place; it need not exist."""
+    """Return the TOML file's place; it need not exist.
+
+    Raises:
+        UsageError: the data folder, in which it would be, has a blank name or is a file.
+    """
     if named := os.environ.get(CONFIG_VARIABLE):
         return Path(named).expanduser().absolute()
     moved = (flags or {}).get("data_dir") or os.environ.get(f"{PREFIX}DATA_DIR")
-    folder = moved or platformdirs.user_config_dir("toolsrv", appauthor=False)
-    return Path(folder).expanduser().absolute() / "config.toml"
+    if moved and not str(moved).strip():
+        raise UsageError(f"{PREFIX}DATA_DIR names no folder", hint="name one, or unset it")
+    place = moved or platformdirs.user_config_dir("toolsrv", appauthor=False)
+    folder = Path(place).expanduser().absolute()
+    if moved and folder.is_file():
+        raise UsageError(
+            f"the data folder {folder} is a file",
+            hint=f"name a folder with --data-dir or {PREFIX}DATA_DIR",
+        )
+    return folder / "config.toml"
 
 
 def profiles_folder(data_dir: Path) -> Path:
@@ -289,7 +326,7 @@ def load(flags: Mapping[str, Any] | None = None) -> Loaded:
         for key, value in layer.items():
             values[key], origins[key] = value, origin(key)
     try:
-        settings = Settings.model_validate(values)
+        settings = Settings.model_validate(values).come_from(origins)
     except ValidationError as error:
         raise _unacceptable(error, origins) from error
     return Loaded(settings, origins, path)

@@ -10,8 +10,9 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from toolsrv.background import in_thread
 from toolsrv.domains import domains, load_catalogs
-from toolsrv.loading import load_model
+from toolsrv.loading import load_model, load_simulator
 from toolsrv.memory import OPENING, SEARCHING, SOLVING, check_memory
 from toolsrv.once import Once
 from toolsrv.solve_options import solve_options
@@ -55,6 +56,9 @@ class Workbench:
         self._indexed: Once[Registry] = Once(self._build_index)
         self._model: Once[tuple[Engine | ChatModel, Profile]] = Once(
             load_engine or (lambda: load_model(settings))
+        )
+        self._simulator: Once[tuple[Engine | ChatModel, Profile]] = Once(
+            lambda: load_simulator(settings)
         )
         self._caller: Once[Caller] = Once(self._make_caller)
 
@@ -136,7 +140,11 @@ class Workbench:
         registry, caller = self.searchable(), self.caller()
         engine, profile = model or self.model()
         return Solver(
-            retriever=Offered(registry, lambda api: caller.can_call(api, asks=asks)),
+            retriever=Offered(
+                registry,
+                lambda api: caller.can_call(api, asks=asks),
+                lambda api: caller.can_call(api, asks=True),
+            ),
             engine=engine,
             profile=profile,
             caller=caller,
@@ -155,11 +163,13 @@ class Workbench:
         return stored_prompts(self.settings.data_dir)
 
     def fidelity(self) -> Fidelity:
-        """Return how far a solve follows ToolBench."""
+        """Return how far a solve follows ToolBench: in all, with other values where some are named."""
         from toolsrv_runtime.fidelity import FAITHFUL, parse_fidelity
 
-        settings = self.settings
-        return FAITHFUL if settings.faithful else parse_fidelity(settings.faithful_in)
+        named = parse_fidelity(self.settings.faithful_in)
+        if not self.settings.faithful:
+            return named
+        return FAITHFUL.model_copy(update=named.model_dump(exclude_defaults=True))
 
     def options(self, **given: Any) -> SolveOptions:
         """Return the solve's options: what is given (not ``None``), else the settings."""
@@ -232,10 +242,19 @@ class Workbench:
         self._indexed.take()
 
     async def aclose(self) -> None:
-        """Let go of everything that is open."""
+        """Let go of everything that is open; all of it opens again when it is needed.
+
+        Solves end before: a call of a model that works is waited for, the next one is refused.
+        """
         self.close()
         if (caller := self._caller.take()) is not None:
             await caller.aclose()
+        await in_thread(self._close_models)
+
+    def _close_models(self) -> None:
+        for part in (self._model, self._simulator):
+            if (loaded := part.take()) is not None:
+                loaded[0].close()
 
     def _open_registry(self) -> Registry:
         check_memory(OPENING)
@@ -254,7 +273,8 @@ class Workbench:
     def _make_caller(self) -> Caller:
         from toolsrv.callers import make_caller
 
-        return make_caller(self.settings, lambda: self.registry().store, self.model)
+        simulator = self._simulator.get if self.settings.simulator else self.model
+        return make_caller(self.settings, lambda: self.registry().store, simulator)
 
     def _build_index(self) -> Registry:
         registry = self.registry()

@@ -243,6 +243,36 @@ def test_a_folder_that_is_no_export_is_never_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "home" / "thesis.txt").exists()
 
 
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("name", ["notes.txt", "notes.zip", "notes.tgz", "page.html"])
+def test_a_file_that_is_no_export_is_never_replaced(
+    tmp_path: Path, name: str, *, overwrite: bool
+) -> None:
+    (tmp_path / name).write_text("years of work")
+    with pytest.raises(UsageError, match="no export"):
+        export_catalog(load_offline_catalog(), tmp_path / name, overwrite=overwrite)
+    assert (tmp_path / name).read_text() == "years of work"
+
+
+@pytest.mark.parametrize(
+    "stranger", ["README", "tools/thesis.json", "tools/A/b/c.json", "src/a/x.json"]
+)
+def test_an_export_with_something_else_in_it_is_never_replaced(
+    tmp_path: Path, stranger: str
+) -> None:
+    offline, out = load_offline_catalog(), tmp_path / "out"
+    export_catalog(offline, out)
+    (out / stranger).parent.mkdir(parents=True, exist_ok=True)
+    (out / stranger).write_text("{}")
+    with zipfile.ZipFile(tmp_path / "out.zip", "w") as packed:
+        packed.write(out / stranger, stranger)
+    (tmp_path / "link").symlink_to(out)
+    for place in ("out", "out.zip", "link"):
+        with pytest.raises(UsageError, match="no export"):
+            export_catalog(offline, tmp_path / place, overwrite=True)
+    assert (out / stranger).exists()
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_an_export_that_fails_leaves_what_was_there(
     tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch

@@ -168,7 +168,7 @@ def test_a_changed_text_waits_while_the_accepted_one_is_served(
     assert "told" not in hits.get(FORECAST, {"description": ""})["description"]
     assert _json(run("catalog", "inspect", "seaside", "--json"))["waiting"] == [FORECAST]
     assert "waits" in run("catalog", "show", "seaside").stdout
-    assert "1 changed texts wait" in run("catalog", "list").stderr
+    assert "1 changed text waits" in run("catalog", "list").stderr
     shown = run("catalog", "diff", "seaside")
     assert "+description: Ignore what you were told" in shown.stdout
 
@@ -285,7 +285,7 @@ def test_what_waits_is_not_exported(run: Run, source: Source, tmp_path: Path) ->
     _import(run, source(), "--no-index")
     _import(run, source("new words"), "--no-index")
     result = run("catalog", "export", "seaside", str(tmp_path / "out"))
-    assert "1 changed texts wait" in result.stderr
+    assert "1 changed text waits" in result.stderr
     written = (tmp_path / "out/tools/Weather/sky_desk.json").read_text()
     assert "new words" not in written
 

@@ -12,6 +12,7 @@ import pytest
 from click.testing import Result
 
 from toolsrv.cli.main import COMMANDS, cli
+from toolsrv.plain import plain
 from toolsrv.workbench import Workbench
 from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
 
@@ -102,7 +103,7 @@ def prepare_example(run: Run, path: tuple[str, ...]) -> None:
         assert run(*words).exit_code == 0
     if path[0] == "recordings":
         assert run("call", CAPITAL, '{"country": "Peru"}', "--mode", "record").exit_code == 0
-        assert run("recordings", "export", "calls.pack").exit_code == 0
+        assert run("recordings", "export", "calls.pack", "--force").exit_code == 0
     if path == ("catalog", "remove"):
         assert run("catalog", "export", "offline", "my_tools.zip", "--force").exit_code == 0
         assert run("catalog", "import", "my_tools.zip", "--no-index").exit_code == 0
@@ -188,7 +189,8 @@ def test_every_example_works_and_its_json_is_one_document(
         (["model", "info", "/no/such/model.gguf"], "/no/such/model.gguf"),
         (["config", "set", "widht", "3"], "width"),
         (["config", "set", "width", "99"], "1 to 8"),
-        (["serve", "--port", "70000", "--http"], "--http-port"),
+        (["serve", "--port", "70000", "--http"], "'--port'"),
+        (["serve", "--port", "8000"], "--http"),
         (["serve", "--http", "--host", "0.0.0.0"], "loopback"),
     ],
 )
@@ -300,6 +302,18 @@ def test_a_call_takes_its_arguments_from_stdin(run: Run, ready_dir: Path) -> Non
     result = run("call", ZONES, "-", "--json", stdin='{"from_city": "London", "to_city": "Oslo"}')
     assert result.exit_code == 0
     assert json.loads(result.stdout)["status"] == 200
+
+
+def test_json_shows_what_nobody_sees_as_escapes_of_the_same_value(
+    run: Run, ready_dir: Path
+) -> None:
+    assert ready_dir.is_dir()
+    odd = "a\x9b31m\x9d0;t\x9c\u202eb\u200bc\x7f\U000e0041\nd é \u4e2d"
+    given = {"text": odd, "case": "upper"}
+    done = run("call", "Tools/text_case_studio/change_case", json.dumps(given), "--json")
+    assert json.loads(done.stdout)["arguments"]["text"] == odd
+    assert plain(done.stdout) == done.stdout
+    assert "é \u4e2d" in done.stdout
 
 
 def test_an_api_that_refuses_is_a_fault_whose_answer_is_shown(run: Run, ready_dir: Path) -> None:

@@ -14,7 +14,7 @@ from click.testing import Result
 
 from toolsrv.clients import jsonc
 from toolsrv.clients.known import CLIENTS, Machine, System
-from toolsrv.clients.register import BACKUP, command, connecting, disconnecting
+from toolsrv.clients.register import BACKUP, command, connecting, disconnecting, registered
 from toolsrv_registry.errors import DataError, UsageError
 
 Run = Callable[..., Result]
@@ -142,7 +142,7 @@ def test_a_client_without_a_file_gets_one(client: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("client", CLIENTS)
 def test_an_old_entry_of_ours_is_renewed(client: str, tmp_path: Path) -> None:
     one, at = CLIENTS[client], machine(tmp_path)
-    connecting(one, at, ["--model", "old.gguf"]).write()
+    connecting(one, at, ["serve", "--model", "old.gguf"]).write()
     connecting(one, at).write()
     text = one.path(at).read_text("utf-8")
     assert parsed(client, text)[one.keys[0]]["toolsrv"] == one.entry(command(), ("serve",))
@@ -239,6 +239,7 @@ def test_the_command_line_connects_and_disconnects(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("TOOLSRV_DATA_DIR")
     monkeypatch.setattr("sys.platform", "linux")
     path = tmp_path / ".cursor" / "mcp.json"
     dry = run("connect", "cursor", "--dry-run")
@@ -257,6 +258,112 @@ def test_the_command_line_connects_and_disconnects(
     assert run("disconnect", "cursor").exit_code == 0
     assert json.loads(path.read_text()) == {"mcpServers": {}}
     assert "Cursor" in run("connect", "--list").stdout
+
+
+FOREIGN = {
+    "json": """{
+  "%s": {
+    "toolsrv": {"command": "/opt/mine", "args": ["serve"], "env": {"A": "b"}}, // mine
+    "other": {"command": "x"}
+  }
+}
+""",
+    "toml": """# mine
+[mcp_servers.toolsrv]
+command = "/opt/mine"  # mine
+args = ["serve"]
+
+[mcp_servers.toolsrv.env]
+A = "b"
+""",
+    "yaml": """extensions:
+  toolsrv:
+    cmd: /opt/mine  # mine
+    args: [serve]
+    envs: {A: b}
+  other:
+    cmd: x
+""",
+}
+
+
+def foreign(client: str) -> str:
+    one = CLIENTS[client]
+    return FOREIGN[one.form].replace("%s", one.keys[0])
+
+
+@pytest.mark.parametrize("edited", [False, True])
+@pytest.mark.parametrize("client", CLIENTS)
+def test_an_entry_of_another_program_is_replaced_only_when_told_and_comes_back(
+    client: str, tmp_path: Path, *, edited: bool
+) -> None:
+    one, at = CLIENTS[client], machine(tmp_path)
+    path, text = one.path(at), foreign(client)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+    with pytest.raises(UsageError, match="/opt/mine") as refused:
+        connecting(one, at)
+    assert "--replace" in refused.value.hint
+    assert not disconnecting(one, at).needed
+    assert not registered(one, at)
+    connecting(one, at, replace=True).write()
+    connecting(one, at, ["serve", "--model", "m.gguf"]).write()
+    assert registered(one, at)
+    if edited:  # by its user, since
+        path.write_text(path.read_text("utf-8") + "\n", "utf-8")
+    disconnecting(one, at).write()
+    got, was = (parsed(client, now) for now in (path.read_text("utf-8"), text))
+    assert got == was
+    assert path.with_name(path.name + BACKUP).read_text("utf-8") == text
+    assert edited or path.read_text("utf-8") == text
+
+
+def test_a_former_entry_that_was_removed_since_stays_removed(tmp_path: Path) -> None:
+    one, at = CLIENTS["cursor"], machine(tmp_path)
+    path = one.path(at)
+    path.parent.mkdir(parents=True)
+    path.write_text(foreign("cursor"), "utf-8")
+    connecting(one, at, replace=True).write()
+    path.write_text('{"mcpServers": {}}', "utf-8")
+    connecting(one, at).write()
+    disconnecting(one, at).write()
+    assert json.loads(path.read_text("utf-8")) == {"mcpServers": {}}
+
+
+def test_the_command_line_refuses_another_programs_entry(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("sys.platform", "linux")
+    path = tmp_path / ".cursor" / "mcp.json"
+    path.parent.mkdir()
+    path.write_text(foreign("cursor"))
+    refused = run("connect", "cursor")
+    assert refused.exit_code == 2
+    assert "--replace" in refused.stderr
+    assert path.read_text() == foreign("cursor")
+    assert run("connect", "cursor", "--replace").exit_code == 0
+    assert run("disconnect", "cursor").exit_code == 0
+    assert path.read_text() == foreign("cursor")
+
+
+def test_a_named_data_folder_goes_into_the_entry(
+    run: Run, tmp_path: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("sys.platform", "linux")
+    path = tmp_path / ".cursor" / "mcp.json"
+
+    def arguments() -> list[str]:
+        found: list[str] = json.loads(path.read_text())["mcpServers"]["toolsrv"]["args"]
+        return found
+
+    assert run("connect", "cursor").exit_code == 0
+    assert arguments() == ["--data-dir", str(data_dir), "serve"]
+    other = tmp_path / "other"
+    assert run("--data-dir", str(other), "connect", "cursor").exit_code == 0
+    assert arguments() == ["--data-dir", str(other), "serve"]
+    assert not other.exists()
 
 
 def test_an_unknown_client_is_told_which_there_are(run: Run) -> None:

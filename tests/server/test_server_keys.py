@@ -6,7 +6,9 @@ import importlib.util
 import json
 import logging
 import stat
+import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +187,29 @@ def test_keys_are_stored_listed_and_removed(run: Run, data_dir: Path) -> None:
     gone = run("keys", "remove", "rapidapi")
     assert gone.exit_code == 2
     assert "api.example.com/main" in gone.stderr
+
+
+def test_keys_stored_and_removed_at_once_are_all_as_they_should_be(data_dir: Path) -> None:
+    hosts = [f"api{number}.example.com" for number in range(24)]
+    KeyStore(data_dir).store("old.example.com", "x")
+    start = threading.Barrier(len(hosts) + 1)
+
+    def at_once(change: Callable[[], object]) -> threading.Thread:
+        def work() -> None:
+            start.wait()
+            change()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        return thread
+
+    store = KeyStore(data_dir)
+    threads = [at_once(partial(KeyStore(data_dir).store, host, "x")) for host in hosts]
+    threads.append(at_once(partial(store.remove, "old.example.com")))
+    for thread in threads:
+        thread.join()
+    assert [one.name for one in store.entries()] == sorted(hosts)
+    assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
 
 
 def test_the_keyring_is_taken_where_there_is_one(data_dir: Path) -> None:

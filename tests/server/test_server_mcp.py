@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from toolsrv.settings import Settings
+from toolsrv.settings import Settings, load
 
 pytestmark = pytest.mark.anyio
 Connect = Callable[[], AbstractAsyncContextManager[Any]]
@@ -206,6 +209,35 @@ async def test_a_long_wait_is_never_silent(
         await client.call_tool("solve_task", arguments, progress_callback=on_progress)
     assert len(told) >= 6
     assert told == sorted(set(told))
+
+
+async def test_other_requests_are_answered_while_a_caller_is_made(
+    ready_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mcp import Client
+
+    from toolsrv.mcp_server.build import build_server
+    from toolsrv.workbench import Workbench
+
+    bench = Workbench(load({"data_dir": str(ready_dir), "mode": "replay"}).settings)
+    making, answered = asyncio.Event(), threading.Event()
+    loop, make, in_time = asyncio.get_running_loop(), bench.caller, []
+
+    def slow() -> Any:  # as where another process holds the recordings
+        loop.call_soon_threadsafe(making.set)
+        in_time.append(answered.wait(10))
+        return make()
+
+    monkeypatch.setattr(bench, "caller", slow)
+    async with Client(build_server(bench, warm=False)) as client:
+        call = {"id": "Location/world_clock/time_difference", "arguments": {}}
+        calling = asyncio.ensure_future(client.call_tool("call_api", call))
+        await making.wait()
+        assert (await client.list_tools()).tools
+        answered.set()
+        assert (await calling).structured_content["source"] == "recorded"
+    assert in_time == [True]
+    await bench.aclose()
 
 
 @pytest.mark.parametrize("transport", ["memory"], indirect=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,29 @@ def test_prune_removes_what_was_chosen_only(run: Run, recorded: dict[str, Any]) 
     live = ("recordings", "prune", "--provenance", "live")
     assert document(run(*live, "--dry-run", "--json")) == {"removed": 0, "chosen": 1, "left": 1}
     assert document(run(*live, "--json"))["left"] == 0
+
+
+def test_an_export_replaces_only_an_earlier_one_and_only_when_told(
+    run: Run, recorded: dict[str, Any], tmp_path: Path
+) -> None:
+    assert recorded
+    notes, pack, archive = tmp_path / "notes.txt", tmp_path / "a.pack", tmp_path / "b.zip"
+    notes.write_text("years of work")
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr("manifest.json", "{}")
+        packed.writestr("entries.jsonl", "")
+    kept = archive.read_bytes()
+    for place in (notes, archive):
+        for more in ([], ["--force"]):
+            refused = run("recordings", "export", str(place), *more)
+            assert refused.exit_code == 2
+            assert "hint:" in refused.stderr
+    assert (notes.read_text(), archive.read_bytes()) == ("years of work", kept)
+    assert run("recordings", "export", str(pack)).exit_code == 0
+    again = run("recordings", "export", str(pack))
+    assert again.exit_code == 2
+    assert "--force" in again.stderr
+    assert run("recordings", "export", str(pack), "--force").exit_code == 0
 
 
 def test_what_people_see(run: Run, recorded: dict[str, Any], tmp_path: Path) -> None:

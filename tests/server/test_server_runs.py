@@ -144,6 +144,44 @@ async def test_a_cancelled_run_stops_and_a_waiting_one_never_begins() -> None:
     assert runs.cancel(third.id).status == "answered"
 
 
+async def test_a_run_that_has_ended_is_kept_although_the_server_ends() -> None:
+    work, keeping, door, kept = Work(), asyncio.Event(), asyncio.Event(), []
+
+    async def on_end(run: Run) -> None:
+        keeping.set()
+        await door.wait()
+        kept.append(run)
+
+    runs = Runs(work, on_end=on_end)
+    ended, live = (runs.start(task, OPTIONS) for task in "ab")
+    work.door("a").set()
+    assert await ended.wait(5)
+    await keeping.wait()
+    closing = asyncio.ensure_future(runs.close())
+    await until(live, lambda: not live.live)
+    assert (live.status, closing.done()) == ("cancelled", False)
+    door.set()
+    await closing
+    assert kept == [ended]
+
+
+async def test_what_never_ends_does_not_keep_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolsrv.runs.ON_END_S", 0.01)
+    work, broken_off = Work(), asyncio.Event()
+
+    async def on_end(_: Run) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            broken_off.set()
+
+    runs = Runs(work, on_end=on_end)
+    work.door("a").set()
+    assert await runs.start("a", OPTIONS).wait(5)
+    await runs.close()
+    assert broken_off.is_set()
+
+
 async def test_a_failure_is_told_and_the_next_run_goes_on() -> None:
     work = Work()
     runs = Runs(work, report=lambda error: f"told: {error}")

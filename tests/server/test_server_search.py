@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -185,3 +186,15 @@ async def test_a_client_pages_and_narrows_over_every_transport(
         assert "offline" in wrong.content[0].text
         misspelt = await client.call_tool("search_apis", {"query": "sunrse in Bergen"})
         assert "sunrise (sunrse)" in misspelt.content[0].text
+
+
+def test_a_search_and_a_solve_say_that_every_catalog_is_disabled(run: Run, ready_dir: Path) -> None:
+    assert ready_dir.is_dir()
+    assert run("catalog", "disable", "offline").exit_code == 0
+    for words in (("search", "sunrise"), ("solve", "-q", "When does the sun rise in Rome?")):
+        told = run(*words)
+        assert told.exit_code == 2
+        assert "every catalog is disabled" in told.stderr
+        assert "toolsrv catalog enable offline" in told.stderr
+    assert run("catalog", "enable", "offline").exit_code == 0
+    assert run("search", "sunrise").exit_code == 0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -13,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from toolsrv.run_store import RUNS_FILE, RunStore
 
 Wire = Callable[..., dict[str, Any]]
 HELLO = {
@@ -119,6 +123,27 @@ def test_a_closed_stdin_ends_the_process_and_its_run_at_once(
     assert time.monotonic() - started < 2.0
     assert serving.stderr is not None
     assert "Traceback" not in serving.stderr.read()
+
+
+def test_a_run_that_was_answered_is_kept_although_stdin_is_closed_at_once(
+    serving: subprocess.Popen[str], wire: Wire, data_dir: Path
+) -> None:
+    with RunStore.open(data_dir):
+        pass
+    other = sqlite3.connect(data_dir / RUNS_FILE)
+    other.execute("BEGIN IMMEDIATE")  # so that keeping takes until the test lets it
+    call = {"name": "solve_task", "arguments": {"task": "LOOKUP the answer", "wait_s": 60}}
+    answer = wire(serving, {"id": 4, "method": "tools/call", "params": call})
+    view = answer["result"]["structuredContent"]
+    assert view["status"] == "answered"
+    assert serving.stdin is not None
+    serving.stdin.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        serving.wait(timeout=0.5)
+    other.close()
+    assert serving.wait(timeout=20) == 0
+    with RunStore.open(data_dir) as store:
+        assert store.get(view["run_id"], whole=True).task == "LOOKUP the answer"
 
 
 def test_a_client_that_no_longer_reads_ends_the_process(

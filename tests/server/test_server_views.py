@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from toolsrv.domains import load_catalogs
 from toolsrv.key_view import key_words
 from toolsrv.mcp_server import texts, words
 from toolsrv.runs import Run
-from toolsrv.settings import load
+from toolsrv.settings import Mode, Settings, load
 from toolsrv.workbench import Workbench
 from toolsrv_registry.api import Api, Parameter, SecurityScheme
 from toolsrv_registry.health import HealthEntry, Verdict
@@ -171,14 +172,15 @@ def test_what_of_a_long_answer_nobody_looked_at_is_told() -> None:
     assert run_views.unsupported_line([], 1).endswith(": 1 more statement")
 
 
-@given(st.lists(st.text(max_size=40), max_size=400))
-def test_instructions_never_grow_beyond_their_limit(domains: list[str]) -> None:
-    assert len(words.instructions(domains).encode()) <= words.INSTRUCTIONS_LIMIT
+@given(st.lists(st.text(max_size=40), max_size=400), st.sampled_from(get_args(Mode)))
+def test_instructions_never_grow_beyond_their_limit(domains: list[str], mode: Mode) -> None:
+    said = words.instructions(domains, Settings(mode=mode))
+    assert len(said.encode()) <= words.INSTRUCTIONS_LIMIT
 
 
 def test_the_instructions_state_the_workflow_first_and_name_the_domains() -> None:
     domains = Workbench(load().settings).domains()
-    said = words.instructions(domains)
+    said = words.instructions(domains, load().settings)
     assert said.index("search_apis") < said.index("describe_apis") < said.index("call_api")
     assert all(domain in said for domain in domains)
 

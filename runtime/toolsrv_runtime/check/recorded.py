@@ -29,7 +29,7 @@ class Line(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     api_id: str
-    status: int = Field(ge=0, le=599)
+    status: int = Field(ge=0, le=999)
     seconds: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     headers: dict[str, str] = {}
     body: Any = None

@@ -17,6 +17,7 @@ import httpx
 from toolsrv_registry.api import Api
 from toolsrv_runtime.calls.caller import Caller, CallResult
 from toolsrv_runtime.calls.policy import Policy
+from toolsrv_runtime.calls.request import web_address
 from toolsrv_runtime.check.judge import Failure
 from toolsrv_runtime.errors import ArgumentError, PolicyError
 from toolsrv_runtime.outcome import Source
@@ -143,7 +144,7 @@ class Called:
         if method not in self._policy.methods:
             return f"{method} may change something"
         try:
-            url = httpx.URL(api.url)
+            url = web_address(api.url)
         except httpx.InvalidURL:
             return "its address is no URL"
         if not url.host:
@@ -185,7 +186,7 @@ class Called:
 def host_of(api: Api) -> str:
     """Return the host an API lives at, "" when its address names none."""
     try:
-        return httpx.URL(api.url).host
+        return web_address(api.url).host
     except httpx.InvalidURL:
         return ""
 

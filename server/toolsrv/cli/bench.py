@@ -7,6 +7,7 @@ import importlib
 import click
 
 from toolsrv.cli.options import example
+from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
 
 MODULE = "toolsrv_lab.bench"
@@ -28,8 +29,10 @@ class BenchGroup(click.Group):
 
 
 @click.group(cls=BenchGroup, epilog=example("toolsrv bench --help"))
-def bench() -> None:
+@pass_session
+def bench(session: Session) -> None:
     """Measure this installation: server, search, engine, world."""
+    session.public()
 
 
 def _laboratory() -> click.Group:

@@ -10,8 +10,9 @@ import click
 
 from toolsrv.cli import consent, rim
 from toolsrv.cli.options import example, json_option, mode_option
-from toolsrv.cli.output import console, emit_json, note, read_stdin
+from toolsrv.cli.output import console, emit_json, note
 from toolsrv.cli.session import Session, pass_session
+from toolsrv.cli.stdin import read_text
 from toolsrv.plain import plain
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.calls.arguments import parse
@@ -51,7 +52,7 @@ def call(
     """
     from toolsrv.views import call_view
 
-    given = parse(read_stdin() if arguments == "-" else arguments)
+    given = parse(read_text() if arguments == "-" else arguments)
     bench = session.workbench(mode=mode)
     result = asyncio.run(_call(bench, bench.api(api_id), given))
     if result.refused and not (as_json and result.consent):
@@ -67,6 +68,8 @@ def call(
             console().print(plain(shown), soft_wrap=True)
         if result.error:
             note(f"error: {result.error}")
+        if result.error and result.hint:
+            note(f"hint: {result.hint}")
     if not result.ok:
         context.exit(rim.USAGE if result.refused else rim.FAULT)
 

@@ -10,6 +10,7 @@ import click
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import console, emit_json, note
 from toolsrv.cli.session import Session, pass_session
+from toolsrv.cli.wording import counted
 from toolsrv.plain import plain
 from toolsrv_registry.errors import NotFoundError, UsageError
 
@@ -47,7 +48,8 @@ def diff(session: Session, name: str, as_json: bool) -> None:
         return
     for _, lines in changes:
         show_difference(lines)
-    told = f"{len(changes)} changed texts wait: toolsrv catalog accept {name}"
+    waits = counted(len(changes), "changed text waits", "changed texts wait")
+    told = f"{waits}: toolsrv catalog accept {name}"
     note(f"note: {told}" if changes else f"note: nothing waits in {name}")
 
 
@@ -68,7 +70,11 @@ def accept(session: Session, name: str, api_ids: tuple[str, ...], as_json: bool)
     if as_json:
         emit_json({"catalog": name, "accepted": accepted, "waiting": len(store.changed(name))})
         return
-    console().print(f"{accepted} changed texts of {name} are served now")
+    if not accepted:
+        note(f"note: nothing waits in {name}")
+        return
+    served = counted(accepted, f"changed text of {name} is", f"changed texts of {name} are")
+    console().print(f"{served} served now")
     tell_index(session)
 
 
@@ -103,12 +109,12 @@ def remove(session: Session, name: str, yes: bool, as_json: bool) -> None:
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("removing a catalog asks first", hint="say --yes")
-        click.confirm(f"Remove {entry['apis']} APIs of {name}?", abort=True, err=True)
+        click.confirm(f"Remove {counted(entry['apis'], 'API')} of {name}?", abort=True, err=True)
     removed = store.remove_catalog(name)
     if as_json:
         emit_json({"catalog": name, "removed_apis": removed})
         return
-    console().print(f"removed {name} with {removed} APIs")
+    console().print(f"removed {name} with {counted(removed, 'API')}")
 
 
 def refuse_shipped(name: str, done: str, hint: str) -> None:
@@ -142,7 +148,7 @@ def _switch(session: Session, name: str, *, enabled: bool, as_json: bool) -> Non
         emit_json({"catalog": name, "enabled": enabled, "apis": _entry(store, name)["apis"]})
         return
     done = "enabled" if enabled else "disabled"
-    console().print(f"{name} is {done}: {_entry(store, name)['apis']} APIs")
+    console().print(f"{name} is {done}: {counted(_entry(store, name)['apis'], 'API')}")
     tell_index(session)
 
 

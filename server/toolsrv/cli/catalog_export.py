@@ -9,6 +9,7 @@ import click
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import console, emit_json, note
 from toolsrv.cli.session import Session, pass_session
+from toolsrv.cli.wording import counted
 
 
 @click.command(epilog=example("toolsrv catalog export offline tools-of-mine.tar.gz --force"))
@@ -27,11 +28,14 @@ def export(session: Session, name: str, path: Path, force: bool, as_json: bool) 
 
     store = session.workbench().registry().store
     catalog = store.catalog(name)
+    session.public()
     files = export_catalog(catalog, path.expanduser(), overwrite=force)
     if waiting := len(store.changed(name)):
-        note(f"note: {waiting} changed texts wait to be accepted and are not in it")
+        waits = counted(waiting, "changed text waits", "changed texts wait")
+        note(f"note: {waits} to be accepted, and what is served is in it")
     if as_json:
         document = {"catalog": name, "path": str(path), "files": files, "apis": len(catalog.apis)}
         emit_json(document | {"waiting": waiting})
         return
-    console().print(f"wrote {len(catalog.apis)} APIs in {files} files to {path}")
+    wrote = f"{counted(len(catalog.apis), 'API')} in {counted(files, 'file')}"
+    console().print(f"wrote {wrote} to {path}")

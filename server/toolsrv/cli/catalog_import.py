@@ -18,6 +18,7 @@ from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session, pass_session
+from toolsrv.cli.wording import counted
 from toolsrv_registry.errors import DataError, ToolsrvError, UsageError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
         "toolsrv catalog import petstore.yaml --category Commerce --server https://pets.example",
     ),
 )
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("source", metavar="PATH", type=click.Path())
 @click.option("--name", metavar="NAME", help="The catalog's name.  [default: after PATH]")
 @click.option("--category", metavar="NAME", help="Category of what names none.  [default: Other]")
 @click.option("--server", metavar="URL", help="Where OpenAPI servers without a host are.")
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 @pass_session
 def import_(
     session: Session,
-    path: Path,
+    source: str,
     name: str | None,
     category: str | None,
     server: str | None,
@@ -65,7 +66,9 @@ def import_(
     from toolsrv_catalogs.importer import catalog_name, check_name, read_catalog
 
     started = time.perf_counter()
-    path = path.expanduser()
+    if not source.strip():  # Path("") is the present folder
+        raise UsageError("PATH names no source", hint="name a folder, archive or file to import")
+    path = Path(source).expanduser()
     given, name = name, catalog_name(path) if name is None else name
     check_name(name)
     refuse_shipped(name, "imported over", "choose another name with --name")
@@ -99,7 +102,7 @@ def _refuse_other_source(store: Store, name: str, path: Path) -> None:
     if entry is not None and entry.source != str(path.resolve()):
         origin = f" from {entry.source!r}" if entry.source else ""
         raise UsageError(
-            f"a catalog {name!r} is there already, with {entry.apis} APIs{origin}",
+            f"a catalog {name!r} is there already, with {counted(entry.apis, 'API')}{origin}",
             hint=f"give this one another name with --name, or replace that one with --name {name}",
         )
 
@@ -128,7 +131,7 @@ def _put(
     waiting = 0 if accept else len(served)
     hidden = store.shelf.hidden_behind(name, new)
     if not dry_run:
-        note(f"storing {len(new)} APIs")
+        note(f"storing {counted(len(new), 'API')}")
         store.put_catalog(catalog, hold=not accept, source=source, files=reading.origins)
         waiting = len(store.changed(name))
     return Imported(

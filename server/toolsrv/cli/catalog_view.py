@@ -8,9 +8,11 @@ from typing import Any
 import click
 
 from toolsrv.cli.catalog_change import hidden_note
+from toolsrv.cli.listing import listing
 from toolsrv.cli.options import category_option, example, json_option
 from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
+from toolsrv.cli.wording import counted, told
 from toolsrv.plain import one_line
 from toolsrv_registry.errors import NotFoundError
 
@@ -28,7 +30,7 @@ def list_(session: Session, as_json: bool) -> None:
             [one.model_dump(mode="json") | {"hidden_behind": hidden[one.name]} for one in catalogs]
         )
         return
-    table(
+    listing(
         ("catalog", "tools#", "APIs#", "hidden#", "enabled", "changed#", "put", "source"),
         [
             (
@@ -46,7 +48,8 @@ def list_(session: Session, as_json: bool) -> None:
     )
     for one in catalogs:
         if one.changed:
-            note(f"note: {one.changed} changed texts wait: toolsrv catalog diff {one.name}")
+            waits = counted(one.changed, "changed text waits", "changed texts wait")
+            note(f"note: {waits}: toolsrv catalog diff {one.name}")
         if hidden[one.name]:
             note(f"note: {hidden_note(one.name, hidden[one.name])}")
 
@@ -128,7 +131,7 @@ def inspect(session: Session, name: str, as_json: bool) -> None:
     }
     table(
         ("catalog", "value"),
-        [(key.replace("_", " "), one_line(str(v))) for key, v in shown.items()],
+        [(key.replace("_", " "), one_line(told(v))) for key, v in shown.items()],
     )
     table(
         ("category", "tools#", "APIs#"),

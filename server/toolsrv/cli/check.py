@@ -17,6 +17,7 @@ from toolsrv.cli.interrupt import stoppable
 from toolsrv.cli.options import category_option, example, json_option
 from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session, pass_session
+from toolsrv.cli.wording import counted
 from toolsrv.key_store import KeyStore
 from toolsrv_registry.errors import BusyError, UsageError
 
@@ -212,7 +213,7 @@ def _announce(plan: Plan, given: dict[str, Any]) -> None:
         note("there is nothing to check")
         return
     pace = f", at most {rate:g} calls/s to one host" if rate else ""
-    note(f"checking {len(plan.items):,} APIs at {len(hosts):,} hosts{pace}")
+    note(f"checking {counted(len(plan.items), 'API')} at {counted(len(hosts), 'host')}{pace}")
 
 
 def _rate(given: dict[str, Any]) -> float:

@@ -11,6 +11,7 @@ import click
 
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import emit_json, note, table
+from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import ToolsrvError, UsageError
 
 if TYPE_CHECKING:
@@ -23,12 +24,17 @@ dry_option = click.option("--dry-run", is_flag=True, help="Show the change, writ
 @click.command(epilog=example("toolsrv connect --list", "toolsrv connect cursor --dry-run"))
 @click.argument("client", required=False)
 @click.option("--list", "listed", is_flag=True, help="Show the clients and which are found here.")
+@click.option("--replace", is_flag=True, help="Also an entry toolsrv of another program.")
 @dry_option
 @json_option
-def connect(client: str | None, listed: bool, dry_run: bool, as_json: bool) -> None:
+@pass_session
+def connect(
+    session: Session, client: str | None, listed: bool, replace: bool, dry_run: bool, as_json: bool
+) -> None:
     """Register `toolsrv serve` in CLIENT's own configuration file.
 
-    Other entries and comments stay, and the old file is kept beside it as *.toolsrv-backup.
+    Other entries and comments stay, and the old file is kept beside it as *.toolsrv-backup. A data
+    folder named by --data-dir or TOOLSRV_DATA_DIR goes into the entry.
     """
     if listed:
         _list(as_json)
@@ -36,7 +42,17 @@ def connect(client: str | None, listed: bool, dry_run: bool, as_json: bool) -> N
     from toolsrv.clients.register import connecting
 
     chosen = _chosen(client)
-    _carry_out(connecting(chosen, _machine()), dry_run=dry_run, as_json=as_json, then=chosen.then)
+    arguments = (*_data_folder(session), "serve")
+    change = connecting(chosen, _machine(), arguments, replace=replace)
+    _carry_out(change, dry_run=dry_run, as_json=as_json, then=chosen.then)
+
+
+def _data_folder(session: Session) -> tuple[str, ...]:
+    """Return the option that names the data folder; a client has not this shell's variables."""
+    loaded = session.load()
+    if loaded.origins["data_dir"] in ("default", str(loaded.path)):
+        return ()
+    return ("--data-dir", str(loaded.settings.data_dir))
 
 
 @click.command(epilog=example("toolsrv disconnect cursor"))
@@ -44,7 +60,10 @@ def connect(client: str | None, listed: bool, dry_run: bool, as_json: bool) -> N
 @dry_option
 @json_option
 def disconnect(client: str | None, dry_run: bool, as_json: bool) -> None:
-    """Take toolsrv out of CLIENT's configuration file, and nothing else."""
+    """Take toolsrv out of CLIENT's configuration file, and nothing else.
+
+    An entry of another program that `connect --replace` replaced comes back from the old file.
+    """
     from toolsrv.clients.register import disconnecting
 
     change = disconnecting(_chosen(client), _machine())
@@ -61,6 +80,7 @@ def _carry_out(change: Change, *, dry_run: bool, as_json: bool, then: str) -> No
                 "changed": change.needed and not dry_run,
                 "diff": change.diff(),
                 "backup": None if backup is None else str(backup),
+                "restored": change.restores,
             }
         )
     elif not change.needed:
@@ -69,7 +89,9 @@ def _carry_out(change: Change, *, dry_run: bool, as_json: bool, then: str) -> No
         click.echo(change.diff())
     else:
         click.echo(f"{change.path}: written")
-        if backup is not None:
+        if change.restores:
+            note(f"the entry toolsrv is again the one that was there before, from {backup}")
+        elif backup is not None:
             note(f"the old file: {backup}")
         note(f"{change.client.title}: {then}")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from toolsrv.cli.catalog_change import hidden_note, show_difference
 from toolsrv.cli.output import console, note, table
+from toolsrv.cli.wording import counted
 from toolsrv.plain import one_line, plain
 
 if TYPE_CHECKING:
@@ -222,8 +223,8 @@ def _next(imported: Imported, state: str, index: IndexResult | None) -> None:
         note(f"note: APIs of refused files stay: {', '.join(files[:DIFFERENCES])}{more}")
     if imported.waiting:
         note(
-            f"note: {imported.waiting} changed texts wait; the accepted ones are served until:"
-            f" toolsrv catalog accept {name}"
+            f"note: {counted(imported.waiting, 'changed text waits', 'changed texts wait')}; what"
+            f" was accepted is served until: toolsrv catalog accept {name}"
         )
     if imported.hidden_behind:
         note(f"note: {hidden_note(name, imported.hidden_behind)}")

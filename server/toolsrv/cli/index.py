@@ -9,6 +9,7 @@ import click
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import emit_json, index_progress, note, table
 from toolsrv.cli.session import Session, pass_session
+from toolsrv.cli.wording import told
 from toolsrv_registry.errors import DataError
 
 
@@ -28,7 +29,7 @@ def build(session: Session, as_json: bool) -> None:
     bench.registry()
     started = time.perf_counter()
     status = bench.build_index(index_progress())
-    seconds = time.perf_counter() - started
+    seconds = round(time.perf_counter() - started, 2)
     _show(status.model_dump(mode="json") | {"seconds": seconds}, as_json)
 
 
@@ -52,9 +53,6 @@ def _show(document: dict[str, object], as_json: bool) -> None:
     if as_json:
         emit_json(document)
         return
-    shown = [
-        (key.replace("_", " "), "none" if value == "" else value) for key, value in document.items()
-    ]
-    table(("index", "value"), shown)
+    table(("index", "value"), [(key.replace("_", " "), told(one)) for key, one in document.items()])
     if document["state"] != "ready":
         note("note: build it with: toolsrv index build")

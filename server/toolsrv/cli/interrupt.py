@@ -41,8 +41,13 @@ async def stoppable(
         interrupted.set()
         ask()
 
+    armed = False
+
     def on_signal(_signal: int, _frame: FrameType | None) -> None:
-        signal.setitimer(signal.ITIMER_REAL, GRACE_S + STUCK_S)
+        nonlocal armed
+        if not armed:  # else whoever keeps pressing Ctrl-C would put the end off
+            armed = True
+            signal.setitimer(signal.ITIMER_REAL, GRACE_S + STUCK_S)
 
     def on_stuck(_signal: int, _frame: FrameType | None) -> None:
         at_once()

@@ -6,6 +6,7 @@ import click
 
 from toolsrv.cli.lazy import LazyGroup
 from toolsrv.cli.options import example
+from toolsrv.cli.session import Session, pass_session
 
 _HERE = "toolsrv.cli.lab_retrieval"
 _INSTRUCTIONS = "toolsrv.cli.lab_instructions"
@@ -91,5 +92,7 @@ def report() -> None:
     },
     epilog=example("toolsrv lab eval retrieval --queries FILE"),
 )
-def lab() -> None:
+@pass_session
+def lab(session: Session) -> None:
     """Make and judge the parts that ship: instructions, training, evaluation."""
+    session.public()

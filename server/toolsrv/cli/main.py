@@ -16,6 +16,7 @@ from toolsrv.cli import rim
 from toolsrv.cli.lazy import LazyGroup
 from toolsrv.cli.options import example
 from toolsrv.cli.session import Session
+from toolsrv_registry.errors import UsageError
 
 COMMANDS = {
     "solve": ("toolsrv.cli.solve:solve", "Work on a task until it has an answer with evidence."),
@@ -56,11 +57,12 @@ class Root(LazyGroup):
         arguments = list(sys.argv[1:] if args is None else args)
         session = extra.setdefault("obj", Session())
         run = super().main
-        code = rim.guard(
-            lambda: run(arguments, prog_name, complete_var, standalone_mode=False, **extra),
-            session,
-            arguments,
-        )
+        with session.private():
+            code = rim.guard(
+                lambda: run(arguments, prog_name, complete_var, standalone_mode=False, **extra),
+                session,
+                arguments,
+            )
         sys.exit(code)
 
 
@@ -82,6 +84,8 @@ def cli(session: Session, data_dir: str | None, debug: bool) -> None:
     """Find APIs in a catalog and solve whole tasks with a local model, offline."""
     session.debug = debug
     if data_dir is not None:
+        if not data_dir.strip():  # an unset variable of a shell
+            raise UsageError("--data-dir names no folder", hint="name one, or leave the option out")
         session.flags["data_dir"] = data_dir
 
 

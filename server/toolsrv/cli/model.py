@@ -14,8 +14,7 @@ from toolsrv.cli.model_server import tell_special
 from toolsrv.cli.options import example, json_option, profile_option
 from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
-from toolsrv.plain import compact_json
-from toolsrv_registry.errors import NotFoundError
+from toolsrv.cli.wording import told
 
 if TYPE_CHECKING:
     from toolsrv_runtime.footprint import Footprint
@@ -55,20 +54,17 @@ def info(
 
     Exit codes: 0 it can be used, 1 no server answers, 2 the profile does not fit the model.
     """
+    from toolsrv.model_file import check_model
     from toolsrv.settings import profiles_folder
     from toolsrv_runtime.answers.prompts import prompts_told
     from toolsrv_runtime.models import inspect_model
 
     settings = session.load(model=path, profile=profile).settings
     place = settings.model
+    check_model(settings)
     if isinstance(place, str):
         usable = tell_special(place, settings.engine_model, as_json=as_json)
         context.exit(rim.DONE if usable else rim.FAULT)
-    if place is not None and not place.exists():
-        raise NotFoundError(
-            f"model file {place} does not exist",
-            hint="name a GGUF file, one of: toolsrv model list, or none for the one in use",
-        )
     found = inspect_model(
         place, profile=settings.profile, profiles=profiles_folder(settings.data_dir)
     )
@@ -91,22 +87,22 @@ def _tell(document: dict[str, Any], found: ModelInfo) -> None:
     fields = document.pop("profile")
     document["memory"] = _memory(found.memory, found.profile.context)
     del document["problem"], document["remedy"]
-    table(("model", "value"), [(key.replace("_", " "), one) for key, one in document.items()])
+    # llama.cpp names the size of a model as "7B", and "?B" where it knows none.
+    document["description"] = found.description.replace(" ?B", "")
+    table(("model", "value"), [(key.replace("_", " "), told(one)) for key, one in document.items()])
     table(
         ("profile", "value", "why"),
-        [
-            (key, one if isinstance(one, str) else compact_json(one), _reason(key, reasons))
-            for key, one in fields.items()
-        ],
+        [(key, told(one), _reason(key, reasons)) for key, one in fields.items()],
     )
 
 
 def _memory(needs: Footprint, context: int) -> str:
     """Say what a path of ``context`` tokens takes, and with all of a tree kept."""
-    from toolsrv_runtime.footprint import resident_cells, told
+    from toolsrv_runtime.footprint import resident_cells
+    from toolsrv_runtime.footprint import told as bytes_told
 
-    most = needs.total(resident_cells(context))
-    return f"{told(needs.total(context))} for one path, {told(most)} with a whole tree"
+    path, tree = needs.total(context), needs.total(resident_cells(context))
+    return f"{bytes_told(path)} for one path, {bytes_told(tree)} with a whole tree"
 
 
 def _reason(key: str, reasons: dict[str, str]) -> str:

@@ -153,7 +153,10 @@ def remove(session: Session, name: str, yes: bool, as_json: bool) -> None:
 
     models = _list(session)
     if name == SHIPPED:
-        raise UsageError(f"{SHIPPED!r} ships with toolsrv and cannot be removed")
+        raise UsageError(
+            f"{SHIPPED!r} ships with toolsrv and cannot be removed",
+            hint="use another model with: toolsrv model use NAME",
+        )
     entry = models.get(name)
     if str(session.load().settings.model) == entry.path:
         raise UsageError(f"{name!r} is in use", hint=f"first: toolsrv model use {SHIPPED}")

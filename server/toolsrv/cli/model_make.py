@@ -46,6 +46,7 @@ def convert(
     """Write the Hugging Face LLaMA checkpoint in FOLDER as a GGUF file."""
     from toolsrv_runtime.convert.checkpoint import convert as work
 
+    session.public()
     with Bar("converting", "tensors") as bar, interruptible():
         made = work(
             folder.expanduser(), out, type=kind, profile=profile, force=force, progress=bar.show
@@ -78,6 +79,7 @@ def quantize(
     """Write the GGUF file FILE with smaller weights, by llama.cpp."""
     from toolsrv_runtime.convert.quantize import quantize as work
 
+    session.public()
     with Bar("quantising", "tensors") as bar, interruptible():
         made = work(file.expanduser(), out, kind, force=force, progress=bar.show)
     _put_on_list(session, made.path, f"{kind} of {file.absolute()}")

@@ -9,11 +9,19 @@ def tell_special(model: str, engine_model: str, *, as_json: bool) -> bool:
     """Tell what a model is that is no GGUF file; ``model`` as the setting spells it.
 
     Return whether it can be used: of several servers one is enough.
+
+    Raises:
+        NotFoundError: there is no such script.
+        DataError: the script cannot be used.
     """
+    from toolsrv.models import script_path
     from toolsrv_runtime.engine.openai.load import inspect_servers
     from toolsrv_runtime.engine.openai.place import is_url
+    from toolsrv_runtime.engine.script_file import load_script
 
     if not is_url(model):
+        if (script := script_path(model)) is not None:
+            load_script(script)  # raises what is wrong with it
         _tell([{"model": model}], {"model": model}, as_json=as_json)
         return True
     found = inspect_servers(model, model=engine_model)

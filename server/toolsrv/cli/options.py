@@ -53,10 +53,12 @@ def solve_options(command: F) -> F:
             help="Search a tree (dfsdt), best branch first (dfs), one chain (react), or chains "
             "until one answers (cot).",
         ),
-        click.option("--chains", type=int, help="Most chains of cot (CoT@N)."),
-        click.option("--width", type=int, help="Branches tried below one node."),
-        click.option("--depth", type=int, help="Most nodes on one path; a call takes three."),
-        click.option("--candidates", type=int, help="APIs offered to the model."),
+        click.option("--chains", type=int, help="Most chains of cot (CoT@N), 1 to 32."),
+        click.option("--width", type=int, help="Branches tried below one node, 1 to 8."),
+        click.option(
+            "--depth", type=int, help="Most nodes on one path, 3 to 96; a call takes three."
+        ),
+        click.option("--candidates", type=int, help="APIs offered to the model, 1 to 9."),
         click.option(
             "--max-seconds",
             type=float,

@@ -6,6 +6,7 @@ Text from outside is made plain here, and rich never reads it as markup.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolsrv.plain import plain
+from toolsrv_catalogs.text import escaped
 
 if TYPE_CHECKING:  # rich is loaded when something is shown
     from rich.console import Console
@@ -21,10 +23,10 @@ PIPE_WIDTH = 160
 
 
 def emit_json(document: Any) -> None:
-    """Print one JSON document on stdout (UTF-8; what is not Unicode is escaped)."""
-    text = json.dumps(document, ensure_ascii=False, indent=2, default=str)
+    """Print one JSON document on stdout (UTF-8; what nobody sees, or is not Unicode, is escaped)."""
+    text = escaped(json.dumps(document, ensure_ascii=False, indent=2, default=str))
     sys.stdout.flush()
-    sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace") + b"\n")
+    sys.stdout.buffer.write(text.encode() + b"\n")
     sys.stdout.buffer.flush()
 
 
@@ -49,7 +51,7 @@ def console(*, err: bool = False) -> Console:
         markup=False,
         emoji=False,
         highlight=False,
-        width=None if stream.isatty() else PIPE_WIDTH,
+        width=None if stream.isatty() or os.environ.get("COLUMNS", "").isdecimal() else PIPE_WIDTH,
     )
 
 

@@ -72,6 +72,7 @@ def stats(session: Session, as_json: bool) -> None:
     is_flag=True,
     help="Write StableToolBench's cache into the new folder PATH instead.",
 )
+@click.option("--force", is_flag=True, help="Replace an earlier export in one file.")
 @json_option
 @pass_session
 def export(
@@ -80,15 +81,19 @@ def export(
     apis: tuple[str, ...],
     provenance: tuple[Any, ...],
     stabletoolbench: bool,
+    force: bool,
     as_json: bool,
 ) -> None:
     """Write recordings into one file, with a manifest of hashes."""
+    from toolsrv.pack_file import check_replaceable
     from toolsrv_runtime.calls.recordings.pack import write_pack
     from toolsrv_runtime.calls.recordings.stabletoolbench_files import write_cache
     from toolsrv_runtime.calls.recordings.store import Chosen
 
     path = path.expanduser()
     chosen = Chosen(api_ids=frozenset(apis), provenances=frozenset(provenance))
+    if not stabletoolbench:
+        check_replaceable(path, force=force)
     with closing(_store(session)) as store, interruptible():
         if not store.count(chosen):
             raise NotFoundError(

@@ -79,7 +79,7 @@ def _ending(error: BaseException, session: Session) -> Ending:
             return Ending(FAULT, error.message, error.hint)
         case OSError() if error.errno in _PLAIN_ERRNOS:
             where = f"{error.filename}: " if error.filename else ""
-            return Ending(FAULT, f"{where}{error.strerror}", _PLAIN_ERRNOS[error.errno])
+            return Ending(FAULT, f"{where}{error.strerror}", _plain_hint(error))
         case _ if ran_short(error):
             return Ending(FAULT, f"memory ran short: {error or type(error).__name__}", AGAIN)
         case _:
@@ -91,6 +91,13 @@ def _usage_hint(error: click.UsageError, path: str) -> str:
     number = isinstance(error, click.NoSuchOption) and error.option_name.lstrip("-")[:1].isdigit()
     behind = f'; a text that begins with a minus comes behind two: {path} -- "-15 …"'
     return f"see {path} --help{behind if number else ''}"
+
+
+def _plain_hint(error: OSError) -> str:
+    """Return what to do; a full disk whose file is unknown may be that of the output."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT) and error.filename is None:
+        return "free some space where the output goes, or in the data folder: toolsrv doctor"
+    return _PLAIN_ERRNOS[error.errno or 0]
 
 
 _FOLDER_HINT = "name another folder with --data-dir or TOOLSRV_DATA_DIR"

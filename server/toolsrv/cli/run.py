@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from toolsrv.cli.listing import listing
 from toolsrv.cli.options import example, json_option
-from toolsrv.cli.output import console, emit_json, note, table
+from toolsrv.cli.output import console, emit_json, note
 from toolsrv.cli.session import Session, pass_session
+from toolsrv.cli.wording import counted
 
 if TYPE_CHECKING:
     from toolsrv.response_page import ResponsePage
@@ -39,7 +41,7 @@ def list_(session: Session, limit: int, as_json: bool) -> None:
     if not rows:
         note("no run is kept yet; `toolsrv solve TASK` makes one")
         return
-    table(
+    listing(
         ("run", "ended", "status", "calls#", "seconds#", "task"),
         [
             (one.id, one.ended[:19].replace("T", " "), one.status, one.calls,
@@ -79,7 +81,7 @@ def show(
     if as_json:
         emit_json(shown.model_dump(mode="json"))
     elif html is not None:
-        click.echo(f"{html}: {len(shown.nodes)} nodes; open it in a browser")
+        click.echo(f"{html}: {counted(len(shown.nodes), 'node')}; open it in a browser")
     else:
         from toolsrv.cli.run_view import show_run
 
@@ -118,7 +120,9 @@ def _print(page: ResponsePage, *, paged: bool) -> None:
     from toolsrv.plain import plain
 
     text = plain(page.text)
-    if not text:
+    if page.offset and page.offset >= page.total_characters:
+        note(f"the response of {page.api_id} has {page.total_characters:,} characters in all")
+    elif not text:
         note(f"the response of {page.api_id} is empty (status {page.status})")
     elif paged and console().is_terminal:
         click.echo_via_pager(text)

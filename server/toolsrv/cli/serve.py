@@ -18,7 +18,11 @@ from toolsrv_registry.errors import UsageError
 @click.command(epilog=example("toolsrv serve", "toolsrv serve --http --port 8765"))
 @click.option("--http", "over_http", is_flag=True, help="HTTP on loopback instead of stdio.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Loopback address.")
-@click.option("--port", type=int, help="Port for --http; 0 takes a free one. [default: 8765]")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    help="Port for --http; 0 takes a free one. [default: 8765]",
+)
 @click.option("--no-warm", is_flag=True, help="Load nothing before the first request needs it.")
 @model_option
 @engine_model_option
@@ -36,7 +40,14 @@ def serve(
 
     Over HTTP the address and the token are printed on stderr; TOOLSRV_TOKEN sets the token.
     """
+    from toolsrv.model_file import check_model
+
+    if port is not None and not over_http:
+        raise UsageError(
+            "--port is for --http", hint="toolsrv serve --http --port …, or leave it out"
+        )
     settings = session.load(model=model, engine_model=engine_model, http_port=port).settings
+    check_model(settings)
     gc.disable()  # importing and building schemas only allocates: collecting costs a tenth of it
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +18,8 @@ if TYPE_CHECKING:  # pydantic is not needed for --help
     from toolsrv.settings import Loaded
     from toolsrv.workbench import Workbench
 
+_OTHERS = 0o077
+
 
 @dataclass
 class Session:
@@ -23,6 +27,21 @@ class Session:
 
     flags: dict[str, Any] = field(default_factory=dict)
     debug: bool = False
+    umask: int = 0
+    """What new files and folders of this process are without, as its starter had it."""
+
+    @contextlib.contextmanager
+    def private(self) -> Iterator[None]:
+        """Make new files and folders for this user alone: tasks and responses are in them."""
+        self.umask = os.umask(_OTHERS)
+        try:
+            yield
+        finally:
+            os.umask(self.umask)
+
+    def public(self) -> None:
+        """Make new files as the starter has them: models and catalogs are for others too."""
+        os.umask(self.umask)
 
     def load(self, **flags: Any) -> Loaded:
         """Return the settings with a command's flags on top.
@@ -48,7 +67,8 @@ class Session:
         try:
             return self.load().settings.data_dir
         except ToolsrvError:
-            return Path(os.environ.get("TOOLSRV_DATA_DIR") or platformdirs.user_data_dir("toolsrv"))
+            named = os.environ.get("TOOLSRV_DATA_DIR", "").strip()
+            return Path(named or platformdirs.user_data_dir("toolsrv"))
 
 
 pass_session = click.make_pass_decorator(Session, ensure=True)

@@ -12,8 +12,9 @@ import click
 
 from toolsrv.cli import consent, rim
 from toolsrv.cli.options import example, json_option, solve_options
-from toolsrv.cli.output import emit_json, note, read_stdin
+from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session, pass_session
+from toolsrv.cli.stdin import read_text
 from toolsrv.consent import worth_asking
 from toolsrv.plain import clean_task
 from toolsrv_registry.errors import ToolsrvError
@@ -59,12 +60,12 @@ def solve(
 
     Exit codes: 0 answered, 3 gave up or only a partial answer, 130 interrupted.
     """
-    text = clean_task(read_stdin() if task == "-" else task)
+    text = clean_task(read_text() if task == "-" else task)
     if save_answer is not None:
-        from toolsrv_runtime.atomic import check_target
+        from toolsrv_runtime.atomic import check_writable
 
         save_answer = save_answer.expanduser()
-        check_target(save_answer)
+        check_writable(save_answer)
     bench = session.workbench(**flags)
     options = bench.options(category=category)
     work = _Solve(bench, text, options, quiet=quiet, save=save_answer)

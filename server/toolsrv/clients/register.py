@@ -1,10 +1,11 @@
 """Registers toolsrv in a client's configuration file, and takes it out again.
 
 The file is changed as text, so that comments and other entries stay, then parsed: unless exactly
-our entry differs nothing is written. The old file is kept beside it as ``*.toolsrv-backup``.
+our entry differs nothing is written. The old file is kept beside it as ``*.toolsrv-backup``, as it
+was before our entry came: what that replaced is put back from there.
 
-Errors: UsageError for a file that is damaged (it says where), DataError for one that cannot be
-read or written or whose form is beyond a safe change.
+Errors: UsageError for a file that is damaged (it says where) or whose entry of our name is another
+program's, DataError for one that cannot be read or written or whose form is beyond a safe change.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sysconfig
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from toolsrv.clients import jsonc, tables
@@ -30,12 +31,18 @@ BACKUP = ".toolsrv-backup"
 
 @dataclass(frozen=True)
 class Change:
-    """What would become of a file; nothing where ``before`` equals ``after``."""
+    """What would become of a file; nothing where ``before`` equals ``after``.
+
+    ``ours``: an entry of our own stands in ``before``. ``restores``: what our entry had replaced
+    comes back.
+    """
 
     client: Client
     path: Path
     before: str
     after: str
+    ours: bool = False
+    restores: bool = False
 
     @property
     def needed(self) -> bool:
@@ -53,14 +60,16 @@ class Change:
     def write(self) -> Path | None:
         """Write the file, atomically; return the backup of the old one, None without one.
 
-        A link is followed: what it names is changed, and it stays a link.
+        A link is followed: what it names is changed, and it stays a link. A backup stays when the
+        old file has our own entry: it holds the file of before that.
         """
         path, backup, mode = self.path.resolve(), None, 0o600
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists():
-                backup, mode = path.with_name(path.name + BACKUP), path.stat().st_mode
-                shutil.copy2(path, backup)
+                backup, mode = _backup(path), path.stat().st_mode
+                if not (self.ours and backup.exists()):
+                    shutil.copy2(path, backup)
         except OSError as error:
             raise DataError(
                 f"cannot write into {path.parent}: {error.strerror or error}",
@@ -72,41 +81,111 @@ class Change:
         return backup
 
 
-def connecting(client: Client, machine: Machine, arguments: Sequence[str] = ()) -> Change:
-    """Return the change that registers toolsrv in a client."""
+def connecting(
+    client: Client,
+    machine: Machine,
+    arguments: Sequence[str] = ("serve",),
+    *,
+    replace: bool = False,
+) -> Change:
+    """Return the change that registers ``toolsrv ARGUMENTS`` in a client.
+
+    Raises:
+        UsageError: another program's entry has our name, and it is not to be replaced.
+    """
     path = client.path(machine)
     before = _read(path)
     keys = (*client.keys, NAME)
-    entry = client.entry(command(), ("serve", *arguments))
+    entry = client.entry(command(), tuple(arguments))
     wanted = copy.deepcopy(_parsed(client.form, path, before))
     table = wanted
     for key in client.keys:
         table = _table(table, key, path)
-    if table.get(NAME) == entry:
-        return Change(client, path, before, before)
+    there = table.get(NAME)
+    if there == entry:
+        return Change(client, path, before, before, ours=True)
+    if there is not None and not _is_ours(there) and not replace:
+        raise UsageError(
+            f"{path} has an entry {NAME!r} of another program already: {_started(there)}",
+            hint="rename it there, or replace it with --replace; disconnect puts it back",
+        )
     table[NAME] = entry
     after = _EDITORS[client.form].put(before, keys, entry)
-    return _checked(Change(client, path, before, after), wanted)
+    return _checked(Change(client, path, before, after, ours=_is_ours(there)), wanted)
 
 
 def disconnecting(client: Client, machine: Machine) -> Change:
-    """Return the change that takes toolsrv out of a client, and nothing else."""
+    """Return the change that takes toolsrv out of a client, and nothing else.
+
+    What our entry had replaced comes back. An entry of our name that is not ours stays.
+    """
     path = client.path(machine)
     before = _read(path)
+    keys = (*client.keys, NAME)
     wanted = copy.deepcopy(_parsed(client.form, path, before))
-    table: Any = wanted
-    for key in client.keys:
-        table = table.get(key) if isinstance(table, dict) else None
-    if not isinstance(table, dict) or NAME not in table:
+    table = _servers(wanted, client.keys)
+    if not _is_ours(table.get(NAME)):
         return Change(client, path, before, before)
-    del table[NAME]
-    after = _EDITORS[client.form].cut(before, (*client.keys, NAME))
-    return _checked(Change(client, path, before, after), wanted)
+    editor = _EDITORS[client.form]
+    former, text = _former(client, path)
+    if former is None:
+        del table[NAME]
+        return _checked(Change(client, path, before, editor.cut(before, keys), ours=True), wanted)
+    # As it was, comments and all, where nothing but our entry has come since.
+    after = text if editor.put(text, keys, table[NAME]) == before else ""
+    table[NAME] = former
+    after = after or editor.put(before, keys, former)
+    return _checked(Change(client, path, before, after, ours=True, restores=True), wanted)
 
 
 def registered(client: Client, machine: Machine) -> bool:
     """Whether toolsrv stands in the client's file."""
-    return disconnecting(client, machine).needed
+    path = client.path(machine)
+    return _is_ours(_servers(_parsed(client.form, path, _read(path)), client.keys).get(NAME))
+
+
+def _servers(document: dict[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    """Return the table of a client's servers, an empty one where there is none."""
+    table: Any = document
+    for key in keys:
+        table = table.get(key) if isinstance(table, dict) else None
+    return table if isinstance(table, dict) else {}
+
+
+def _former(client: Client, path: Path) -> tuple[Any, str]:
+    """Return another program's entry that ours replaced, and the file of then; None without one."""
+    backup = _backup(path.resolve())
+    try:
+        text = _read(backup)
+        entry = _servers(_parsed(client.form, backup, text), client.keys).get(NAME)
+    except (UsageError, DataError):
+        return None, ""
+    return (None, "") if _is_ours(entry) else (entry, text)
+
+
+def _backup(path: Path) -> Path:
+    return path.with_name(path.name + BACKUP)
+
+
+def _is_ours(entry: Any) -> bool:
+    """Whether an entry starts ``toolsrv … serve``, wherever that program is."""
+    if not isinstance(entry, dict):
+        return False
+    program, arguments = entry.get("command", entry.get("cmd")), entry.get("args")
+    if not isinstance(program, str) or not isinstance(arguments, list):
+        return False
+    name = PureWindowsPath(program).name  # it splits at both kinds of slashes
+    return name in (NAME, f"{NAME}.exe") and "serve" in arguments
+
+
+def _started(entry: Any) -> str:
+    """Say in some words what an entry starts."""
+    told = (
+        entry.get("command", entry.get("cmd", entry.get("url")))
+        if isinstance(entry, dict)
+        else None
+    )
+    return repr(str(entry if told is None else told)[:80])
 
 
 def command() -> Path:

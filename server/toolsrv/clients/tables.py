@@ -17,7 +17,7 @@ def toml_with(text: str, keys: Sequence[str], entry: Mapping[str, Any]) -> str:
     kept = toml_without(text, keys)
     kept += "\n" * (bool(kept) and not kept.endswith("\n"))
     lines = [f"[{'.'.join(keys)}]"]
-    lines += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in entry.items()]
+    lines += [f"{_toml_key(key)} = {_toml(value)}" for key, value in entry.items()]
     return f"{kept}{chr(10) * bool(kept.strip())}{chr(10).join(lines)}\n"
 
 
@@ -35,6 +35,20 @@ def toml_without(text: str, keys: Sequence[str]) -> str:
         if not inside or line.lstrip().startswith("#"):
             kept.append(line)
     return "".join(kept)
+
+
+def _toml_key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
+
+
+def _toml(value: Any) -> str:
+    """Return a TOML literal; a table as an inline one."""
+    if isinstance(value, Mapping):
+        inner = ", ".join(f"{_toml_key(key)} = {_toml(one)}" for key, one in value.items())
+        return f"{{ {inner} }}" if inner else "{}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def yaml_with(text: str, keys: Sequence[str], entry: Mapping[str, Any]) -> str:

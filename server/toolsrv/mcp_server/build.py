@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import anyio
 from mcp.server import CacheHint, MCPServer
 from mcp.server.mcpserver.tools import Tool
 from mcp.types import ToolAnnotations
@@ -81,12 +82,12 @@ def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
         "toolsrv",
         title="toolsrv",
         description="Finds APIs and solves whole tasks with a local model.",
-        instructions=words.instructions(domains),
+        instructions=words.instructions(domains, bench.settings),
         version=toolsrv.__version__,
         tools=_tools(
             Tools(bench, runs, consents, clients),
-            words.descriptions(domains),
-            live=bench.settings.mode in {"live", "record"},
+            words.descriptions(domains, bench.settings),
+            live=worth_asking(bench.settings),
         ),
         cache_hints={"tools/list": CacheHint(ttl_ms=_DAY_MS, scope="public")},
         lifespan=_lifespan(bench, runs, warm=warm),
@@ -147,7 +148,8 @@ def _lifespan(
         finally:
             if task is not None:
                 task.cancel()
-            await runs.close()
+            with anyio.CancelScope(shield=True):  # also where the server itself is cancelled
+                await runs.close()
 
     return lifespan
 

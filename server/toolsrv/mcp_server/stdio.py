@@ -1,7 +1,7 @@
 """The server on stdin and stdout: the protocol on stdout, the log on stderr.
 
-The process ends when the client closes stdin or goes away, promptly: runs are stopped, and no
-thread that still loads a model is waited for.
+The process ends when the client closes stdin or goes away, promptly: runs are stopped, those that
+have ended are kept (``Runs.close``), and no thread that still loads a model is waited for.
 """
 
 from __future__ import annotations

@@ -126,8 +126,9 @@ class Tools:
     ) -> Annotated[CallToolResult, CallView] | InputRequiredResult:
         """Call."""
         progress = Progress(ctx)
-        api = await progress.during(in_thread(lambda: self._bench.api(id)), "opening the catalog")
-        caller, waits = self._bench.caller(), f"waiting for {api.id}"
+        opened = in_thread(lambda: (self._bench.api(id), self._bench.caller()))
+        api, caller = await progress.during(opened, "opening the catalog")
+        waits = f"waiting for {api.id}"
         result = await progress.during(caller.call(api, arguments), waits)
         if result.consent is not None:
             answer = await self._consents.ask(ctx, result.consent)
