@@ -31,7 +31,7 @@ def record(error: BaseException, data_dir: Path) -> Path | None:
     system's for temporary files; ``None`` when that fails too.
     """
     now = dt.datetime.now(dt.UTC)
-    name = f"fault-{now:%Y%m%dT%H%M%SZ}-{os.getpid()}-{secrets.token_hex(2)}.log"
+    name = f"fault-{now:%Y%m%dT%H%M%S.%fZ}-{os.getpid()}-{secrets.token_hex(2)}.log"
     head = f"toolsrv {toolsrv.__version__}, Python {platform.python_version()}, {sys.platform}\n"
     text = head + "".join(traceback.format_exception(error))
     places: tuple[Callable[[], Path], ...] = (lambda: _made(data_dir / "faults"), _spare)
