@@ -185,6 +185,10 @@ def test_any_text_can_be_looked_at(text: str) -> None:
     [
         ("Wie wird das Wetter morgen in Berlin?", "German", "weather tomorrow Berlin"),
         ("Wetter Berlin morgen", "German", "weather Berlin tomorrow"),
+        ("wann geht die sonne auf", "German", "sunrise"),
+        ("Wann geht heute die Sonne unter?", "German", "geht today sun"),
+        ("Wie weit ist es von Berlin nach Paris?", "German", "distance Berlin Paris"),
+        ("¿Cuándo sale el sol en Lima?", "Spanish", "sunrise Lima"),
         ("¿Cuánto cuesta el bitcoin y qué tiempo hará mañana en Madrid?", "Spanish",
          "price bitcoin; weather tomorrow Madrid"),
         ("clima en Madrid mañana", "Spanish", "weather Madrid tomorrow"),
