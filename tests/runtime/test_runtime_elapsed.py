@@ -57,6 +57,25 @@ def test_a_day_that_leads_up_to_the_words_counts_too() -> None:
     assert ends("How many days until 1 June 2027", both) == ("", "")
 
 
+@pytest.mark.parametrize(
+    ("said", "today", "ahead", "meant"),
+    [
+        ("3 May", dt.date(2026, 11, 25), True, "3 May 2027"),
+        ("3 May", dt.date(2026, 11, 25), False, "3 May"),
+        ("December 24th", dt.date(2026, 11, 25), True, "December 24th"),
+        ("December 24th", dt.date(2026, 11, 25), False, "December 24th 2025"),
+        ("25 November", dt.date(2026, 11, 25), True, "25 November"),
+        ("3 May 2026", dt.date(2026, 11, 25), True, "3 May 2026"),
+        ("29 February", dt.date(2026, 11, 25), True, "29 February"),
+        ("the 3rd", dt.date(2026, 11, 25), True, "the 3rd"),
+    ],
+)
+def test_a_day_without_a_year_is_the_one_that_comes_or_the_last_one(
+    said: str, today: dt.date, ahead: bool, meant: str
+) -> None:
+    assert elapsed._with_year(said, today, ahead=ahead) == meant
+
+
 def test_what_is_left_of_a_year_ends_with_it() -> None:
     last = dt.date(dt.datetime.now().astimezone().year, 12, 31).isoformat()
     assert ends("how many days are left this year") == (TODAY, last)

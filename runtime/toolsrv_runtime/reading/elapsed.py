@@ -5,7 +5,10 @@ But for "this year", which the clock decides.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
+
+from dateutil.parser import parse
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.reading import days, patterns, periods
@@ -30,6 +33,7 @@ _AGO = re.compile(
     r"|\bhow long (?:ago|has it been)\b",
     re.IGNORECASE,
 )
+_YEAR = re.compile(r"\d{3}")
 _COUNTED = re.compile(
     rf"\b(?:in|within) (?:(?:exactly|about|just|another) )?(?:{_AMOUNT}) (?:days?|weeks?|months?|years?)\b(?! of\b)"
     rf"|\b(?:{_AMOUNT}) (?:days?|weeks?|months?|years?) (?:ago|hence|ahead|back|from (?:now|today))\b",
@@ -61,4 +65,22 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     if parameter == ends["start" if ahead else "end"]:
         return TODAY
     found = periods.find(wish.part, days.today()) if ahead and not named else []
-    return named[0] if named else found[0].last.isoformat() if len(found) == 1 else ""
+    if named:
+        return _with_year(named[0], days.today(), ahead=ahead)
+    return found[0].last.isoformat() if len(found) == 1 else ""
+
+
+def _with_year(said: str, today: dt.date, *, ahead: bool) -> str:
+    """Return a day as it was said, one without a year with the next or the last year where need be.
+
+    "How many days until 3 May", asked in November, is the May that comes.
+    """
+    if _YEAR.search(said):
+        return said
+    try:
+        this_year = parse(f"{said} {today.year}", dayfirst=True).date()
+    except (ValueError, OverflowError):
+        return said
+    if ahead and this_year < today:
+        return f"{said} {today.year + 1}"
+    return f"{said} {today.year - 1}" if not ahead and this_year > today else said
