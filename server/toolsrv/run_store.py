@@ -105,7 +105,7 @@ class RunStore:
         with _told():
             row = self._find(run_id)
         if whole and row["id"] != run_id:
-            raise NotFoundError(_unknown(run_id), hint=_LIST)
+            raise NotFoundError(_no_run(run_id), hint=_LIST)
         try:
             return RunRecord.model_validate_json(row["document"])
         except ValidationError as error:
@@ -203,7 +203,11 @@ def _sound(text: str) -> str:
 
 
 def _unknown(run_id: str) -> str:
-    return "no run is kept yet" if run_id == "last" else f"no finished run {run_id[:80]!r} is kept"
+    return "no run is kept yet" if run_id == "last" else _no_run(run_id)
+
+
+def _no_run(run_id: str) -> str:
+    return f"no finished run {run_id[:80]!r} is kept"
 
 
 def _trim(connection: sqlite3.Connection, most: int) -> None:

@@ -69,6 +69,16 @@ def test_a_run_is_found_by_last_and_by_an_unambiguous_beginning(tmp_path: Path) 
             store.get("run_%")
 
 
+@pytest.mark.parametrize("asked", ["last", "run_0"])
+def test_who_asks_by_the_whole_id_finds_nothing_by_less_and_is_told_so(
+    tmp_path: Path, asked: str
+) -> None:
+    with RunStore.open(tmp_path) as store:
+        store.keep(record("run_0123456789"), 10)
+        with pytest.raises(NotFoundError, match=f"no finished run '{asked}' is kept"):
+            store.get(asked, whole=True)
+
+
 def test_an_empty_store_says_that_nothing_is_kept(tmp_path: Path) -> None:
     with RunStore.open(tmp_path) as store:
         assert store.recent(5) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from babel import Locale
 
 from toolsrv_catalogs.offline.endpoint import Answer, Endpoints
-from toolsrv_catalogs.offline.values.country import CountryName, countries
+from toolsrv_catalogs.offline.values.country import WholeCountryName, countries
 from toolsrv_catalogs.offline.values.money import currency_names
 from toolsrv_catalogs.offline.values.number import tidy
 
@@ -17,12 +17,12 @@ _CONTINENTS = {
 
 
 @tool.get("/{country}/capital")
-def capital(country: CountryName) -> Answer:
+def capital(country: WholeCountryName) -> Answer:
     return {"country": country["name"], "capital": country["capital"] or "none"}
 
 
 @tool.get("/{country}/population")
-def population(country: CountryName) -> Answer:
+def population(country: WholeCountryName) -> Answer:
     area = country["areakm2"]
     return {
         "country": country["name"],
@@ -33,7 +33,7 @@ def population(country: CountryName) -> Answer:
 
 
 @tool.get("/{country}/currency")
-def currency(country: CountryName) -> Answer:
+def currency(country: WholeCountryName) -> Answer:
     code = country["currencycode"]
     return {
         "country": country["name"],
@@ -43,7 +43,7 @@ def currency(country: CountryName) -> Answer:
 
 
 @tool.get("/{country}/languages")
-def languages(country: CountryName) -> Answer:
+def languages(country: WholeCountryName) -> Answer:
     names = Locale("en").languages
     codes = [code.split("-")[0] for code in country["languages"].split(",") if code]
     spoken = list(dict.fromkeys(str(names.get(code, code)) for code in codes))
@@ -55,7 +55,7 @@ def languages(country: CountryName) -> Answer:
 
 
 @tool.get("/{country}/codes")
-def codes(country: CountryName) -> Answer:
+def codes(country: WholeCountryName) -> Answer:
     return {
         "country": country["name"],
         "iso2": country["iso"],
@@ -66,18 +66,18 @@ def codes(country: CountryName) -> Answer:
 
 
 @tool.get("/{country}/flag")
-def flag(country: CountryName) -> Answer:
+def flag(country: WholeCountryName) -> Answer:
     emoji = "".join(chr(0x1F1E6 + ord(letter) - ord("A")) for letter in country["iso"])
     return {"country": country["name"], "flag": emoji}
 
 
 @tool.get("/{country}/neighbours")
-def neighbours(country: CountryName) -> Answer:
+def neighbours(country: WholeCountryName) -> Answer:
     codes = [code for code in country["neighbours"].split(",") if code in countries()]
     names = sorted(countries()[code]["name"] for code in codes)
     return {"country": country["name"], "count": len(names), "neighbours": names}
 
 
 @tool.get("/{country}/continent")
-def continent(country: CountryName) -> Answer:
+def continent(country: WholeCountryName) -> Answer:
     return {"country": country["name"], "continent": _CONTINENTS[country["continentcode"]]}
