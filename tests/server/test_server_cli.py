@@ -116,6 +116,7 @@ ELSEWHERE = {
     ("model", "prompts"),  # on ToolBench's files
     ("keys", "set"),  # without the developer's keyring
     ("keys", "remove"),
+    ("lab", "samples"),  # a minute of writing
     ("recordings", "export"),  # of live calls
     ("recordings", "import"),
 }

@@ -5,15 +5,11 @@ from __future__ import annotations
 from babel import Locale
 
 from toolsrv_catalogs.offline.endpoint import Answer, Endpoints
-from toolsrv_catalogs.offline.values.country import WholeCountryName, countries
+from toolsrv_catalogs.offline.values.country import CONTINENTS, WholeCountryName, countries
 from toolsrv_catalogs.offline.values.money import currency_names
 from toolsrv_catalogs.offline.values.number import tidy
 
 tool = Endpoints()
-_CONTINENTS = {
-    "AF": "Africa", "AN": "Antarctica", "AS": "Asia", "EU": "Europe", "NA": "North America",
-    "OC": "Oceania", "SA": "South America",
-}  # fmt: skip
 
 
 @tool.get("/{country}/capital")
@@ -80,4 +76,4 @@ def neighbours(country: WholeCountryName) -> Answer:
 
 @tool.get("/{country}/continent")
 def continent(country: WholeCountryName) -> Answer:
-    return {"country": country["name"], "continent": _CONTINENTS[country["continentcode"]]}
+    return {"country": country["name"], "continent": CONTINENTS[country["continentcode"]]}

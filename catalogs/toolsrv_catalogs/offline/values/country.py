@@ -29,8 +29,14 @@ _ALIASES = {
     "slovak republic": "SK", "macau": "MO", "palestine": "PS", "trinidad": "TT",
 }  # fmt: skip
 
+CONTINENTS = {
+    "AF": "Africa", "AN": "Antarctica", "AS": "Asia", "EU": "Europe", "NA": "North America",
+    "OC": "Oceania", "SA": "South America",
+}  # fmt: skip
+"""English names by the codes in countries' rows."""
+
 REGION = "region"
-_NATIONS = {"england": "ENG", "scotland": "SCT", "wales": "WLS", "northern ireland": "NIR"}
+NATIONS = {"england": "ENG", "scotland": "SCT", "wales": "WLS", "northern ireland": "NIR"}
 """Parts of the United Kingdom that are called countries, with their ISO 3166-2 codes."""
 
 _CAPITALS = {"KZ": "Astana"}
@@ -73,7 +79,7 @@ def parse_land(text: str) -> Country:
     It is the state's row with the part's ``name``, and its ISO 3166-2 code under ``REGION``.
     """
     row, name = parse_country(text), fold(text[:100]).removeprefix("the ")
-    code = _NATIONS.get(name)
+    code = NATIONS.get(name)
     return {**row, "name": name.title(), REGION: code} if code else row
 
 
