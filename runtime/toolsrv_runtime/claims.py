@@ -18,7 +18,7 @@ from functools import lru_cache
 from toolsrv_runtime.names import names
 from toolsrv_runtime.outcome import ClaimKind
 from toolsrv_runtime.reading import readings
-from toolsrv_runtime.reading.number_words import SPELLED
+from toolsrv_runtime.reading.number_words import DAY, DAYS, SPELLED
 from toolsrv_runtime.signs import is_below, may_be_either
 
 _DIGITS_LIMIT = 40
@@ -46,12 +46,13 @@ _SCAN = re.compile(
         \d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}(?=t\d|(?!\w|[-/.]\d))
         |\d{{1,2}}(?P<between>[-/.])\d{{1,2}}(?P=between)\d{{4}}(?!\w)
         |{_DAY}(?:\ of)?[ -]{_MONTH}(?:,?[ -]\d{{4}})?(?!\w)
+        |(?:{DAY})\ of\ {_MONTH}(?:,?\ \d{{4}})?(?!\w)
         |{_MONTH}\ {_DAY}(?!\w|[:.]\d)(?:,?\ \d{{4}}(?!\w))?
         |{_MONTH},?\ \d{{4}}(?!\w)))
     |(?P<time>(?:(?<![\w:.,])|(?<=\dt))(?:
         \d{{1,2}}:\d{{2}}(?::\d{{2}}(?:\.\d{{1,9}})?)?(?:\ ?[ap]\.?m\b\.?|z\b|(?![\w:]))
         |\d{{1,2}}\ ?[ap]\.?m\b\.?))
-    |(?P<phone>(?<!\w)\+\d[\d ()./-]{{5,18}}\d(?!\w))
+    |(?P<phone>(?<!\w)\+\d[\d ()./-]{{5,18}}\d(?!\w|[.,/-]\d))
     |(?P<groups>(?<![\w.-])(?:\d+(?:-\d+){{2,}}(?:-?x)?|\d{{1,6}}(?:\.\d{{1,6}}){{3,}}(?:/\d+)?
         |\d{{4}}(?:\ \d{{4}}){{2,4}}|[a-z]{{2}}\d{{2}}(?:\ [a-z\d]{{4}}){{2,7}}(?:\ [a-z\d]{{1,4}})?)(?!\w))
     |(?P<number>(?<![\w.])(?:(?<![\w)])[-\u2212])?(?P<digits>
@@ -222,7 +223,9 @@ def _spelled(words: str) -> Decimal | None:
 
 
 def _date(match: re.Match[str], text: str) -> Span | None:
-    said = match[0]
+    said, ordinal = match[0], re.match(DAY, match[0])
+    if ordinal is not None:
+        said = f"{DAYS[ordinal[0].replace('-', ' ')]}{said[ordinal.end() :]}"
     parts = [int(one) for one in re.findall(r"\d+", said)]
     month = re.search(r"[a-z]{3}", said)  # ordinals and "of" are shorter
     days: list[Day] = []

@@ -24,6 +24,8 @@ _BEHIND_VALUE = re.compile(
     r"[*_`\"'\u201d\u2019)\]]*+[.!?;]?[*_`\"'\u201d\u2019)\]]*+(?=[ \t]*(?:\n|$))"
     r"|[*_`\"'\u201d\u2019]++(?![\w:])|[.;](?=\s)"
 )
+_TITLES = frozenset({"Mr", "Mrs", "Ms", "Dr", "Prof"})
+_TITLE = re.compile(rf"(?<!\w)(?:{'|'.join(sorted(_TITLES))})\.?[ \u00a0]$")
 _NEAR = 12
 """Characters before a name that tell what place it has."""
 
@@ -42,11 +44,11 @@ class Name:
 
 
 def names(text: str, taken: bytearray) -> Iterator[Name]:
-    """Yield the names of a text that begin where ``taken`` is 0."""
+    """Yield the names of a text that begin where ``taken`` is 0; a title is no part of one."""
     words = [
         match
         for match in _WORD.finditer(text)
-        if match[0][0].isupper() and not taken[match.start()]
+        if match[0][0].isupper() and not taken[match.start()] and match[0] not in _TITLES
     ]
     at = 0
     while at < len(words):
@@ -60,7 +62,8 @@ def names(text: str, taken: bytearray) -> Iterator[Name]:
         yield Name(
             first,
             re.sub(r"['\u2019]s?$", "", text[first:last]),
-            opens=_START.search(text, near, first) is not None,
+            opens=_START.search(text, near, first) is not None
+            and _TITLE.search(text, near, first) is None,
             alone=_BEFORE_VALUE.search(text, near, first) is not None
             and _BEHIND_VALUE.match(text, last, last + 40) is not None,
         )

@@ -330,3 +330,22 @@ def test_what_is_nested_deeply_is_read_without_recursion() -> None:
     assert trace("it is Lima", "", [(1, deep), (2, {"a": {"b": "Lima"}})]).supported[0].nodes == (
         2,
     )
+
+
+@pytest.mark.parametrize(
+    ("answer", "supported", "unsupported"),
+    [
+        ("It is on the third of May 2026.", ["third of May 2026"], []),
+        ("It is on the fourth of May 2026.", [], ["fourth of May 2026"]),
+        ("It was on the ninth of March, 1987.", ["ninth of March, 1987"], []),
+        ("It was on the twenty-ninth of March 1987.", [], ["twenty-ninth of March 1987"]),
+        ("It is by Mr. Martínez.", ["Martínez"], []),
+        ("It is by Dr. Brown and Mrs Green.", [], ["Brown", "Green"]),
+    ],
+)
+def test_days_in_words_and_names_behind_titles_are_traced(
+    answer: str, supported: list[str], unsupported: list[str]
+) -> None:
+    found = told(answer)
+    assert texts(found.supported) == supported
+    assert texts(found.unsupported) == unsupported

@@ -15,7 +15,7 @@ from text_to_num import text2num
 
 from toolsrv_runtime.reading import clocks, thousands
 from toolsrv_runtime.reading.announced import announced
-from toolsrv_runtime.reading.number_words import ONES, ORDINALS, SPELLED, TEENS, TENS
+from toolsrv_runtime.reading.number_words import DAY, DAYS, ONES, ORDINALS, SPELLED, TEENS, TENS
 from toolsrv_runtime.reading.units import UNITS
 
 TEXT_LIMIT = 4_000
@@ -51,14 +51,6 @@ _OF_TEXT = re.compile(
 _WORDS = rf"(?:{SPELLED}|billion)"
 _SPELLED = rf"(?:an? (?=hundred|thousand|million|billion))?{_WORDS}(?:[ -](?:and )?{_WORDS})*"
 _ORDINAL = rf"(?![\s-](?:first|{'|'.join(ORDINALS)}|hundredth)\b)"
-_TO_TWENTY = (
-    "first", *ORDINALS, "eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth",
-    "seventeenth", "eighteenth", "nineteenth", "twentieth",
-)  # fmt: skip
-_DAYS = {name: at for at, name in enumerate(_TO_TWENTY, start=1)}
-_DAYS |= {f"twenty {name}": 20 + at for name, at in _DAYS.items() if at < 10}
-_DAYS |= {"thirtieth": 30, "thirty first": 31}
-_DAY = "|".join(one.replace(" ", "[ -]") for one in sorted(_DAYS, key=len, reverse=True))
 _MONTHS = (
     r"(?-i:March|May)|january|february|april|june|july|august|september|october|november|december"
 )
@@ -156,11 +148,11 @@ _RULES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
         lambda match: f"{match[1]}{match[2]} {_number(match[3]) or match[3]}",
     ),
     (  # the twenty-second of May
-        re.compile(rf"\b({_DAY})(?= (?:of )?(?:{_MONTHS})\b)", re.IGNORECASE),
+        re.compile(rf"\b({DAY})(?= (?:of )?(?:{_MONTHS})\b)", re.IGNORECASE),
         lambda match: _day(match[1]),
     ),
     (  # May the twenty-second
-        re.compile(rf"\b({_MONTHS}) (?:the )?({_DAY})\b(?! of)", re.IGNORECASE),
+        re.compile(rf"\b({_MONTHS}) (?:the )?({DAY})\b(?! of)", re.IGNORECASE),
         lambda match: f"{match[1]} {_day(match[2])}",
     ),
     (  # five miles, twenty below zero
@@ -241,7 +233,7 @@ def _in_shorter(said: str, span: str) -> str:
 
 
 def _day(said: str) -> str:
-    return str(_DAYS[said.lower().replace("-", " ")])
+    return str(DAYS[said.lower().replace("-", " ")])
 
 
 def _decimal(value: float) -> str:
