@@ -88,7 +88,7 @@ def airports_in_city(city: CityName) -> Answer:
     if not near:
         raise NotFoundError(f"no airport with an IATA code near {city.name}")
     return {
-        "city": city.full_name,
+        "city": city.name,
         "country": city.country_name,
         "count": len(near),
         "airports": [f"{row['iata']} {row['name']}" for _, row in near[:6]],

@@ -12,9 +12,8 @@ from toolsrv_catalogs.offline.values.city import (
     cities,
     distance_km,
     find_city,
-    lies_within,
 )
-from toolsrv_catalogs.offline.values.country import LandName
+from toolsrv_catalogs.offline.values.country import CountryName
 from toolsrv_catalogs.offline.values.number import between, tidy, whole
 from toolsrv_catalogs.offline.values.words import Line
 
@@ -27,10 +26,10 @@ _WINDS = ["north", "northeast", "east", "southeast", "south", "southwest", "west
 
 
 @tool.get("/city")
-def city_info(city: Line, country: LandName | None = None) -> Answer:
+def city_info(city: Line, country: CountryName | None = None) -> Answer:
     found = find_city(city, country)
     return {
-        "city": found.full_name,
+        "city": found.name,
         "country": found.country_name,
         "population": found.population,
         "latitude": round(found.latitude, 4),
@@ -46,8 +45,8 @@ def distance(from_city: CityName, to_city: CityName) -> Answer:
     km = distance_km(start, end)
     course = bearing(start, end)
     return {
-        "from_city": from_city.full_name,
-        "to_city": to_city.full_name,
+        "from_city": from_city.name,
+        "to_city": to_city.name,
         "distance_km": tidy(km, 1),
         "distance_miles": tidy(km / _MILE_KM, 1),
         "direction": _WINDS[round(course / 45) % 8],
@@ -55,10 +54,10 @@ def distance(from_city: CityName, to_city: CityName) -> Answer:
 
 
 @tool.get("/largest")
-def largest_cities(country: LandName, limit: Annotated[int, whole(1, 15)] = 5) -> Answer:
+def largest_cities(country: CountryName, limit: Annotated[int, whole(1, 15)] = 5) -> Answer:
     found: list[City] = []
     for city in cities():
-        if lies_within(city, country) and not any(_swallows(big, city) for big in found):
+        if city.country == country["iso"] and not any(_swallows(big, city) for big in found):
             found.append(city)
             if len(found) == limit:
                 break

@@ -5,20 +5,24 @@ from __future__ import annotations
 from babel import Locale
 
 from toolsrv_catalogs.offline.endpoint import Answer, Endpoints
-from toolsrv_catalogs.offline.values.country import CONTINENTS, WholeCountryName, countries
+from toolsrv_catalogs.offline.values.country import CountryName, countries
 from toolsrv_catalogs.offline.values.money import currency_names
 from toolsrv_catalogs.offline.values.number import tidy
 
 tool = Endpoints()
+_CONTINENTS = {
+    "AF": "Africa", "AN": "Antarctica", "AS": "Asia", "EU": "Europe", "NA": "North America",
+    "OC": "Oceania", "SA": "South America",
+}  # fmt: skip
 
 
 @tool.get("/{country}/capital")
-def capital(country: WholeCountryName) -> Answer:
+def capital(country: CountryName) -> Answer:
     return {"country": country["name"], "capital": country["capital"] or "none"}
 
 
 @tool.get("/{country}/population")
-def population(country: WholeCountryName) -> Answer:
+def population(country: CountryName) -> Answer:
     area = country["areakm2"]
     return {
         "country": country["name"],
@@ -29,7 +33,7 @@ def population(country: WholeCountryName) -> Answer:
 
 
 @tool.get("/{country}/currency")
-def currency(country: WholeCountryName) -> Answer:
+def currency(country: CountryName) -> Answer:
     code = country["currencycode"]
     return {
         "country": country["name"],
@@ -39,7 +43,7 @@ def currency(country: WholeCountryName) -> Answer:
 
 
 @tool.get("/{country}/languages")
-def languages(country: WholeCountryName) -> Answer:
+def languages(country: CountryName) -> Answer:
     names = Locale("en").languages
     codes = [code.split("-")[0] for code in country["languages"].split(",") if code]
     spoken = list(dict.fromkeys(str(names.get(code, code)) for code in codes))
@@ -51,7 +55,7 @@ def languages(country: WholeCountryName) -> Answer:
 
 
 @tool.get("/{country}/codes")
-def codes(country: WholeCountryName) -> Answer:
+def codes(country: CountryName) -> Answer:
     return {
         "country": country["name"],
         "iso2": country["iso"],
@@ -62,18 +66,18 @@ def codes(country: WholeCountryName) -> Answer:
 
 
 @tool.get("/{country}/flag")
-def flag(country: WholeCountryName) -> Answer:
+def flag(country: CountryName) -> Answer:
     emoji = "".join(chr(0x1F1E6 + ord(letter) - ord("A")) for letter in country["iso"])
     return {"country": country["name"], "flag": emoji}
 
 
 @tool.get("/{country}/neighbours")
-def neighbours(country: WholeCountryName) -> Answer:
+def neighbours(country: CountryName) -> Answer:
     codes = [code for code in country["neighbours"].split(",") if code in countries()]
     names = sorted(countries()[code]["name"] for code in codes)
     return {"country": country["name"], "count": len(names), "neighbours": names}
 
 
 @tool.get("/{country}/continent")
-def continent(country: WholeCountryName) -> Answer:
-    return {"country": country["name"], "continent": CONTINENTS[country["continentcode"]]}
+def continent(country: CountryName) -> Answer:
+    return {"country": country["name"], "continent": _CONTINENTS[country["continentcode"]]}

@@ -49,14 +49,14 @@ def sunrise_sunset(city: CityName, date: Date | None = None) -> Answer:
     times = _rise_and_set(city, day)
     if isinstance(times, str):
         return {
-            "city": city.full_name,
+            "city": city.name,
             "date": str(day),
             "sunrise": "none",
             "sunset": "none",
             "note": times,
         }
     return {
-        "city": city.full_name,
+        "city": city.name,
         "date": str(day),
         "sunrise": f"{times[0]:%H:%M}",
         "sunset": f"{times[1]:%H:%M}",
@@ -73,7 +73,7 @@ def day_length(city: CityName, date: Date | None = None) -> Answer:
     else:
         minutes = round((times[1] - times[0]).total_seconds() / 60) % (24 * 60)
     return {
-        "city": city.full_name,
+        "city": city.name,
         "date": str(day),
         "day_length": f"{minutes // 60} hours {minutes % 60} minutes",
         "minutes_of_daylight": minutes,
@@ -83,7 +83,7 @@ def day_length(city: CityName, date: Date | None = None) -> Answer:
 @tool.get("/golden_hour")
 def golden_hours(city: CityName, date: Date | None = None) -> Answer:
     day = _day(city, date)
-    result: Answer = {"city": city.full_name, "date": str(day)}
+    result: Answer = {"city": city.name, "date": str(day)}
     for word, direction in (("morning", SunDirection.RISING), ("evening", SunDirection.SETTING)):
         try:
             start, end = golden_hour(

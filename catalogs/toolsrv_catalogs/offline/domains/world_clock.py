@@ -26,7 +26,7 @@ def _signed(offset: timedelta) -> str:
 def current_time(city: CityName) -> Answer:
     local = now().astimezone(ZoneInfo(city.zone))
     return {
-        "city": city.full_name,
+        "city": city.name,
         "time": f"{local:%H:%M}",
         "date": f"{local:%Y-%m-%d}",
         "weekday": f"{local:%A}",
@@ -53,13 +53,13 @@ def time_difference(from_city: CityName, to_city: CityName, date: Date | None = 
     gap = _local(noon, to_city) - _local(noon, from_city)
     hours = gap.total_seconds() / 3600
     if hours == 0:
-        summary = f"{to_city.full_name} and {from_city.full_name} have the same time"
+        summary = f"{to_city.name} and {from_city.name} have the same time"
     else:
         side = "ahead of" if hours > 0 else "behind"
-        summary = f"{to_city.full_name} is {abs(hours):g} hours {side} {from_city.full_name}"
+        summary = f"{to_city.name} is {abs(hours):g} hours {side} {from_city.name}"
     return {
-        "from_city": from_city.full_name,
-        "to_city": to_city.full_name,
+        "from_city": from_city.name,
+        "to_city": to_city.name,
         "hours_difference": round(hours, 2),
         "summary": summary,
     }

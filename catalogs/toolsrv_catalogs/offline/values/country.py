@@ -29,16 +29,6 @@ _ALIASES = {
     "slovak republic": "SK", "macau": "MO", "palestine": "PS", "trinidad": "TT",
 }  # fmt: skip
 
-CONTINENTS = {
-    "AF": "Africa", "AN": "Antarctica", "AS": "Asia", "EU": "Europe", "NA": "North America",
-    "OC": "Oceania", "SA": "South America",
-}  # fmt: skip
-"""English names by the codes in countries' rows."""
-
-REGION = "region"
-NATIONS = {"england": "ENG", "scotland": "SCT", "wales": "WLS", "northern ireland": "NIR"}
-"""Parts of the United Kingdom that are called countries, with their ISO 3166-2 codes."""
-
 _CAPITALS = {"KZ": "Astana"}
 """Capitals that have another name than the library knows: Nur-Sultan is Astana again since 2022."""
 
@@ -61,7 +51,7 @@ def _names() -> Mapping[str, str]:
 
 
 def parse_country(text: str) -> Country:
-    """Return the country that ``text`` names; the United Kingdom for one of its parts.
+    """Return the country that ``text`` names.
 
     Raises:
         NotFoundError: no country has this name or code.
@@ -73,31 +63,4 @@ def parse_country(text: str) -> Country:
     return countries()[code]
 
 
-def parse_land(text: str) -> Country:
-    """Return what ``parse_country`` does, but of a part of the United Kingdom a row of its own.
-
-    It is the state's row with the part's ``name``, and its ISO 3166-2 code under ``REGION``.
-    """
-    row, name = parse_country(text), fold(text[:100]).removeprefix("the ")
-    code = NATIONS.get(name)
-    return {**row, "name": name.title(), REGION: code} if code else row
-
-
-def parse_whole(text: str) -> Country:
-    """Return the country that ``text`` names.
-
-    Raises:
-        NotFoundError: none, or a part of the United Kingdom, of which the state's facts are not true.
-    """
-    land = parse_land(text)
-    if REGION in land:
-        state = countries()[land["iso"]]["name"]
-        raise NotFoundError(
-            f"{quoted(text)} is a part of the {state}; facts are known of the {state} only"
-        )
-    return land
-
-
 CountryName = Annotated[Country, Field(parse_country)]
-LandName = Annotated[Country, Field(parse_land)]
-WholeCountryName = Annotated[Country, Field(parse_whole)]
