@@ -73,7 +73,7 @@ def test_a_repeated_call_is_one_row_of_the_evidence(solve: Solve) -> None:
     outcome = solve(engine, options)
     rows = [(one.arguments["country"], one.times, one.used) for one in outcome.evidence]
     assert rows == [("Chile", 1, True), ("Peru", 4, True)]
-    assert outcome.usage.calls == 2
+    assert outcome.usage.calls == 5
 
 
 def test_a_call_stands_where_the_answer_made_it(solve: Solve) -> None:
