@@ -57,7 +57,7 @@ async def test_the_loop_runs_on_while_the_last_call_of_a_model_is_waited_for(
     bench = Workbench(settings, load_engine=lambda: (engine, PROFILE))
     bench.model()
     closing = asyncio.ensure_future(bench.aclose())
-    await asyncio.to_thread(engine.closing.wait)
+    assert await asyncio.to_thread(engine.closing.wait, 30)
     assert not closing.done()
     engine.last_call_ended.set()
     await closing
