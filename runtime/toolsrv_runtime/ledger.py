@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from toolsrv_catalogs.text import clean
 from toolsrv_runtime import outcome as out
 from toolsrv_runtime.calls.caller import CallResult
+from toolsrv_runtime.formats.asides import ANSWER_LIMIT, says_something
 from toolsrv_runtime.formats.base import Move, Step
 from toolsrv_runtime.formats.toolbench_env import code_of
 from toolsrv_runtime.reading import facts
@@ -158,8 +159,7 @@ def finish(arguments: str) -> Observed:
     kind = value.get("return_type") if isinstance(value, dict) else None
     if kind == "give_up_and_restart":
         return Observed(Code.GIVE_UP, '{"response": "gave up"}')
-    said = value.get("final_answer") if kind == "give_answer" else None
-    if isinstance(said, str) and clean(said, 20_000).strip():
+    if kind == "give_answer" and says_something(value.get("final_answer")):
         return Observed(Code.ANSWER, '{"response": "answered"}')
     return Observed(Code.BAD_FINISH, '{"error": "Finish needs return_type and final_answer"}')
 
@@ -174,9 +174,9 @@ def settled(move: Move) -> Observed:
 def final_answer(node: Node) -> str:
     """Return the inner text of an answer node's Finish arguments."""
     if isinstance(node.move, Move) and node.move.verdict is not None:
-        return clean(node.move.verdict.answer, 20_000)
+        return clean(node.move.verdict.answer, ANSWER_LIMIT)
     value = json.loads(node.description, strict=False)
-    return clean(str(value["final_answer"]), 20_000)
+    return clean(str(value["final_answer"]), ANSWER_LIMIT)
 
 
 def versions() -> dict[str, str]:

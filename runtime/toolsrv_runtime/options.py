@@ -21,9 +21,10 @@ class SolveOptions(BaseModel):
 
     Five switches where the reference is left: ``retry_root``, a give-up as very first move costs
     the root one child, not the whole search; ``close_repeats``, a call is made once, and a
-    path that asks for it a third time ends there; ``close_search``, a search that has to end is closed with an answer;
-    ``search_again``, other APIs are searched for when all on offer failed; ``look_wider``, of more
-    hits than are offered those come first that the matcher finds the task to need.
+    path that asks for it a third time ends there; ``close_search``, a search that has to end is
+    closed with an answer; ``search_again``, other APIs are searched for when all on offer failed;
+    ``look_wider``, of more hits than are offered those come first that the matcher finds the task
+    to need.
 
     ``verify``: the model reads its answer again and may reject one, which continues the search.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 from toolsrv_catalogs.text import clean
 from toolsrv_runtime.engine.base import Piece, Reply
@@ -26,6 +27,8 @@ WHICH = (
     "Two next steps are proposed for the task.\nA: {first}\nB: {second}\nWhich of them brings the "
     "task nearer to its solution? Say A or B."
 )
+ANSWER_LIMIT = 20_000
+"""Characters of an answer."""
 LETTER = 'start: "A" | "B"\n'
 LETTER_TOKENS = 4
 JUDGE = (
@@ -40,6 +43,11 @@ JUDGEMENT_TOKENS = 256
 _THOUGHT = "answer with what is known"
 _CHECK, _ACCEPT = "Check: ", "\nAccept: "
 _LEAD = f"Thought: {_THOUGHT}\nAction: {FINISH}\nAction Input: "
+
+
+def says_something(answer: Any) -> bool:
+    """Whether an answer is a text that shows anything."""
+    return isinstance(answer, str) and bool(clean(answer, ANSWER_LIMIT).strip())
 
 
 def finish_grammar() -> str:
@@ -68,9 +76,7 @@ def read_finish(reply: Reply) -> Move | None:
         said = json.loads(reply.text.rpartition("\nAction Input: ")[2])
     except ValueError:
         return None
-    if not isinstance(said, dict) or not isinstance(said.get("final_answer"), str):
-        return None
-    if not clean(said["final_answer"], 20_000).strip():
+    if not isinstance(said, dict) or not says_something(said.get("final_answer")):
         return None
     missing = said.get("missing")
     answer = {"return_type": "give_answer", "final_answer": said["final_answer"]}

@@ -207,13 +207,9 @@ def fault(answer: Answer, offered: Sequence[Mapping[str, Any]]) -> str:
     if arguments.get("return_type") not in _KINDS:
         return f"the return_type of Finish is none of {', '.join(_KINDS)}"
     final = arguments.get("final_answer")
-    if arguments["return_type"] == _KINDS[0] and not _says(final):
+    if arguments["return_type"] == _KINDS[0] and not asides.says_something(final):
         return "Finish with give_answer has no final_answer"
     return ""
-
-
-def _says(answer: Any) -> bool:
-    return isinstance(answer, str) and bool(clean(answer, 20_000).strip())
 
 
 def _last_word() -> dict[str, Any]:

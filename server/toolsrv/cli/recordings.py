@@ -85,7 +85,6 @@ def export(
     as_json: bool,
 ) -> None:
     """Write recordings into one file, with a manifest of hashes."""
-    from toolsrv.pack_file import check_replaceable
     from toolsrv_runtime.calls.recordings.pack import write_pack
     from toolsrv_runtime.calls.recordings.stabletoolbench_files import write_cache
     from toolsrv_runtime.calls.recordings.store import Chosen
@@ -93,7 +92,7 @@ def export(
     path = path.expanduser()
     chosen = Chosen(api_ids=frozenset(apis), provenances=frozenset(provenance))
     if not stabletoolbench:
-        check_replaceable(path, force=force)
+        _check_replaceable(path, force=force)
     with closing(_store(session)) as store, interruptible():
         if not store.count(chosen):
             raise NotFoundError(
@@ -106,6 +105,21 @@ def export(
             packed = write_pack(path, store.entries(chosen), store.key_names())
             done = {"entries": packed.entries, "sha256": packed.sha256}
     _tell(as_json, {"path": str(path)} | done)
+
+
+def _check_replaceable(path: Path, *, force: bool) -> None:
+    """Raise UsageError where an export would go over anything but a pack that is to be replaced."""
+    from toolsrv_runtime.calls.recordings.pack import is_pack
+
+    if not path.is_file() and not path.is_symlink():
+        return  # nothing, or what the writing itself refuses: a folder, a pipe
+    if path.exists() and not is_pack(path):
+        raise UsageError(
+            f"{path} is there already, and is no pack of recordings",
+            hint="name a new file: --force replaces only what an earlier export wrote",
+        )
+    if not force:
+        raise UsageError(f"{path} is there already", hint="name a new file, or use --force")
 
 
 @recordings.command(

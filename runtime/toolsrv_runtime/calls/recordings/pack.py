@@ -122,6 +122,16 @@ def read_pack(
     return Packed(manifest.entries, added, found)
 
 
+def is_pack(path: Path) -> bool:
+    """Whether a file has a pack's members and a manifest that ``import_pack`` would accept."""
+    try:
+        with zipfile.ZipFile(path) as pack:
+            _manifest(path, pack)
+    except (DataError, OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
+        return False
+    return True
+
+
 def _manifest(path: Path, pack: zipfile.ZipFile) -> Manifest:
     sizes = {info.filename: info.file_size for info in pack.infolist()}
     if len(pack.infolist()) != 2 or sizes.keys() != {_MANIFEST, _ENTRIES}:
