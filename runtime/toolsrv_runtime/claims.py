@@ -2,7 +2,7 @@
 
 Finds where they stand and what they mean (``12,300``, ``12.3 thousand``; ``3 May 2026``,
 ``2026-05-03``), in answers and in what they rest on alike; who says what is not known here. Names
-are told by English capitals. Pure; one pass over the text, every pattern bounded or linear.
+are told by English capitals, or by a script without any among others. Pure; one pass over the text, every pattern bounded or linear.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
 
-from toolsrv_runtime.names import names
+from toolsrv_runtime.names import names, runs_without_case
 from toolsrv_runtime.outcome import ClaimKind
-from toolsrv_runtime.reading import readings
+from toolsrv_runtime.reading import clocks, readings
 from toolsrv_runtime.reading.number_words import DAY, DAYS, SPELLED
 from toolsrv_runtime.signs import is_below, may_be_either
 
@@ -55,6 +56,7 @@ _SCAN = re.compile(
     |(?P<phone>(?<!\w)\+\d[\d ()./-]{{5,18}}\d(?!\w|[.,/-]\d))
     |(?P<groups>(?<![\w.-])(?:\d+(?:-\d+){{2,}}(?:-?x)?|\d{{1,6}}(?:\.\d{{1,6}}){{3,}}(?:/\d+)?
         |\d{{4}}(?:\ \d{{4}}){{2,4}}|[a-z]{{2}}\d{{2}}(?:\ [a-z\d]{{4}}){{2,7}}(?:\ [a-z\d]{{1,4}})?)(?!\w))
+    |(?P<share>(?<![\w.,])(?P<sign>(?<![\w)])[-\u2212])?(?P<whole>\d{{1,6}}[ \u00a0\u2009]?)?(?P<part>[\u00bc-\u00be\u2150-\u215e])(?!\w))
     |(?P<number>(?<![\w.])(?:(?<![\w)])[-\u2212])?(?P<digits>
         \d{{1,3}}(?:\.\d{{3}})+,\d+|\d{{1,3}}(?:\.\d{{3}}){{2,}}
         |\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?
@@ -70,6 +72,14 @@ _SCAN = re.compile(
     re.VERBOSE,
 )
 _NUMBERING = re.compile(r"(?m)^[ \t]*[(#]?\d{1,3}[.)][ \t]")
+_TWELVE = re.compile(
+    r"(?<!\w)(?:(?<!solar )(?<!local )(?<!true )(?P<noon>noon|midday)|midnight(?! sun))(?!\w)"
+)
+_HOURLY = re.compile(r"noon|midday|midnight|clock| (?:past|to|till|in the|at) ")
+"""Something that every time of day in words has."""
+_OF_TWELVE = frozenset({"share", "way", "minutes", "side", "hour", "full", "bare", "at"})
+"""What such a time says besides the part of the day."""
+_PRECISE = Decimal("0.005")
 _ZERO = re.compile(r"(?:below|above) zero")
 _SINGLE = frozenset({"i", "ok", "api", "apis"})
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -80,15 +90,18 @@ Number = tuple[Decimal, Decimal]
 Day = tuple[int | None, int, int | None]
 """Year, month, day; what is not said is None."""
 
+Clock = tuple[int, int, int | None]
+"""Hour of 24, minute, second; None where no second is said."""
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
     """Something that a text states, with its meaning: ``numbers`` and ``days`` hold every reading.
 
-    ``clock`` is hour, minute, second; ``code`` an identifier without its separators. ``opens`` is
+    A ``clocks`` is hour, minute, second; ``code`` an identifier without its separators. ``opens`` is
     True for a name whose first capital may only be that of a sentence, ``alone`` for one that
-    fills the place of a value. ``below`` is True for a number of an answer that its words put below
-    zero.
+    fills the place of a value, ``bare`` for one in a script without capitals. ``below`` is True for
+    a number of an answer that its words put below zero.
     """
 
     kind: ClaimKind
@@ -96,11 +109,12 @@ class Span:
     text: str
     numbers: tuple[Number, ...] = ()
     days: tuple[Day, ...] = ()
-    clock: tuple[int, int, int | None] | None = None
+    clocks: tuple[Clock, ...] = ()
     code: str = ""
     opens: bool = False
     alone: bool = False
     below: bool = False
+    bare: bool = False
 
 
 class _Folds(dict[int, str]):
@@ -125,14 +139,49 @@ def fold(text: str) -> str:
 
 
 def typed(text: str) -> Iterator[Span]:
-    """Yield the numbers, dates, times and identifiers of a text, in order."""
+    """Yield the times of day in words of a text, then its numbers, dates, times, identifiers."""
     folded = fold(text)
+    spoken = list(_spoken(folded, text))
+    yield from spoken
+    at = 0
     for match in _SCAN.finditer(folded):
+        while at < len(spoken) and _end(spoken[at]) <= match.start():
+            at += 1
+        if at < len(spoken) and spoken[at].start < match.end():
+            continue
         group = match.lastgroup or ""
         said = match[0].rstrip(".,;:!?)]}'\"*_") if group == "url" else match[0]
         span = _READERS[group](match, text[match.start() : match.start() + len(said)])
         if span is not None:
             yield span
+
+
+def _spoken(folded: str, text: str) -> Iterator[Span]:
+    """Yield the times of day told in words; "half past two" may be either half of a day's."""
+    if not _HOURLY.search(folded):
+        return
+    found = [
+        (match.start("bare" if match["bare"] else 0), match.end(), _clocks(match))
+        for match in clocks.SAID.finditer(folded)
+    ]
+    found.extend(
+        (match.start(), match.end(), ((12 if match["noon"] else 0, 0, None),))
+        for match in _TWELVE.finditer(folded)
+    )
+    for start, end, read in sorted(found):
+        yield Span("time", start, text[start:end], clocks=read)
+
+
+def _clocks(match: re.Match[str]) -> tuple[Clock, ...]:
+    """Return what a time in words may mean: without a part of the day, either half of it."""
+    hour, minute = map(int, clocks.in_figures(match).split()[-1].split(":"))
+    told = match.groupdict().keys() - _OF_TWELVE
+    sure = any(match[name] for name in told)
+    return ((hour, minute, None), ((hour + 12) % 24, minute, None))[: 1 if sure else 2]
+
+
+def _end(span: Span) -> int:
+    return span.start + len(span.text)
 
 
 def stated(text: str) -> list[Span]:
@@ -175,6 +224,9 @@ def _names(text: str, taken: list[Span]) -> Iterator[Span]:
     for name in names(text, inside):
         if fold(name.text) not in _SINGLE:
             yield Span("name", name.start, name.text, opens=name.opens, alone=name.alone)
+    for start, run in runs_without_case(text):
+        if not any(inside[start : start + len(run)]):
+            yield Span("name", start, run, bare=True)
 
 
 def _number(match: re.Match[str], text: str) -> Span | None:
@@ -195,6 +247,20 @@ def _number(match: re.Match[str], text: str) -> Span | None:
         scaled = [(one.scaleb(power), half.scaleb(power)) for one, half in found]
         found = [*found, *scaled] if scale in _SHORT else scaled
     return Span("number", match.start(), text, tuple(found))
+
+
+def _share(match: re.Match[str], text: str) -> Span | None:
+    """Read "\u00bd" or "2 \u2153"; what has no end in tenths may be rounded to hundredths."""
+    whole, part = int(match["whole"] or 0), unicodedata.numeric(match["part"])
+    share = Fraction(part).limit_denominator(10) + whole
+    value = Decimal(share.numerator) / share.denominator
+    if match["sign"]:
+        value = -value
+    return Span("number", match.start(), text, ((value, _half_of(share.denominator)),))
+
+
+def _half_of(denominator: int) -> Decimal:
+    return _PRECISE if denominator % 3 == 0 or denominator == 7 else Decimal(0)
 
 
 def _point(digits: str) -> str:
@@ -258,7 +324,7 @@ def _time(match: re.Match[str], text: str) -> Span | None:
     if half is not None and hour <= 12:
         hour = hour % 12 + (12 if half[1] == "p" else 0)
     second = parts[2] if len(parts) > 2 else None
-    return Span("time", match.start(), text, clock=(hour, minute, second))
+    return Span("time", match.start(), text, clocks=((hour, minute, second),))
 
 
 def _code(match: re.Match[str], text: str) -> Span | None:
@@ -272,6 +338,7 @@ _READERS = {
     "time": _time,
     "phone": _code,
     "groups": _code,
+    "share": _share,
     "number": _number,
     "code": _code,
     "words": _words,

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
-from toolsrv_runtime.claims import Day, Span, fold, stated, typed, weekday
+from toolsrv_runtime.claims import Clock, Day, Span, fold, stated, typed, weekday
 from toolsrv_runtime.currencies import NAMES
 from toolsrv_runtime.ordinary import CLOSED, forms, opens_sentences
 from toolsrv_runtime.outcome import TASK_NODE, Claim, Support
@@ -69,7 +69,12 @@ def trace(answer: str, task: str, results: Iterable[tuple[int, Any]]) -> Traced:
     claims = spans[:CLAIMS_LIMIT]
     if not claims:
         return Traced()
-    known = _Known(_phrases(claims), frozenset(_lower(answer)), frozenset(_halves(claims)))
+    known = _Known(
+        _phrases(claims),
+        frozenset(_lower(answer)),
+        frozenset(_halves(claims)),
+        frozenset(fold(one.text) for one in claims if one.bare),
+    )
     room = TOTAL_LIMIT
     for node, response in ((TASK_NODE, task), *results):
         text, counts = said_by(response, min(room, SOURCE_LIMIT))
@@ -111,20 +116,21 @@ class _Known:
     """What the sources say, by meaning. ``phrases`` are the token runs to look out for.
 
     ``lower`` are the words that the answer has in lower case, ``halves`` the names on both sides of
-    an "of"; ``whole`` says where such a one is all that a value says.
+    an "of"; ``whole`` says where such a one is all that a value says. ``runs`` are names in scripts
+    that put no blanks between words or no capitals on names: ``held`` says whose text has them.
     """
 
     phrases: dict[str, list[tuple[str, ...]]]
     lower: frozenset[str]
     halves: frozenset[str] = frozenset()
+    runs: frozenset[str] = frozenset()
+    held: dict[str, Sources] = field(default_factory=lambda: defaultdict(set))
     whole: dict[str, Sources] = field(default_factory=lambda: defaultdict(set))
     said: dict[tuple[str, ...], Sources] = field(default_factory=lambda: defaultdict(set))
     numbers: dict[Decimal, Sources] = field(default_factory=lambda: defaultdict(set))
     counts: dict[int, Sources] = field(default_factory=lambda: defaultdict(set))
     days: dict[Day, Sources] = field(default_factory=lambda: defaultdict(set))
-    clocks: dict[tuple[int, int, int | None], Sources] = field(
-        default_factory=lambda: defaultdict(set)
-    )
+    clocks: dict[Clock, Sources] = field(default_factory=lambda: defaultdict(set))
     codes: dict[str, Sources] = field(default_factory=lambda: defaultdict(set))
     weekdays: dict[str, Sources] = field(default_factory=lambda: defaultdict(set))
     ordered: list[Decimal] = field(default_factory=list)
@@ -137,7 +143,11 @@ class _Known:
         for line in text.split("\n") if self.halves else ():
             if line in self.halves:
                 self.whole[line].add(source)
-        tokens = _TOKEN.findall(fold(text))
+        folded = fold(text)
+        for run in self.runs:
+            if run in folded:
+                self.held[run].add(source)
+        tokens = _TOKEN.findall(folded)
         for at, token in enumerate(tokens):
             for phrase in self.phrases.get(token, ()):
                 if tuple(tokens[at : at + len(phrase)]) == phrase:
@@ -154,8 +164,8 @@ class _Known:
         if span.kind == "name":
             return self._name(span)
         sources = {one for day in span.days for one in self.days.get(day, ())}
-        if span.clock is not None:
-            sources |= self.clocks.get(span.clock, set())
+        for clock in span.clocks:
+            sources |= self.clocks.get(clock, set())
         if span.code:
             sources |= self.codes.get(span.code, set())
         sources |= self.said.get(_tokens(span.text), set())
@@ -167,10 +177,9 @@ class _Known:
                 self.numbers[value].add(source)
             for day in span.days:
                 self._day(source, day)
-            if span.clock is not None:
-                hour, minute, _ = span.clock
-                self.clocks[span.clock].add(source)
-                self.clocks[hour, minute, None].add(source)
+            for clock in span.clocks:
+                self.clocks[clock].add(source)
+                self.clocks[*clock[:2], None].add(source)
             if span.code:
                 self.codes[span.code].add(source)
             if len(code := span.code or _bare(span)) >= _CODE_DIGITS and code.isdecimal():
@@ -223,6 +232,9 @@ class _Known:
         return _Found("said", frozenset(sources)) if sources else None
 
     def _name(self, span: Span) -> _Found | None:
+        if span.bare:
+            held = self.held.get(fold(span.text))
+            return _Found("said", frozenset(held)) if held else None
         if sources := self.said.get(_tokens(span.text)):
             return _Found("said", frozenset(sources))
         if sources := self.weekdays.get(fold(span.text)):

@@ -26,6 +26,11 @@ _BEHIND_VALUE = re.compile(
 )
 _TITLES = frozenset({"Mr", "Mrs", "Ms", "Dr", "Prof"})
 _TITLE = re.compile(rf"(?<!\w)(?:{'|'.join(sorted(_TITLES))})\.?[ \u00a0]$")
+_BARE = (
+    r"\u0590-\u109f\u10d0-\u10ff\u1100-\u139f\u1400-\u1c7f\u2e80-\u2fdf\u3005-\u31ff\u3400-\ua63f"
+    r"\ua800-\uab2f\uabc0-\ufaff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00011fff\U00020000-\U0003ffff"
+)
+_RUN = re.compile(rf"[{_BARE}]+(?:[ \u00b7\u200c\u200d\u30fb-][{_BARE}]+)*")
 _NEAR = 12
 """Characters before a name that tell what place it has."""
 
@@ -68,3 +73,16 @@ def names(text: str, taken: bytearray) -> Iterator[Name]:
             and _BEHIND_VALUE.match(text, last, last + 40) is not None,
         )
         at = end
+
+
+def runs_without_case(text: str) -> Iterator[tuple[int, str]]:
+    """Yield where names in scripts without capitals stand: whole runs, where most letters have case.
+
+    A text mostly in such a script has no word that a reader of its letters alone could call a name.
+    """
+    if text.isascii():
+        return
+    runs = [(match.start(), match[0]) for match in _RUN.finditer(text)]
+    bare = sum(map(str.isalpha, "".join(run for _, run in runs)))
+    if bare * 2 < sum(map(str.isalpha, text)):
+        yield from ((start, run) for start, run in runs if any(map(str.isalpha, run)))

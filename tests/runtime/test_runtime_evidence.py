@@ -349,3 +349,39 @@ def test_days_in_words_and_names_behind_titles_are_traced(
     found = told(answer)
     assert texts(found.supported) == supported
     assert texts(found.unsupported) == unsupported
+
+
+@pytest.mark.parametrize(
+    ("answer", "response", "supported", "unsupported"),
+    [
+        ("It is at half past two.", {"at": "14:30"}, ["half past two"], []),
+        ("It is at half past two.", {"at": "13:30"}, [], ["half past two"]),
+        ("It is at half past two at night.", {"at": "14:30"}, [], ["half past two at night"]),
+        ("It is at 16:45.", {"at": "a quarter to five pm"}, ["16:45"], []),
+        ("Open from eight in the morning.", {"at": "08:00"}, ["eight in the morning"], []),
+        ("Open until noon.", {"at": "12:00:00"}, ["noon"], []),
+        ("Open until midnight.", {"at": "12:00"}, [], ["midnight"]),
+        ("The solar noon is later.", {"solar_noon": "12:34"}, [], []),
+        ("It takes 2½ cups and ⅓ more.", {"cups": 2.5, "more": 0.3333}, ["2½", "⅓"], []),
+        ("It takes 2½ cups.", {"cups": 2.6}, [], ["2½"]),
+        ("It takes −½ cups.", {"cups": 0.5}, [], ["−½"]),
+        ("It takes 2.5 cups.", {"cups": "2½ cups"}, ["2.5"], []),
+    ],
+)
+def test_times_in_words_and_fractions_of_one_character_are_traced(
+    answer: str, response: Any, supported: list[str], unsupported: list[str]
+) -> None:
+    found = trace(answer, "", [(1, response)])
+    assert texts(found.supported) == supported
+    assert texts(found.unsupported) == unsupported
+
+
+def test_a_name_in_a_script_without_capitals_is_traced_where_a_response_may_run_on() -> None:
+    answer = "The names are 東京, 大阪 and नमस्ते दुनिया."
+    found = trace(answer, "", [(1, {"name": "東京都", "other": "नमस्ते दुनिया"})])
+    assert texts(found.supported) == ["東京", "नमस्ते दुनिया"]
+    assert texts(found.unsupported) == ["大阪"]
+
+
+def test_a_text_mostly_in_a_script_without_capitals_names_nothing() -> None:
+    assert trace("東京は日本の首都です", "", [(1, "x")]) == Traced()
