@@ -2,7 +2,8 @@
 
 Finds where they stand and what they mean (``12,300``, ``12.3 thousand``; ``3 May 2026``,
 ``2026-05-03``), in answers and in what they rest on alike; who says what is not known here. Names
-are told by English capitals, or by a script without any among others. Pure; one pass over the text, every pattern bounded or linear.
+are told by English capitals, or by a script without any among others. Pure; one pass over the
+text, every pattern bounded or linear.
 """
 
 from __future__ import annotations

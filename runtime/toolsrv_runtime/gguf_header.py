@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import mmap
 import os
+import stat
 import struct
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from toolsrv_runtime.errors import ModelError
 
@@ -86,7 +87,7 @@ def read_header(path: Path) -> Header:
         ModelError: No such file, not a GGUF, a version that cannot be read, or damaged.
     """
     try:
-        with path.open("rb") as file:
+        with _opened(path) as file:
             _check_start(path, file.read(8))
             size = os.fstat(file.fileno()).st_size
             with mmap.mmap(file.fileno(), min(size, _MOST_BYTES), access=mmap.ACCESS_READ) as data:
@@ -102,10 +103,18 @@ def check_start(path: Path) -> None:
         ModelError: No such file, not a GGUF, or a version that cannot be read.
     """
     try:
-        with path.open("rb") as file:
+        with _opened(path) as file:
             _check_start(path, file.read(8))
     except OSError as error:
         raise _unreadable(path, error) from None
+
+
+def _opened(path: Path) -> BinaryIO:
+    """Open a file; a pipe, which waits for its writer, and a device, which may have no end, are none."""
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # opening a folder says what it is
+        raise ModelError(f"{str(path)!r} is not a file but a pipe, socket or device", hint=HINT)
+    return path.open("rb")
 
 
 def _unreadable(path: Path, error: OSError) -> ModelError:
@@ -119,6 +128,8 @@ def _check_start(path: Path, start: bytes) -> None:
         raise ModelError(f"{str(path)!r} is empty (0 bytes)", hint=AGAIN)
     if start[:4] != _MAGIC:
         raise ModelError(f"{str(path)!r} is not a GGUF file", hint=HINT)
+    if len(start) < 8:
+        raise ModelError(f"{str(path)!r} ends after {len(start)} bytes", hint=AGAIN)
     version = int.from_bytes(start[4:8], "little")
     if version in VERSIONS:
         return

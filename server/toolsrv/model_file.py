@@ -19,10 +19,18 @@ if TYPE_CHECKING:
 def check_model(settings: Settings) -> None:
     """Look at the model's file: that it is there and begins like a GGUF file. Takes no time.
 
+    A profile that is asked for is looked for too.
+
     Raises:
         NotFoundError: there is no such file, or no such script.
         ModelError: the file is no GGUF file.
+        ProfileError: there is no such profile, or it is not acceptable.
     """
+    if settings.profile:
+        from toolsrv.settings import profiles_folder
+        from toolsrv_runtime.profiles.choose import check_name
+
+        check_name(settings.profile, profiles_folder(settings.data_dir))
     model, origin = settings.model, settings.origin("model")
     if isinstance(model, str):
         script = script_path(model)

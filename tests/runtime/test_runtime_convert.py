@@ -131,6 +131,45 @@ def test_a_context_that_the_positions_cannot_carry_is_refused_with_what_would(
     assert not inspect_model(Path(made.path)).problem
 
 
+def test_a_users_own_profile_writes_its_positions_into_the_file(tmp_path: Path) -> None:
+    folder = write_tiny_checkpoint(tmp_path / "base", max_position_embeddings=2048)
+    own = tmp_path / "profiles" / "long.toml"
+    own.parent.mkdir()
+    own.write_text("rope_freq_scale = 0.125\ncontext = 16384\n")
+    for name, at in (("long", own.parent), (str(own), None)):
+        made = convert(folder, profile=name, profiles=at, force=True)
+        assert (made.rope.factor, made.rope.original, made.context) == (8, 2048, 16384)
+        assert "run it with that --profile too" in made.notes[0]
+        info = inspect_model(Path(made.path), profile=str(own))
+        assert not info.problem
+        assert info.context_train == 16384
+        assert inspect_model(Path(made.path)).profile.name == "chat"  # no name of a missing profile
+    own.write_text('base = "toolllama-1"\n')
+    made = convert(folder, profile="long", profiles=own.parent, force=True)
+    assert (made.rope.factor, made.context) == (4, 8192)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("rope_freq_scale = 0.5\n", "says nothing of context"),
+        ("context = 4096\n", "says nothing of rope_freq_scale"),
+        ("rope_freq_scale = 2\n", "rope_freq_scale = '2'"),
+        ("rope_freq_scale = 0.5\ncontext = 16384\n", "2,048 positions divided by 2 are 4,096"),
+    ],
+)
+def test_a_users_own_profile_that_says_too_little_or_too_much_is_refused(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    folder = write_tiny_checkpoint(tmp_path / "base", max_position_embeddings=2048)
+    own = tmp_path / "own.toml"
+    own.write_text(text)
+    with pytest.raises(ToolsrvError, match=said) as caught:
+        convert(folder, profile=str(own))
+    assert caught.value.hint
+    assert not list(tmp_path.glob("*.gguf*"))
+
+
 @pytest.mark.parametrize("profile", [None, "toolllama-1"])
 def test_what_is_to_be_set_in_the_config_converts_and_runs(
     tmp_path: Path, profile: str | None

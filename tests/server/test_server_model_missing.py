@@ -38,6 +38,21 @@ def test_a_script_that_is_not_there_cannot_be_used(run: Run, tmp_path: Path) -> 
     assert run("model", "info", f"scripted:{tmp_path / 'script.json'}").exit_code == 1
 
 
+@pytest.mark.parametrize("profile", ["nosuch", "nosuch.toml"])
+@pytest.mark.parametrize(
+    "words",
+    [("serve", "--profile"), (*CALL, "--profile"), ("config", "set", "profile")],
+)
+def test_a_profile_that_is_not_there_is_told_at_once(
+    run: Run, data_dir: Path, words: tuple[str, ...], profile: str
+) -> None:
+    told = run(*words, profile)
+    assert told.exit_code == 2
+    assert "nosuch" in told.stderr
+    assert "toolllama-2" in told.stderr
+    assert not (data_dir / "chroma").exists()
+
+
 @pytest.mark.parametrize(("content", "code"), [(None, 2), (b"", 1), (b"no model at all", 1)])
 def test_a_server_does_not_start_with_what_is_no_model(
     tmp_path: Path, content: bytes | None, code: int

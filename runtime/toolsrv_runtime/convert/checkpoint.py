@@ -18,15 +18,10 @@ from toolsrv_runtime.convert.bpe import read_tokenizer_json
 from toolsrv_runtime.convert.errors import TokenizerError
 from toolsrv_runtime.convert.fresh import check_free, fresh_file
 from toolsrv_runtime.convert.gguf_file import GgufFile
-from toolsrv_runtime.convert.rope import (
-    PROFILE_CONTEXT,
-    PROFILES,
-    Rope,
-    check_positions,
-    profile_rope,
-)
+from toolsrv_runtime.convert.rope import PROFILES, Rope, check_positions
 from toolsrv_runtime.convert.shards import Shards
 from toolsrv_runtime.convert.spm import read_tokenizer_model
+from toolsrv_runtime.convert.stretch import read_stretch
 from toolsrv_runtime.convert.tensors import OutputType, check, wanted
 from toolsrv_runtime.convert.vocabulary import HINT, Vocabulary
 
@@ -55,20 +50,24 @@ def convert(
     *,
     type: OutputType = "f16",  # noqa: A002 - what GGUF and llama.cpp call it
     profile: str | None = None,
+    profiles: Path | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> Converted:
     """Write the checkpoint in ``folder`` as a GGUF file (default: beside it, named after it).
 
-    ``profile`` (``toolllama-1``, ``toolllama-2``) decides rotary positions and context instead of
-    ``config.json``. ``force`` replaces a file that is there already.
+    ``profile`` (``toolllama-1``, ``toolllama-2``, one of the folder ``profiles``, a TOML file)
+    decides rotary positions and context instead of ``config.json``. ``force`` replaces a file that is there already.
 
     Raises:
         CheckpointError: The folder cannot be converted; see ``convert.errors`` for its kinds.
         WriteError: The file cannot be written.
+        ProfileError: A TOML file is not acceptable.
         UsageError: An unknown profile or type, .bin weights without torch, a profile whose
-            context the checkpoint's positions cannot carry, or a file that is there already.
+            context the checkpoint's positions cannot carry or that names none, or a file that is
+            there already.
     """
+    stretch = read_stretch(profile, profiles) if profile is not None else None
     if type not in get_args(OutputType):
         raise UsageError(f"there is no type {type!r}", hint="choose f16, f32 or bf16")
     folder = folder.absolute()
@@ -78,10 +77,14 @@ def convert(
     model = read_architecture(folder)
     trained = model.rope.original or model.positions
     notes = []
-    if profile is not None:
-        rope = profile_rope(profile, model.rope)
-        check_positions(rope, PROFILE_CONTEXT, trained, profile=True)
-        model = model.model_copy(update={"rope": rope, "positions": PROFILE_CONTEXT})
+    if stretch is not None:
+        rope = stretch.rope(model.rope)
+        check_positions(rope, stretch.context, trained, profile=True)
+        model = model.model_copy(update={"rope": rope, "positions": stretch.context})
+        if not stretch.built_in:
+            notes.append(
+                f"the file holds the positions of {profile}; run it with that --profile too"
+            )
     elif model.rope.kind == "linear":
         check_positions(model.rope, model.positions, trained, profile=False)
     elif model.rope.kind == "none" and _named_toolllama(folder.name):
@@ -96,7 +99,7 @@ def convert(
     with fresh_file(target) as fresh:
         file = GgufFile(fresh, folder, model, vocabulary, type)
         try:
-            file.head(profile)
+            file.head(stretch.built_in if stretch is not None else "")
             file.plan(plan, target)
             for at, one in enumerate(plan):
                 file.put(one, stored[one.name].read())

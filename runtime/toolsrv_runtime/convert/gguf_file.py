@@ -46,12 +46,12 @@ class GgufFile:
         self._vocabulary = vocabulary
         self._kind: OutputType = kind
 
-    def head(self, profile: str | None) -> None:
-        """Set the metadata."""
+    def head(self, profile: str) -> None:
+        """Set the metadata; ``profile`` is the built-in one that the model is made for, or ""."""
         writer, model = self._writer, self._model
         writer.add_type("model")
         writer.add_name(self._folder.name)
-        if profile is not None:
+        if profile:
             writer.add_string("toolsrv.profile", profile)
         writer.add_file_type(_FILE_TYPES[self._kind])
         writer.add_quantization_version(2)

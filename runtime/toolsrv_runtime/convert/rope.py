@@ -88,18 +88,22 @@ def read_rope(config: Mapping[str, Any]) -> Rope:
     return rope
 
 
-def profile_rope(profile: str, rope: Rope) -> Rope:
-    """Return the rotary positions that a profile asks for, on the base of ``rope``.
+class Stretch(BaseModel):
+    """What a profile says of positions: they are divided by ``factor``, for ``context`` tokens.
 
-    Raises:
-        UsageError: There is no such profile.
+    ``built_in`` is the name of a profile that every installation has, "" for a user's own.
     """
-    factor = PROFILES.get(profile)
-    if factor is None:
-        raise UsageError(
-            f"there is no profile {profile!r}", hint=f"choose one of: {', '.join(PROFILES)}"
-        )
-    return Rope(kind="linear", theta=rope.theta, factor=factor, original=PROFILE_CONTEXT // factor)
+
+    model_config = ConfigDict(frozen=True)
+
+    factor: PositiveFloat
+    context: PositiveInt
+    built_in: str = ""
+
+    def rope(self, before: Rope) -> Rope:
+        """Return the rotary positions that this asks for, on the base of ``before``."""
+        original = int(self.context / self.factor)
+        return Rope(kind="linear", theta=before.theta, factor=self.factor, original=original)
 
 
 def check_positions(rope: Rope, context: int, positions: int, *, profile: bool) -> None:

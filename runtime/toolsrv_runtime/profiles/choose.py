@@ -12,7 +12,7 @@ from pathlib import Path
 from toolsrv_runtime.errors import ProfileError
 from toolsrv_runtime.profiles.builtin import BUILTIN, Reasoned
 from toolsrv_runtime.profiles.facts import ModelFacts
-from toolsrv_runtime.profiles.user import profile_files, read_profile
+from toolsrv_runtime.profiles.user import UserProfile, profile_files, read_profile
 
 LLAMA_1_POSITIONS = 2048
 
@@ -41,19 +41,47 @@ def choose(facts: ModelFacts, *, asked: str = "", folder: Path | None = None) ->
     return _told(BUILTIN["chat"](facts), "no other profile fits: any instruct model")
 
 
-def _named(name: str, facts: ModelFacts, folder: Path | None, why: str) -> Reasoned:
+def own_profile(name: str, folder: Path | None) -> tuple[UserProfile, Path] | None:
+    """Return the user's profile of that name, or in that TOML file, and where it is.
+
+    Raises:
+        ProfileError: The TOML file is not acceptable.
+    """
     path = Path(name).expanduser()
-    if path.suffix == ".toml" or len(path.parts) > 1:
-        return _told(read_profile(path).applied(facts, path), why)
-    known = {one.stem: one for one in profile_files(folder)}
-    if own := known.get(name):
-        return _told(read_profile(own).applied(facts, own), why)
+    if path.suffix != ".toml" and len(path.parts) < 2:
+        known = own_profiles(folder)
+        if name not in known:
+            return None
+        path = known[name]
+    return read_profile(path), path
+
+
+def own_profiles(folder: Path | None) -> dict[str, Path]:
+    """Return the user's profiles by name."""
+    return {one.stem: one for one in profile_files(folder)}
+
+
+def check_name(name: str, folder: Path | None) -> None:
+    """Raise ProfileError where no profile has that name, or its TOML file is not acceptable."""
+    if own_profile(name, folder) is None and name not in BUILTIN:
+        raise _unknown(name, folder, "asked for")
+
+
+def _unknown(name: str, folder: Path | None, why: str) -> ProfileError:
+    known = ", ".join(dict.fromkeys([*own_profiles(folder), *BUILTIN]))
+    return ProfileError(
+        f"there is no profile {name!r} ({why})",
+        hint=f"choose one of: {known}; or name a TOML file",
+    )
+
+
+def _named(name: str, facts: ModelFacts, folder: Path | None, why: str) -> Reasoned:
+    if own := own_profile(name, folder):
+        profile, path = own
+        return _told(profile.applied(facts, path), why)
     if build := BUILTIN.get(name):
         return _told(build(facts), why)
-    raise ProfileError(
-        f"there is no profile {name!r} ({why})",
-        hint=f"choose one of: {', '.join(dict.fromkeys([*known, *BUILTIN]))}; or name a TOML file",
-    )
+    raise _unknown(name, folder, why)
 
 
 def _toolllama(facts: ModelFacts) -> Reasoned:

@@ -72,10 +72,10 @@ def set_(session: Session, key: str, value: str, as_json: bool) -> None:
 
     place = settings.config_path(session.flags)
     parsed = settings.parse_value(key, value, "config set")
-    if key == "model":
+    if key in {"model", "profile"}:
         from toolsrv.model_file import check_model
 
-        check_model(session.load(model=value).settings)
+        check_model(session.load(**{key: value}).settings)
     config_file.write_key(place, key, parsed)
     origin = session.load().origins[key]
     if origin not in (str(place), "default"):

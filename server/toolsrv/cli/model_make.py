@@ -29,8 +29,9 @@ _force_option = click.option("--force", is_flag=True, help="Replace a file that 
 @click.option("--out", type=_OUT, help="The GGUF file. [default: beside the folder]")
 @click.option("--type", "kind", type=click.Choice(["f16", "bf16", "f32"]), default="f16",
               show_default=True, help="How weights are kept; norms are always f32.")  # fmt: skip
-@click.option("--profile", type=click.Choice(["toolllama-2", "toolllama-1"]),
-              help="Positions and context of a ToolLLaMA. [default: as config.json says]")  # fmt: skip
+@click.option("--profile", metavar="NAME|FILE",
+              help="Positions and context of toolllama-2, toolllama-1, a profile of yours, or one in "
+              "a TOML file. [default: as config.json says]")  # fmt: skip
 @_force_option
 @json_option
 @pass_session
@@ -44,12 +45,20 @@ def convert(
     as_json: bool,
 ) -> None:
     """Write the Hugging Face LLaMA checkpoint in FOLDER as a GGUF file."""
+    from toolsrv.settings import profiles_folder
     from toolsrv_runtime.convert.checkpoint import convert as work
 
     session.public()
+    profiles = profiles_folder(session.load().settings.data_dir)
     with Bar("converting", "tensors") as bar, interruptible():
         made = work(
-            folder.expanduser(), out, type=kind, profile=profile, force=force, progress=bar.show
+            folder.expanduser(),
+            out,
+            type=kind,
+            profile=profile,
+            profiles=profiles,
+            force=force,
+            progress=bar.show,
         )
     _put_on_list(session, made.path, f"converted from {folder.absolute()}")
     for text in made.notes:

@@ -13,11 +13,20 @@ json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document on stdout, nothing else."
 )
 category_option = click.option("--category", metavar="NAME", help="Only APIs of this category.")
+_MODELS = (
+    "GGUF file of the model or its name on the list, addresses of OpenAI-compatible servers "
+    "(http://host:8000/v1,…)"
+)
 model_option = click.option(
     "--model",
     metavar="MODEL",
-    help="GGUF file of the model or its name on the list, addresses of OpenAI-compatible servers (http://host:8000/v1,…) "
-    "or scripted:FILE. [default: the one that ships]",
+    help=f"{_MODELS} or scripted:FILE. [default: the one that ships]",
+)
+serve_model_option = click.option(
+    "--model",
+    metavar="MODEL",
+    help=f"{_MODELS}, scripted:FILE, or sampling: the client's own model, where it offers that. "
+    "[default: the one that ships]",
 )
 engine_model_option = click.option(
     "--engine-model", metavar="NAME", help="Model at the servers. [default: their first]"

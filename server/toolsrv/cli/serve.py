@@ -9,7 +9,7 @@ import sys
 
 import click
 
-from toolsrv.cli.options import engine_model_option, example, model_option
+from toolsrv.cli.options import engine_model_option, example, profile_option, serve_model_option
 from toolsrv.cli.output import note
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
@@ -24,7 +24,8 @@ from toolsrv_registry.errors import UsageError
     help="Port for --http; 0 takes a free one. [default: 8765]",
 )
 @click.option("--no-warm", is_flag=True, help="Load nothing before the first request needs it.")
-@model_option
+@serve_model_option
+@profile_option
 @engine_model_option
 @pass_session
 def serve(
@@ -34,6 +35,7 @@ def serve(
     port: int | None,
     no_warm: bool,
     model: str | None,
+    profile: str | None,
     engine_model: str | None,
 ) -> None:
     """Run the MCP server: on stdio for a desktop client, or on HTTP with a bearer token.
@@ -46,7 +48,9 @@ def serve(
         raise UsageError(
             "--port is for --http", hint="toolsrv serve --http --port …, or leave it out"
         )
-    settings = session.load(model=model, engine_model=engine_model, http_port=port).settings
+    settings = session.load(
+        model=model, profile=profile, engine_model=engine_model, http_port=port
+    ).settings
     check_model(settings)
     gc.disable()  # importing and building schemas only allocates: collecting costs a tenth of it
     logging.basicConfig(

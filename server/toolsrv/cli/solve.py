@@ -66,7 +66,10 @@ def solve(
 
         save_answer = save_answer.expanduser()
         check_writable(save_answer)
+    from toolsrv.model_file import check_model
+
     bench = session.workbench(**flags)
+    check_model(bench.settings)  # before an index is built for nothing
     options = bench.options(category=category)
     work = _Solve(bench, text, options, quiet=quiet, save=save_answer)
     outcome = asyncio.run(work.run(as_json=as_json))
