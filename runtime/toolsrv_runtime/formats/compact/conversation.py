@@ -146,7 +146,7 @@ class CompactFormat:
             - min(REPLY * self._profile.max_reply_tokens, self._engine.context // 2),
             task_tokens=self._engine.count((Piece(layout.shown(scene.task)),)),
         )
-        meter.note(fitted.notes)
+        meter.note((*layout.hidden(scene.task), *fitted.notes))
         return shaped(fitted.shape)
 
     def _whole(self, view: View) -> Scene:

@@ -52,6 +52,21 @@ def line(number: int, function: Function, *, brief: bool = False) -> str:
 
 def shown(text: str) -> str:
     """Return text as it stands in the prompt: on one line, long quotations and texts shortened."""
-    short = _LONG_QUOTE.sub(lambda match: f"{match[1]}{match[2]}...{match[1]}", text)
-    words = " ".join(short.split())
+    words = _in_one_line(text)
     return words if len(words) <= SHOWN_LIMIT else f"{words[:SHOWN_LIMIT]}..."
+
+
+def hidden(task: str) -> tuple[str, ...]:
+    """Return a note on what of a long task the prompt leaves out, nothing of one that is whole."""
+    length = len(_in_one_line(task))
+    if length <= SHOWN_LIMIT:
+        return ()
+    return (
+        f"the model reads the first {SHOWN_LIMIT:,} of the task's {length:,} characters; "
+        "values are taken from all of it",
+    )
+
+
+def _in_one_line(text: str) -> str:
+    short = _LONG_QUOTE.sub(lambda match: f"{match[1]}{match[2]}...{match[1]}", text)
+    return " ".join(short.split())
