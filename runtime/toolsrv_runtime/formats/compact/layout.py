@@ -61,10 +61,11 @@ def hidden(task: str) -> tuple[str, ...]:
     length = len(_in_one_line(task))
     if length <= SHOWN_LIMIT:
         return ()
-    return (
+    note = (
         f"the model reads the first {SHOWN_LIMIT:,} of the task's {length:,} characters; "
-        "values are taken from all of it",
+        "values are taken from all of it"
     )
+    return (note,)
 
 
 def _in_one_line(text: str) -> str:
