@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_runtime.atomic import check_target
 
 Json = dict[str, Any]
 
@@ -116,6 +117,7 @@ def _cell(value: object) -> str:
 
 
 def _write(path: Path, text: str) -> None:
+    check_target(path)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.absolute().parent)
     fresh = Path(name)
     try:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from toolsrv_lab.extras import load
 from toolsrv_lab.journal import read_journal
 from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_runtime.atomic import check_target
 
 CURVE, LOG, PICTURE = "curve.jsonl", "log.jsonl", "curve.svg"
 
@@ -195,6 +196,7 @@ def _smooth(points: Points) -> Points:
 @contextlib.contextmanager
 def _picture(path: Path, size: tuple[float, float]) -> Iterator[Any]:
     """Yield a figure of this size in inches, and write it when it is drawn."""
+    check_target(path)
     matplotlib, figures = load("matplotlib"), load("matplotlib.figure")
     settings = {"svg.fonttype": "none", "svg.hashsalt": "toolsrv", "font.size": 9}
     with matplotlib.rc_context(settings):

@@ -6,6 +6,7 @@ It owns the file's text; what the keys mean is known to ``settings``.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -50,11 +51,15 @@ def write_key(path: Path, key: str, value: Any) -> None:
 def write_atomic(path: Path, text: str) -> None:
     """Write a text file so that a reader sees the old or the new content, never a part.
 
+    A link to a file stays one; its file is written.
+
     Raises:
         DataError: The file cannot be written; the old one is untouched.
     """
     temporary = ""
     try:
+        path = path.resolve()
+        _check_ordinary(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
@@ -70,6 +75,12 @@ def write_atomic(path: Path, text: str) -> None:
             f"cannot write {path}: {error.strerror or error}",
             hint="check the folder's permissions and free space, or set TOOLSRV_CONFIG",
         ) from error
+
+
+def _check_ordinary(path: Path) -> None:
+    """Raise OSError for a device or a folder: what takes its place would be in the way of others."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "it is no ordinary file")
 
 
 def _text(path: Path) -> str:

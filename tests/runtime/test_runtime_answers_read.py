@@ -159,8 +159,22 @@ def test_a_tree_of_absurd_depth_is_refused() -> None:
     for _ in range(600):
         node["children"] = [{"node_type": "Thought", "children": []}]
         node = node["children"][0]
-    with pytest.raises(DataError):
+    with pytest.raises(DataError) as raised:
         parse_answer(value, "here")
+    assert len(raised.value.message) < 300
+
+
+def test_the_place_of_a_fault_far_down_is_told_by_its_ends() -> None:
+    value = copy.deepcopy(DFS_FILE)
+    node = value["tree"]["tree"]
+    below = copy.deepcopy(node["children"][0])
+    for _ in range(60):
+        node["children"] = [copy.deepcopy(below)]
+        node = node["children"][0]
+    node["node_type"] = "Wish"
+    with pytest.raises(DataError, match=r"\d+ more\)\.0\.children\.0\S*\.node_type: ") as raised:
+        parse_answer(value, "here")
+    assert len(raised.value.message) < 300
 
 
 def test_a_missing_file_a_folder_and_a_huge_file_are_told(

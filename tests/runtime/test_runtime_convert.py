@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import runpy
 from collections.abc import Callable
 from pathlib import Path
@@ -129,6 +130,18 @@ def test_a_context_that_the_positions_cannot_carry_is_refused_with_what_would(
     assert not folder.with_name("short.f16.gguf").exists()
     made = convert(folder, profile="toolllama-1")
     assert not inspect_model(Path(made.path)).problem
+
+
+def test_a_pipe_or_device_is_never_replaced_by_a_model(tmp_path: Path) -> None:
+    folder = write_tiny_checkpoint(tmp_path / "llama")
+    pipe = tmp_path / "pipe.gguf"
+    os.mkfifo(pipe)
+    with pytest.raises(UsageError, match="no ordinary file"):
+        convert(folder, pipe, force=True)
+    assert pipe.is_fifo()
+    with pytest.raises(UsageError, match="is a folder"):
+        convert(folder, tmp_path, force=True)
+    assert not list(tmp_path.glob("*.partial"))
 
 
 def test_a_users_own_profile_writes_its_positions_into_the_file(tmp_path: Path) -> None:
@@ -388,7 +401,7 @@ def test_what_is_half_precision_already_is_kept_bit_by_bit(values: Any) -> None:
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     folder = write_tiny_checkpoint(tmp_path / "llama")
-    with pytest.raises(ToolsrvError, match="No such file"):
+    with pytest.raises(UsageError, match=r"nowhere for 'made\.gguf' does not exist"):
         convert(folder, tmp_path / "nowhere" / "made.gguf")
     with pytest.raises(UsageError, match="no type"):
         convert(folder, type="f8")  # type: ignore[arg-type]

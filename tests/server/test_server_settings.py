@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,20 @@ def test_a_form_that_one_line_cannot_change_is_left_alone(file: Path) -> None:
     with pytest.raises(DataError, match="safely"):
         config_file.write_key(file, "model", "x")
     assert file.read_text() == before
+
+
+def test_a_linked_file_is_written_behind_its_link_and_a_pipe_never(tmp_path: Path) -> None:
+    kept, link = tmp_path / "dotfiles.toml", tmp_path / "config.toml"
+    kept.write_text("width = 2\n")
+    link.symlink_to(kept)
+    config_file.write_key(link, "width", 4)
+    assert link.is_symlink()
+    assert config_file.read(kept) == {"width": 4}
+    pipe = tmp_path / "pipe.toml"
+    os.mkfifo(pipe)
+    with pytest.raises(DataError, match="no ordinary file"):
+        config_file.write_atomic(pipe, "width = 4\n")
+    assert pipe.is_fifo()
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:

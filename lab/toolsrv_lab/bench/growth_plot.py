@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from toolsrv_lab.bench.figures import percentile
 from toolsrv_lab.extras import load
 from toolsrv_registry.errors import UsageError
+from toolsrv_runtime.atomic import check_target
 
 if TYPE_CHECKING:
     from toolsrv_lab.bench.catalog import Level
@@ -118,6 +119,7 @@ def _mark(picture: Any, apis: Sequence[int], builds: Sequence[Build]) -> None:
 
 def write_picture(path: Path, content: bytes) -> None:
     """Write a file that appears when it is complete."""
+    check_target(path)
     handle, fresh = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.absolute().parent)
     try:
         with os.fdopen(handle, "wb") as file:

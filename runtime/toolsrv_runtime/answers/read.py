@@ -7,6 +7,7 @@ the place in it. ``tree_of`` gives the tree in our own shape.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from toolsrv_runtime.outcome import NodeKind, TreeNode
 from toolsrv_runtime.search.tree import Code
 
 MOST_BYTES = 64 * 1024 * 1024
+_STEPS = 6
+"""Steps into a file that an error names at either end of a place."""
 _HINT = "give an answer file: <query id>_<method>.json of ToolBench, or of toolsrv --save-answer"
 
 
@@ -42,8 +45,7 @@ def parse_answer(value: Any, where: str) -> Answer:
         return shape.model_validate(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise DataError(f"{where}, {place}: {first['msg']}", hint=_HINT) from error
+        raise DataError(f"{where}, {_place(first['loc'])}: {first['msg']}", hint=_HINT) from error
     except RecursionError as error:
         raise DataError(f"{where} is nested too deeply", hint=_HINT) from error
 
@@ -66,6 +68,15 @@ def tree_of(answer: Answer) -> tuple[TreeNode, ...]:
             if one.chain:
                 reader.read(_nested(one.chain), found[0])
     return tuple(found)
+
+
+def _place(parts: Sequence[str | int]) -> str:
+    """Return where in the file something is; the middle of a long way there is only counted."""
+    steps = list(map(str, parts))
+    between = len(steps) - 2 * _STEPS
+    if between > 1:
+        steps[_STEPS:-_STEPS] = [f"({between} more)"]
+    return ".".join(steps)
 
 
 def _shape(value: Any, where: str) -> type[DfsAnswer | CotAnswer]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from toolsrv_registry.errors import BusyError, UsageError
+from toolsrv_runtime.atomic import check_target
 from toolsrv_runtime.convert.errors import WriteError
 
 
@@ -33,9 +34,11 @@ def fresh_file(target: Path) -> Iterator[Path]:
     was. What a killed process left of it is written over the next time.
 
     Raises:
-        WriteError: The folder is missing or closed, or the disk is full.
+        UsageError: No file can be made there: the folder is missing, or it is one, or a device.
+        WriteError: The folder is closed, or the disk is full.
         BusyError: Another process writes the same file.
     """
+    check_target(target)
     fresh = target.with_name(f"{target.name}.partial")
     try:
         with fresh.open("ab") as held:
