@@ -55,12 +55,43 @@ def test_the_list_of_catalogs_keeps_what_it_says(ready_dir: Path, columns: int) 
     assert "ships with toolsrv" in " ".join(shown.replace("│", " ").split())
 
 
+@pytest.mark.parametrize("columns", [50, 80, 160])
+@pytest.mark.parametrize(
+    ("words", "ids", "told"),
+    [
+        (
+            ("search", "format an amount of money", "--limit", "3"),
+            ["Finance/currency_facts/format_amount"],
+            ["rank", "score", "words:"],
+        ),
+        (
+            ("catalog", "show", "offline"),
+            ["Communication/phone_inspector/calling_code_of_country"],
+            ["GET", "method"],
+        ),
+        (
+            ("solve", "-q", "What is the capital of Peru?"),
+            ["* Data/country_facts/capital_city", "* │ Data/country_facts/capital_city"],
+            ["Evidence (* the answer rests on it)", '{"country": "Peru"}', "offline", "200"],
+        ),
+    ],
+)
+def test_ids_that_are_copied_stay_whole(
+    ready_dir: Path, columns: int, words: tuple[str, ...], ids: list[str], told: list[str]
+) -> None:
+    assert ready_dir.is_dir()
+    shown = on_a_terminal(columns, *words)
+    assert any(one in shown for one in ids)
+    for part in told:
+        assert part in shown
+
+
 def test_a_pipe_is_as_wide_as_it_is_said_to_be(ready_dir: Path) -> None:
     assert ready_dir.is_dir()
     widths = {}
     for columns in ("50", ""):
         done = subprocess.run(
-            [*TOOLSRV, "search", "capital of a country", "--limit", "3"],
+            [*TOOLSRV, "config", "show"],
             env={**os.environ, "COLUMNS": columns},
             capture_output=True,
             text=True,

@@ -75,7 +75,7 @@ def show(
     catalogs = [name] if name is not None else [one.name for one in store.catalogs() if one.changed]
     waiting = {api_id for one in catalogs for api_id in store.changed(one)}
     told = {api_id: check_line(check_view(one)) for api_id, one in checks.items()}
-    table(
+    listing(
         ("API", "method", "description", "changed", *["checked"] * bool(told)),
         [
             (

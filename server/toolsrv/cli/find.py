@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from toolsrv.cli.listing import listing
 from toolsrv.cli.options import category_option, example, json_option
 from toolsrv.cli.output import console, emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
@@ -80,7 +81,7 @@ def _show(view: SearchView, detail: Detail | None) -> None:
             console().print("  ".join(part for part in (hit.id, hit.why) if part), soft_wrap=True)
     elif view.hits:
         columns = ("rank#", "score#", "API", "description", "why")
-        table(columns, [_row(hit) for hit in view.hits])
+        listing(columns, [_row(hit) for hit in view.hits], names=2)
     if view.next_offset is not None:
         note(f"more: --offset {view.next_offset}")
 

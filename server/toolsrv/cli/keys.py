@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from toolsrv.cli.listing import listing
 from toolsrv.cli.options import example, json_option
-from toolsrv.cli.output import emit_json, note, read_stdin, table
+from toolsrv.cli.output import emit_json, note, read_stdin
 from toolsrv.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def list_keys(session: Session, as_json: bool) -> None:
     if as_json:
         emit_json({"keys": [{"name": one.name, "place": one.place} for one in entries]})
     elif entries:
-        table(
+        listing(
             ("for", "kept in"),
             [(one.name, _PLACES.get(one.place, str(store.path))) for one in entries],
         )

@@ -16,40 +16,64 @@ _FRAME = 3
 """Characters around a cell."""
 
 
-def listing(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print rows on stdout; the first column names them, those with ``#`` are numbers."""
+def listing(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    names: int = 0,
+    title: str | None = None,
+) -> None:
+    """Print rows on stdout; column ``names`` names them, those with ``#`` are numbers.
+
+    A column without a head marks rows.
+    """
     from rich.table import Table
     from rich.text import Text
 
     out = console()
     heads = [name.rstrip("#") for name in columns]
     cells = [[plain(str(cell)) for cell in row] for row in rows]
-    if _needed(columns, cells) > out.width:
+    if _needed(columns, cells, names) > out.width:
+        if title:
+            out.print(Text(title, style="italic"))
         for row in cells:
-            out.print(Text(row[0], style="bold"), soft_wrap=True)
-            for head, cell in zip(heads[1:], row[1:], strict=True):
-                if cell:
-                    out.print(Text(f"  {head}: {cell}"), soft_wrap=True)
+            _block(heads, row, names)
         return
-    grid = Table(header_style="bold")
+    grid = Table(title=title, title_justify="left", header_style="bold")
     for number, name in enumerate(columns):
         right = name.endswith("#")
         grid.add_column(
             heads[number],
             justify="right" if right else "left",
             overflow="fold",
-            no_wrap=right or not number,
+            no_wrap=right or number == names,
         )
     for row in cells:
         grid.add_row(*map(Text, row))
     out.print(grid)
 
 
-def _needed(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> int:
+def _block(heads: Sequence[str], row: Sequence[str], names: int) -> None:
+    """Print a row over several lines: its marks and its name, then each of the other cells."""
+    from rich.text import Text
+
+    out = console()
+    marks = [cell for head, cell in zip(heads, row, strict=True) if cell and not head]
+    name, *below = row[names].split("\n")
+    out.print(Text(" ".join([*marks, name]), style="bold"), soft_wrap=True)
+    for line in below:
+        out.print(Text(f"  {line}"), soft_wrap=True)
+    for number, (head, cell) in enumerate(zip(heads, row, strict=True)):
+        if head and cell and number != names:
+            out.print(Text(f"  {head}: " + cell.replace("\n", "\n    ")), soft_wrap=True)
+
+
+def _needed(columns: Sequence[str], cells: Sequence[Sequence[str]], names: int) -> int:
     """Return how wide a table is in which names and numbers are whole and texts readable."""
     width = 1
     for number, name in enumerate(columns):
-        longest = max((len(row[number]) for row in cells), default=0)
-        whole = not number or name.endswith("#")
-        width += _FRAME + max(len(name.rstrip("#")), longest if whole else min(longest, _READABLE))
+        lines = [line for row in cells for line in row[number].split("\n")]
+        longest = max(map(len, lines), default=0)
+        whole = number == names or name.endswith("#") or longest <= _READABLE
+        width += _FRAME + max(len(name.rstrip("#")), longest if whole else _READABLE)
     return width

@@ -11,8 +11,9 @@ import click
 
 from toolsrv.cli.import_view import Bar
 from toolsrv.cli.interrupt import interruptible
+from toolsrv.cli.listing import listing
 from toolsrv.cli.options import example, json_option
-from toolsrv.cli.output import emit_json, note, table
+from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
 
@@ -49,7 +50,7 @@ def list_(session: Session, as_json: bool) -> None:
     if as_json:
         emit_json({"models": rows})
         return
-    table(
+    listing(
         ("", "name", "size#", "source", "file"),
         [
             (
@@ -61,6 +62,7 @@ def list_(session: Session, as_json: bool) -> None:
             )
             for row in rows
         ],
+        names=1,
         title="Models (* in use)",
     )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from toolsrv.cli.output import console, note, table
+from toolsrv.cli.listing import listing
+from toolsrv.cli.output import console, note
 from toolsrv.plain import compact_json, one_line, plain
 from toolsrv.run_views import opinion_line, returned, status_words, unsupported_line
 from toolsrv_runtime.outcome import Evidence, Outcome
@@ -31,9 +32,10 @@ def show_outcome(outcome: Outcome) -> None:
     if not outcome.evidence:
         return
     out.print()
-    table(
+    listing(
         ("", "API", "arguments", "returned", "source", "status"),
         [_row(one) for one in outcome.evidence],
+        names=1,
         title="Evidence (* the answer rests on it)",
     )
 
