@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from toolsrv.mcp_server import words
 from toolsrv.settings import load
 
 pytestmark = pytest.mark.anyio
@@ -58,3 +59,21 @@ async def test_calls_that_reach_nobody_are_told_as_such(
         assert word in text
         assert "GET" not in text
     assert (hints.read_only_hint, hints.open_world_hint) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("model", "who"),
+    [
+        ("", "a local model"),
+        ("mine.gguf", "a local model"),
+        ("http://127.0.0.1:9/v1", "the model of its settings"),
+        ("sampling", "the client's own model"),
+    ],
+)
+def test_who_solves_tasks_is_told_as_it_is(tmp_path: Path, model: str, who: str) -> None:
+    settings = load({"data_dir": str(tmp_path), "model": model}).settings
+    said = words.instructions(["Food"], settings)
+    assert f"solve a whole task with {who}." in said
+    assert f"Let {who} solve" in words.descriptions(["Food"], settings)["solve_task"]
+    assert ("that ships is small" in said) == (model == "")
+    assert len(said.encode()) < words.INSTRUCTIONS_LIMIT
