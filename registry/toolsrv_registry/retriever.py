@@ -123,6 +123,11 @@ class SearchResult(BaseModel):
     reading: Reading = Reading("")
 
     @property
+    def language(self) -> str:
+        """English name of the query's language, "" for English and where too little tells."""
+        return self.reading.language
+
+    @property
     def groups(self) -> list[list[Hit]]:
         """The hits with those of one tool together, in the order of each tool's best."""
         return grouped(self.hits, lambda hit: hit.tool_id)

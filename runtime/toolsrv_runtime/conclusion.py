@@ -16,13 +16,16 @@ from toolsrv_runtime.search.tree import Node
 from toolsrv_runtime.state import State
 from toolsrv_runtime.unserved import unserved
 
+_ENGLISH_ALONE = "compact"
+"""The format whose models were shown no other language."""
+
 TASK_LIMIT = 200
 """Characters of a task, or of a part of it, that are told where it is missing."""
 
 
 def conclude(state: State, reason: str, prior: Prior, *, model: str, form: str) -> out.Outcome:
     """Return the outcome; ``reason`` says why the search was ended from outside, or is empty."""
-    end = _ending(state, reason, prior)
+    end = _ending(state, reason, prior, english=form == _ENGLISH_ALONE)
     ledger, options = state.ledger, state.options
     used = {n.id for n in end.node.calls()} if end.node else set()
     evidence = tuple(ledger.evidence(used))
@@ -66,7 +69,8 @@ class _Ending:
     missing: tuple[str, ...] = ()
 
 
-def _ending(state: State, reason: str, prior: Prior) -> _Ending:
+def _ending(state: State, reason: str, prior: Prior, *, english: bool) -> _Ending:
+    """Return how a solve ended; ``english``: its model reads no other language."""
     ledger = state.ledger
     if ledger.findings.answers:
         node = ledger.findings.answers[0]
@@ -86,7 +90,9 @@ def _ending(state: State, reason: str, prior: Prior) -> _Ending:
         status: out.Status = "cancelled" if state.outer.is_set() else "partial"
         return _unfinished(state, status, reason, best, answer, prior)
     if ledger.findings.give_ups or not state.offer.shown:
-        return _unfinished(state, "gave_up", _why_given_up(state), best, answer, prior)
+        return _unfinished(
+            state, "gave_up", _why_given_up(state, english=english), best, answer, prior
+        )
     return _unfinished(state, "partial", _why_unanswered(state), best, answer, prior)
 
 
@@ -134,9 +140,12 @@ def _left_open(node: Node) -> tuple[str, ...]:
     return move.missing if isinstance(move, Move) and move.function == FINISH else ()
 
 
-def _why_given_up(state: State) -> str:
-    if not state.ledger.results and not state.offer.fits:
-        return _nothing(state.offer)
+def _why_given_up(state: State, *, english: bool) -> str:
+    offer = state.offer
+    if english and offer.language:
+        return f"the task is taken for {offer.language}, and this model reads English alone"
+    if not state.ledger.results and not offer.fits:
+        return _nothing(offer)
     return "the model gave up"
 
 

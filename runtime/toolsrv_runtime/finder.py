@@ -53,6 +53,10 @@ class FoundList(Protocol):
     def need_consent(self) -> Sequence[str]:
         """Ids of better APIs than the first hit that nobody can be asked about."""
 
+    @property
+    def language(self) -> str:
+        """English name of the text's language, "" for English and where too little tells."""
+
 
 class Finder(Protocol):
     """The retriever as a solve uses it."""

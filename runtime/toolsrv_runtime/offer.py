@@ -75,6 +75,7 @@ class Offer:
         self.nearest: tuple[str, ...] = ()
         self.dead_left_out = 0
         self.need_consent: tuple[str, ...] = ()
+        self.language = ""
 
     @property
     def all(self) -> FunctionList:
@@ -105,6 +106,7 @@ class Offer:
         self.nearest = tuple(found.nearest_categories[:3])
         self.dead_left_out = found.dead_left_out
         self.need_consent = tuple(found.need_consent)
+        self.language = found.language
         hits = self._needed(found.hits, self._task) if self._wider else found.hits
         for question in signs:
             first = self._needed(found.hits, question)[:1]

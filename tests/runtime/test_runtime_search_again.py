@@ -59,6 +59,7 @@ class Hits:
     nearest_categories: tuple[str, ...] = ()
     dead_left_out: int = 0
     need_consent: tuple[str, ...] = ()
+    language: str = ""
 
 
 @dataclass

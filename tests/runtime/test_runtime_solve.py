@@ -324,6 +324,7 @@ class Nothing:
         nearest_categories = ()
         dead_left_out = 0
         need_consent = ()
+        language = ""
 
     def search(self, text: str, limit: int = 5, *, category: str | None = None) -> Any:
         del text, limit, category

@@ -186,6 +186,26 @@ def test_the_shipped_model_names_all_that_its_budget_left_open(
     assert all(one in outcome.reason for one in missing)
 
 
+@pytest.mark.parametrize(
+    ("task", "language"),
+    [
+        ("Was ist die Hauptstadt von Peru?", "German"),
+        ("ペルーの首都はどこですか", "Japanese"),
+        ("Who am I?", ""),
+    ],
+)
+def test_a_task_in_another_language_is_given_up_as_one(
+    solve: Solve, loaded: tuple[Engine, Profile], task: str, language: str
+) -> None:
+    engine, profile = loaded
+    outcome = solve(engine, SolveOptions(), profile=profile, task=task)
+    assert outcome.status == "gave_up"
+    why = f"the task is taken for {language}, and this model reads English alone"
+    assert (outcome.reason == why) == bool(language)
+    other = solve(ScriptedEngine([said("Finish", GIVE_UP)], loop=True), SolveOptions(), task=task)
+    assert "reads English alone" not in other.reason
+
+
 @pytest.mark.parametrize("blank", ["", "  \n ", "\u200b\u200b"])
 def test_an_answer_that_says_nothing_is_none(solve: Solve, blank: str) -> None:
     said_nothing = json.dumps({"return_type": "give_answer", "final_answer": blank})

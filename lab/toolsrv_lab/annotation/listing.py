@@ -36,6 +36,7 @@ class Lists:
     nearest_categories: Sequence[str] = ()
     dead_left_out: int = 0
     need_consent: Sequence[str] = ()
+    language: str = ""
 
 
 class CatalogSearch(Protocol):
