@@ -191,7 +191,7 @@ def test_the_shipped_model_names_all_that_its_budget_left_open(
     [
         ("Was ist die Hauptstadt von Peru?", "German"),
         ("ペルーの首都はどこですか", "Japanese"),
-        ("Who am I?", ""),
+        ("What is the stock price of Apple?", ""),
     ],
 )
 def test_a_task_in_another_language_is_given_up_as_one(
