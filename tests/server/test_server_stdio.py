@@ -125,8 +125,9 @@ def test_a_closed_stdin_ends_the_process_and_its_run_at_once(
     assert "Traceback" not in serving.stderr.read()
 
 
-def test_a_run_that_was_answered_is_kept_although_stdin_is_closed_at_once(
-    serving: subprocess.Popen[str], wire: Wire, data_dir: Path
+@pytest.mark.parametrize("number", [None, signal.SIGTERM])
+def test_a_run_that_was_answered_is_kept_although_the_client_leaves_at_once(
+    serving: subprocess.Popen[str], wire: Wire, data_dir: Path, number: signal.Signals | None
 ) -> None:
     with RunStore.open(data_dir):
         pass
@@ -137,11 +138,14 @@ def test_a_run_that_was_answered_is_kept_although_stdin_is_closed_at_once(
     view = answer["result"]["structuredContent"]
     assert view["status"] == "answered"
     assert serving.stdin is not None
-    serving.stdin.close()
+    if number is None:
+        serving.stdin.close()
+    else:
+        serving.send_signal(number)
     with contextlib.suppress(subprocess.TimeoutExpired):
         serving.wait(timeout=0.5)
     other.close()
-    assert serving.wait(timeout=20) == 0
+    assert serving.wait(timeout=20) == (128 + number if number else 0)
     with RunStore.open(data_dir) as store:
         assert store.get(view["run_id"], whole=True).task == "LOOKUP the answer"
 
@@ -173,6 +177,25 @@ def test_a_signal_ends_the_process_at_once(
     serving.send_signal(number)
     assert serving.wait(timeout=10) == 128 + number
     assert time.monotonic() - started < 2.0
+
+
+def test_a_second_signal_waits_for_nothing(
+    serving: subprocess.Popen[str], wire: Wire, data_dir: Path
+) -> None:
+    with RunStore.open(data_dir):
+        pass
+    other = sqlite3.connect(data_dir / RUNS_FILE)
+    other.execute("BEGIN IMMEDIATE")
+    call = {"name": "solve_task", "arguments": {"task": "LOOKUP the answer", "wait_s": 60}}
+    wire(serving, {"id": 4, "method": "tools/call", "params": call})
+    serving.send_signal(signal.SIGTERM)
+    with pytest.raises(subprocess.TimeoutExpired):
+        serving.wait(timeout=0.5)
+    started = time.monotonic()
+    serving.send_signal(signal.SIGTERM)
+    assert serving.wait(timeout=10) == 128 + signal.SIGTERM
+    assert time.monotonic() - started < 2.0
+    other.close()
 
 
 def test_lines_that_are_no_messages_do_not_end_it(

@@ -94,6 +94,7 @@ def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
         log_level="WARNING",
     )
     server.fault_folder = bench.settings.data_dir
+    server.close_runs = runs.close
     add_responses(server, Kept(runs, bench.settings.data_dir))
     return server
 

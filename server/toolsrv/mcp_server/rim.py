@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ class ToolsrvServer(MCPServer[None]):
     """An ``MCPServer`` that refuses unknown arguments and tells errors in one line."""
 
     fault_folder: Path
+    close_runs: Callable[[], Coroutine[Any, Any, None]]
     on_listed: Callable[[], None] | None = None
 
     async def list_tools(self) -> list[ToolEntry]:

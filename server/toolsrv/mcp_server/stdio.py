@@ -1,12 +1,14 @@
 """The server on stdin and stdout: the protocol on stdout, the log on stderr.
 
-The process ends when the client closes stdin or goes away, promptly: runs are stopped, those that
-have ended are kept (``Runs.close``), and no thread that still loads a model is waited for.
+The process ends when the client closes stdin or goes away, or at a signal, promptly: runs are
+stopped, those that have ended are kept (``Runs.close``), and no thread that still loads a model is
+waited for. A second signal waits for nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -16,9 +18,13 @@ from typing import TYPE_CHECKING, NoReturn
 from toolsrv.mcp_server.build import build_server
 
 if TYPE_CHECKING:
+    from toolsrv.mcp_server.rim import ToolsrvServer
     from toolsrv.workbench import Workbench
 
 log = logging.getLogger(__name__)
+
+LEAVE_S = 5.0
+"""Seconds that runs get to end and be kept after a signal."""
 
 
 def serve_stdio(bench: Workbench, *, warm: bool = True) -> NoReturn:
@@ -33,10 +39,24 @@ def serve_stdio(bench: Workbench, *, warm: bool = True) -> NoReturn:
 
 async def _serve(bench: Workbench, *, warm: bool) -> None:
     loop = asyncio.get_running_loop()
+    server = build_server(bench, warm=warm)
+    leaving: list[asyncio.Task[NoReturn]] = []
+
+    def leave(number: int) -> None:
+        if leaving:
+            _end(128 + number)
+        leaving.append(loop.create_task(_leave(server, 128 + number)))
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, _end, 128 + number)
-    await build_server(bench, warm=warm).run_stdio_async()
+        loop.add_signal_handler(number, leave, number)
+    await server.run_stdio_async()
     _end(0)
+
+
+async def _leave(server: ToolsrvServer, code: int) -> NoReturn:
+    with contextlib.suppress(Exception):
+        await asyncio.wait_for(server.close_runs(), LEAVE_S)
+    _end(code)
 
 
 def _end(code: int) -> NoReturn:
