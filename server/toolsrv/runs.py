@@ -35,6 +35,8 @@ MAX_LIVE = 16
 MAX_KEPT = 64
 MAX_EVENTS = 500
 KEEP_S = 3600.0
+STOP_S = 1.0
+"""Seconds that a run gets to end by itself, with what it has, where the server ends."""
 ON_END_S = 5.0
 """What is left of ``on_end`` then is given up: whoever ends a server does not wait for long."""
 
@@ -126,7 +128,7 @@ class Runs:
         """Take the solve, and ``report``: what to tell about an exception nobody expected.
 
         ``on_end`` is awaited for every run that began and has ended, by itself or cancelled, but
-        not for what ``close`` breaks off: that has no outcome. It must not raise.
+        not for what ``close`` has to break off: that has no outcome. It must not raise.
         """
         self._solve = solve
         self._report = report
@@ -190,18 +192,20 @@ class Runs:
         return self._line.index(run) + int(self._places.locked()) if run in self._line else 0
 
     async def close(self) -> None:
-        """Stop every run and wait until the solves have let go of the model.
+        """Stop every run, with what it has, and wait until the solves have let go of the model.
 
-        For runs that have ended ``on_end`` goes on, and is waited for up to ``ON_END_S`` seconds.
+        A run that goes on for ``STOP_S`` seconds is broken off. For those that have ended
+        ``on_end`` is waited for, up to ``ON_END_S`` seconds.
         """
+        for run in [run for run in self._runs.values() if run.live]:
+            self.cancel(run.id)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=STOP_S)
         live = [worker for worker, run in self._tasks.items() if run.live]
-        ended = [worker for worker in self._tasks if worker not in live]
-        for run in self._runs.values():
-            run.stop.set()
         for worker in live:
             worker.cancel()
         await asyncio.gather(*live, return_exceptions=True)
-        if ended:
+        if ended := list(self._tasks):
             _, late = await asyncio.wait(ended, timeout=ON_END_S)
             for worker in late:
                 worker.cancel()

@@ -168,6 +168,26 @@ def test_a_client_that_no_longer_reads_ends_the_process(
     assert "Traceback" not in serving.stderr.read()
 
 
+@pytest.mark.parametrize("number", [None, signal.SIGTERM])
+def test_a_run_that_still_works_is_kept_as_cancelled(
+    serving: subprocess.Popen[str], wire: Wire, data_dir: Path, number: signal.Signals | None
+) -> None:
+    call = {"name": "solve_task", "arguments": {"task": "SLOW one", "wait_s": 0}}
+    answer = wire(serving, {"id": 4, "method": "tools/call", "params": call})
+    run_id = answer["result"]["structuredContent"]["run_id"]
+    ask = {"name": "get_run", "arguments": {"run_id": run_id, "wait_s": 0}}
+    while not answer["result"]["structuredContent"]["phase"].startswith("thinking"):
+        answer = wire(serving, {"id": 5, "method": "tools/call", "params": ask})
+    assert serving.stdin is not None
+    if number is None:
+        serving.stdin.close()
+    else:
+        serving.send_signal(number)
+    assert serving.wait(timeout=20) == (128 + number if number else 0)
+    with RunStore.open(data_dir) as store:
+        assert store.get(run_id, whole=True).status == "cancelled"
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_process_at_once(
     serving: subprocess.Popen[str], wire: Wire, number: signal.Signals
