@@ -5,6 +5,7 @@ Pure, but where the model does not say what its answer leaves open: then retriev
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 from toolsrv_runtime import outcome as out
@@ -19,6 +20,8 @@ from toolsrv_runtime.unserved import unserved
 _ENGLISH_ALONE = "compact"
 """The format whose models were shown no other language."""
 
+_ALONE = "no call succeeded: the answer is the model's own"
+
 TASK_LIMIT = 200
 """Characters of a task, or of a part of it, that are told where it is missing."""
 
@@ -30,6 +33,8 @@ def conclude(state: State, reason: str, prior: Prior, *, model: str, form: str) 
     used = {n.id for n in end.node.calls()} if end.node else set()
     evidence = tuple(ledger.evidence(used))
     results = [(one.node, {"response": one.response, "error": one.error}) for one in evidence]
+    if end.status == "answered" and not any(one.ok for one in evidence):
+        state.meter.note([_ALONE])
     traced = trace(end.answer, state.task, results)
     return out.Outcome(
         task=state.task,
@@ -146,7 +151,21 @@ def _why_given_up(state: State, *, english: bool) -> str:
         return f"the task is taken for {offer.language}, and this model reads English alone"
     if not state.ledger.results and not offer.fits:
         return _nothing(offer)
-    return "the model gave up"
+    return f"the model gave up{_all_failed(state)}"
+
+
+def _all_failed(state: State) -> str:
+    """Return that no call succeeded and why the first did not, "" where one did or none was made."""
+    results = list(state.ledger.results.values())
+    if not results or any(one.ok for one in results):
+        return ""
+    first = results[0]
+    why = _shortened(first.error)
+    if first.status and first.response is not None:
+        why += f", {_shortened(json.dumps(first.response, ensure_ascii=False))}"
+    elif first.hint:  # nothing came back: the hint is for who set it up, not for a model
+        why += f" ({first.hint})"
+    return f"; no call succeeded, the first because: {why}"
 
 
 def _why_unanswered(state: State) -> str:
@@ -156,7 +175,7 @@ def _why_unanswered(state: State) -> str:
         return "the answer was read again and rejected, and no other came"
     if (failure := ledger.failure()) and not ledger.results:
         return f"no reply of the model led to a call: {failure}"
-    return "nothing that was tried led to an answer"
+    return f"nothing that was tried led to an answer{_all_failed(state)}"
 
 
 def _nothing(offer: Offer) -> str:

@@ -78,6 +78,14 @@ class Ledger:
                     best, most = node, good
         return best
 
+    def cut_at(self, depth: int) -> bool:
+        """Whether a path ends in a successful call because it has ``depth`` nodes."""
+        return any(
+            node.depth >= depth and not node.closed and self.steps[node.id].ok
+            for node in self.findings.tree.walk()
+            if node.id in self.results
+        )
+
     def failure(self) -> str:
         """Return why the model's first failed reply failed ("" when none did)."""
         nodes = self.findings.tree.walk()

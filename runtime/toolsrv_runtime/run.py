@@ -124,7 +124,7 @@ class Run:
                 try:
                     wish = search.send(answer)
                 except StopIteration:
-                    return ""
+                    return self._cut_off()
                 if reason := self._refusal(wish):
                     if isinstance(wish, Act):
                         self._note_cost(wish.node)  # the reply was written, its call is not made
@@ -140,6 +140,13 @@ class Run:
             return f"the model failed: {error.message}"
         finally:
             search.close()
+
+    def _cut_off(self) -> str:
+        """Return why a search that came to its own end did not come to the task's."""
+        options, ledger = self._state.options, self._state.ledger
+        if options.close_search and not ledger.findings.answers and ledger.cut_at(options.depth):
+            return f"a path of calls that went on was cut at a depth of {options.depth} nodes"
+        return ""
 
     def _refusal(self, wish: Wish) -> str:
         """Return why a wish is not granted any more; what a reply says already is carried out."""

@@ -206,7 +206,7 @@ def test_a_task_in_another_language_is_given_up_as_one(
     assert "reads English alone" not in other.reason
 
 
-@pytest.mark.parametrize("blank", ["", "  \n ", "\u200b\u200b"])
+@pytest.mark.parametrize("blank", [": ", ".", "", "  \n ", "\u200b\u200b"])
 def test_an_answer_that_says_nothing_is_none(solve: Solve, blank: str) -> None:
     said_nothing = json.dumps({"return_type": "give_answer", "final_answer": blank})
     engine = ScriptedEngine([call("Peru"), said("Finish", said_nothing)], loop=True)
@@ -222,3 +222,33 @@ def test_a_fact_is_told_once_however_often_its_call_was_made(solve: Solve) -> No
     outcome = solve(engine, options, profile=PROFILES[0], task=BOTH)
     assert outcome.status == "partial"
     assert outcome.answer.count("Lima") == 1
+
+
+@pytest.mark.parametrize(("depth", "missing"), [(3, ("its calling code",)), (6, ())])
+def test_a_search_that_its_depth_ended_says_so_and_what_is_open(
+    solve: Solve, loaded: tuple[Engine, Profile], depth: int, missing: tuple[str, ...]
+) -> None:
+    engine, profile = loaded
+    task = "What is the capital of Japan, and its calling code?"
+    outcome = solve(engine, SolveOptions(depth=depth), profile=profile, task=task)
+    assert (outcome.status, outcome.missing) == ("partial", missing)
+    assert f"was cut at a depth of {depth} nodes" in outcome.reason
+    assert "Tokyo" in outcome.answer
+
+
+def test_where_every_call_failed_the_first_failure_is_told(solve: Solve) -> None:
+    engine = ScriptedEngine([call("Atlantis"), said("Finish", GIVE_UP)], loop=True)
+    outcome = solve(engine, SolveOptions(), profile=PROFILES[0], task=BOTH)
+    assert outcome.status == "gave_up"
+    assert "no call succeeded, the first because: " in outcome.reason
+    assert "Atlantis" in outcome.reason
+
+
+def test_an_answer_without_any_call_that_succeeded_is_noted(solve: Solve) -> None:
+    answer = said("Finish", json.dumps({"return_type": "give_answer", "final_answer": "Lima"}))
+    alone = solve(ScriptedEngine([answer], loop=True), SolveOptions(), profile=PROFILES[0])
+    assert alone.status == "answered"
+    assert "no call succeeded: the answer is the model's own" in alone.notes
+    engine = ScriptedEngine([call("Peru"), answer], loop=True)
+    backed = solve(engine, SolveOptions(), profile=PROFILES[0])
+    assert (backed.status, backed.notes) == ("answered", ())

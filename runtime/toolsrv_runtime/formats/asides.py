@@ -42,12 +42,16 @@ JUDGEMENT_TOKENS = 256
 
 _THOUGHT = "answer with what is known"
 _CHECK, _ACCEPT = "Check: ", "\nAccept: "
+_PUNCTUATION = frozenset(".,:;!?-_'\"`*")
 _LEAD = f"Thought: {_THOUGHT}\nAction: {FINISH}\nAction Input: "
 
 
 def says_something(answer: Any) -> bool:
-    """Whether an answer is a text that shows anything."""
-    return isinstance(answer, str) and bool(clean(answer, ANSWER_LIMIT).strip())
+    """Whether an answer is a text that shows anything but punctuation; Morse and symbols do."""
+    if not isinstance(answer, str):
+        return False
+    shown = clean(answer, ANSWER_LIMIT).strip()
+    return bool(shown) and shown not in _PUNCTUATION
 
 
 def finish_grammar() -> str:
