@@ -150,7 +150,7 @@ class RunStore:
         raise NotFoundError(problem, hint=_LIST)
 
 
-_LIST = "copy the id of a run whole; the user sees those that ended with: toolsrv run list"
+_LIST = "see the finished runs with: toolsrv run list"
 
 
 def keep_run(folder: Path, record: RunRecord, most: int) -> str:

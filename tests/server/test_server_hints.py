@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from toolsrv.mcp_server.hints import for_client
 from toolsrv.settings import Settings
 
 Run = Callable[..., Result]
@@ -116,3 +117,21 @@ def test_a_full_disk_behind_the_output_is_not_that_of_the_data_folder() -> None:
         )
     assert "where the output goes" in done.stderr
     assert "--data-dir" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ('look for it: toolsrv search "…"', "look for it: search_apis"),
+        ("look at the arguments: toolsrv describe ID", "look at the arguments: describe_apis"),
+        ("choose another API", "choose another API"),
+        (
+            "store a key that the host takes: toolsrv keys set rapidapi",
+            "for the user, in a terminal: store a key that the host takes: toolsrv keys set rapidapi",
+        ),
+        ("leave out --verify", "for the user, in a terminal: leave out --verify"),
+        ("a well-kept one", "a well-kept one"),
+    ],
+)
+def test_a_client_is_told_what_it_can_do_itself(said: str, told: str) -> None:
+    assert for_client(said) == told

@@ -8,6 +8,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 from pydantic import Field
 
+from toolsrv.mcp_server.hints import for_client
 from toolsrv.mcp_server.kept import RESPONSE_URI, Kept
 from toolsrv.plain import plain
 from toolsrv.run_store import MOST_RESPONSE
@@ -27,7 +28,7 @@ def add_responses(server: MCPServer[Any], kept: Kept) -> None:
         try:
             page = await kept.response(run_id, node, offset, limit)
         except (NotFoundError, UsageError) as error:
-            raise ResourceNotFoundError(f"{error.message} ({error.hint})") from error
+            raise ResourceNotFoundError(f"{error.message} ({for_client(error.hint)})") from error
         return plain(page.text)
 
     server.resource(

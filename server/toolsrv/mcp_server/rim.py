@@ -20,6 +20,7 @@ from mcp.types import Tool as ToolEntry
 from pydantic import BaseModel, ValidationError
 
 from toolsrv import faults
+from toolsrv.mcp_server.hints import for_client
 from toolsrv.plain import one_line
 from toolsrv_registry.errors import ToolsrvError
 from toolsrv_registry.memory import AGAIN, ran_short
@@ -82,7 +83,7 @@ def success(text: str, view: BaseModel) -> CallToolResult:
 
 def failure(message: str, hint: str = "", view: BaseModel | None = None) -> CallToolResult:
     """Return a tool error that says what is wrong and what to do next."""
-    text = f"Error: {message}" + (f"\nHint: {hint}" if hint else "")
+    text = f"Error: {message}" + (f"\nHint: {for_client(hint)}" if hint else "")
     return CallToolResult(
         content=[TextContent(type="text", text=text)],
         structured_content=view.model_dump(mode="json") if view is not None else None,

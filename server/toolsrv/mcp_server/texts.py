@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from toolsrv.key_view import key_words
+from toolsrv.mcp_server.hints import for_client
 from toolsrv.plain import compact_json, one_line, plain
 from toolsrv.run_views import (
     RunView,
@@ -71,7 +72,7 @@ def _hit_lines(hit: HitView) -> list[str]:
 def describe_text(view: DescribeView) -> str:
     """Return APIs with their parameters, and the ids that do not exist."""
     parts = [_api_text(api) for api in view.apis]
-    parts += [f"{one.error}. Hint: {one.hint}" for one in view.not_found]
+    parts += [f"{one.error}. Hint: {for_client(one.hint)}" for one in view.not_found]
     return "\n\n".join(parts)
 
 
@@ -85,7 +86,7 @@ def call_text(view: CallView) -> str:
     if view.error:
         lines.append(f"Error: {view.error}")
     if view.hint:
-        lines.append(f"Hint: {view.hint}")
+        lines.append(f"Hint: {for_client(view.hint)}")
     if view.page:
         lines.append(f"Page: {view.page}")
     if view.response not in (None, ""):
