@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import mmap
 import os
-import stat
 import struct
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from toolsrv_runtime.errors import ModelError
+from toolsrv_runtime.file_in import open_file
 
 VERSIONS = (2, 3)
 HINT = "name a GGUF file; toolsrv model list shows those that have a name"
@@ -87,7 +87,7 @@ def read_header(path: Path) -> Header:
         ModelError: No such file, not a GGUF, a version that cannot be read, or damaged.
     """
     try:
-        with _opened(path) as file:
+        with open_file(path) as file:
             _check_start(path, file.read(8))
             size = os.fstat(file.fileno()).st_size
             with mmap.mmap(file.fileno(), min(size, _MOST_BYTES), access=mmap.ACCESS_READ) as data:
@@ -103,18 +103,10 @@ def check_start(path: Path) -> None:
         ModelError: No such file, not a GGUF, or a version that cannot be read.
     """
     try:
-        with _opened(path) as file:
+        with open_file(path) as file:
             _check_start(path, file.read(8))
     except OSError as error:
         raise _unreadable(path, error) from None
-
-
-def _opened(path: Path) -> BinaryIO:
-    """Open a file; a pipe, which waits for its writer, and a device, which may have no end, are none."""
-    mode = path.stat().st_mode
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # opening a folder says what it is
-        raise ModelError(f"{str(path)!r} is not a file but a pipe, socket or device", hint=HINT)
-    return path.open("rb")
 
 
 def _unreadable(path: Path, error: OSError) -> ModelError:

@@ -43,7 +43,7 @@ def test_a_pipe_and_a_device_are_refused_without_waiting(
     pipe = tmp_path / "pipe.gguf"
     os.mkfifo(pipe)
     for path in (pipe, Path("/dev/zero")):
-        with pytest.raises(ModelError, match="not a file but a pipe, socket or device"):
+        with pytest.raises(ModelError, match="cannot be read: it is a pipe, socket or device"):
             read(path)
 
 

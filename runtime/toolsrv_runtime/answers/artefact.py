@@ -15,6 +15,7 @@ from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_runtime.answers.prompts import Prompts
 from toolsrv_runtime.answers.read import parse_answer
 from toolsrv_runtime.answers.words import ANCHOR, HINT, LISTING
+from toolsrv_runtime.file_in import open_file
 
 MOST_BYTES = 64 * 1024 * 1024
 """As much of a file is read: of the training file, its first instances."""
@@ -115,7 +116,7 @@ def _listed(listing: str) -> list[dict[str, Any]]:
 
 def _head_of(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return file.read(MOST_BYTES).decode("utf-8-sig", errors="ignore").lstrip()
     except FileNotFoundError as error:
         raise NotFoundError(f"{path} does not exist", hint=_HINT) from error

@@ -17,8 +17,10 @@ from toolsrv_registry.errors import DataError
 from toolsrv_registry.functions import finish_object
 from toolsrv_runtime.answers.words import OURS, Words
 from toolsrv_runtime.atomic import fresh_text
+from toolsrv_runtime.file_in import read_file
 
 PROMPTS_FILE = "toolbench_prompts.json"
+_MOST_BYTES = 1 << 20
 
 BASE = "012a169297c01764667f96b63789fa62b50ae95dbde7580ecd1078c359b97c93"
 HEAD = "9a91eea9a6700da78575c4b10bff20cdc29d8452d466ce7252770b3da679ff6d"
@@ -129,7 +131,7 @@ def stored_prompts(folder: Path) -> Prompts:
     path = folder / PROMPTS_FILE
     hint = f"delete {path}, then: toolsrv model prompts FILE"
     try:
-        kept = Prompts.model_validate_json(path.read_bytes())
+        kept = Prompts.model_validate_json(read_file(path, _MOST_BYTES))
     except FileNotFoundError:
         return Prompts()
     except OSError as error:

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_runtime.answers.model import Answer, AnswerNode, CotAnswer, DfsAnswer
+from toolsrv_runtime.file_in import read_file
 from toolsrv_runtime.outcome import NodeKind, TreeNode
 from toolsrv_runtime.search.tree import Code
 
@@ -91,9 +92,7 @@ def _shape(value: Any, where: str) -> type[DfsAnswer | CotAnswer]:
 
 def _json(path: Path) -> Any:
     try:
-        if path.is_file() and path.stat().st_size > MOST_BYTES:
-            raise DataError(f"{path} has more than {MOST_BYTES >> 20} MiB", hint=_HINT)
-        text = path.read_text("utf-8-sig")
+        text = read_file(path, MOST_BYTES).decode("utf-8-sig")
         if not text.strip():
             raise DataError(f"{path} is empty", hint=_HINT)
         return json.loads(text)

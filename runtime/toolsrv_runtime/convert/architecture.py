@@ -10,11 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, V
 
 from toolsrv_runtime.convert.errors import ArchitectureError, CheckpointError
 from toolsrv_runtime.convert.rope import Rope, read_rope
+from toolsrv_runtime.file_in import read_file
 
 NAMES = frozenset({"LlamaForCausalLM", "LLaMAForCausalLM"})
 """Names that checkpoints give the architecture; the second is from before transformers had it."""
 
-_MOST_BYTES = 256_000_000
+_MOST_BYTES = 256 << 20
 
 
 class Architecture(BaseModel):
@@ -97,9 +98,7 @@ def read_json(path: Path, *, hint: str) -> dict[str, Any]:
         CheckpointError: There is none, it is too large, or it is something else.
     """
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise CheckpointError(f"{str(path)!r} is too large to be what it must be", hint=hint)
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(read_file(path, _MOST_BYTES).decode())
     except OSError as error:
         raise CheckpointError(f"cannot read {str(path)!r}: {error.strerror}", hint=hint) from None
     except (ValueError, RecursionError):

@@ -16,7 +16,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_runtime.engine.scripted import ScriptedEngine
+from toolsrv_runtime.file_in import read_file
 from toolsrv_runtime.profile import Profile
+
+MOST_BYTES = 16 << 20
 
 
 class ScriptedCall(BaseModel):
@@ -61,7 +64,7 @@ def load_script(path: Path) -> tuple[ScriptedEngine, Profile]:
 def _read(path: Path) -> Script:
     hint = 'write {"replies": [{"function": "Finish", "arguments": {…}}]}, as JSON or TOML'
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_file(path, MOST_BYTES).decode()
         value = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
     except FileNotFoundError:
         raise NotFoundError(f"there is no script {str(path)!r}", hint=hint) from None

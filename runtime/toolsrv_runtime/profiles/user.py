@@ -14,11 +14,12 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from toolsrv_runtime.errors import ProfileError
+from toolsrv_runtime.file_in import read_file
 from toolsrv_runtime.profile import FormatName, KvType
 from toolsrv_runtime.profiles.builtin import BUILTIN, Reasoned
 from toolsrv_runtime.profiles.facts import ModelFacts
 
-_MOST_BYTES = 1_000_000
+_MOST_BYTES = 1 << 20
 _ABOUT = frozenset({"base", "match", "architecture"})
 
 Tokens = Annotated[int, Field(ge=64, le=2**31 - 1)]
@@ -85,8 +86,7 @@ def read_profile(path: Path) -> UserProfile:
         ProfileError: It cannot be read, or a key or value is not acceptable; names them.
     """
     try:
-        with path.open("rb") as file:
-            text = file.read(_MOST_BYTES).decode()
+        text = read_file(path, _MOST_BYTES).decode()
         return UserProfile.model_validate(tomllib.loads(text))
     except OSError as error:
         raise ProfileError(

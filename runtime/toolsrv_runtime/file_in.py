@@ -1,0 +1,47 @@
+"""An ordinary file opened or read: what waits for a writer or has no end is refused, unopened.
+
+What is wrong is told as an ``OSError`` whose ``strerror`` says it, so that callers tell it as they
+tell every file that cannot be read.
+"""
+
+from __future__ import annotations
+
+import errno
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+
+class UnfitFileError(OSError):
+    """A file that is not read: a pipe, socket or device, or one that is too large."""
+
+
+def open_file(path: Path) -> BinaryIO:
+    """Open an ordinary file to read its bytes; a link to one is one.
+
+    Raises:
+        UnfitFileError: it is a pipe, socket or device.
+        OSError: it is missing, a folder, or cannot be read.
+    """
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # opening a folder says what it is
+        raise UnfitFileError(errno.EINVAL, "it is a pipe, socket or device, no file", str(path))
+    return path.open("rb")
+
+
+def read_file(path: Path, most: int) -> bytes:
+    """Return the content of an ordinary file of at most ``most`` bytes.
+
+    Raises:
+        UnfitFileError: it is a pipe, socket or device, or larger.
+        OSError: it is missing, a folder, or cannot be read.
+    """
+    with open_file(path) as file:
+        content = file.read(most + 1)  # its size may change, and in /proc it is 0
+    if len(content) > most:
+        raise UnfitFileError(errno.EFBIG, f"it has more than {_told(most)}", str(path))
+    return content
+
+
+def _told(size: int) -> str:
+    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size:,} bytes"
