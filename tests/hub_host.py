@@ -2,7 +2,9 @@
 
 ``files`` maps a repository to its files; ``cuts`` are byte counts after which a download breaks
 off, used up one by one; ``wrong`` names files whose content is not what is listed; ``status`` maps
-a repository to (code, X-Error-Code) that it answers. ``ranges`` notes each download's Range header.
+a repository to (code, X-Error-Code) that it answers; ``listing`` is answered to every request
+below ``/api`` instead of what it must be. ``ranges`` notes each download's Range header, ``asked``
+the path of every request.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ class HubHost:
         self.cuts: list[int] = []
         self.wrong: set[str] = set()
         self.status: dict[str, tuple[int, str]] = {}
+        self.listing: bytes | None = None
         self.ranges: list[str | None] = []
+        self.asked: list[str] = []
         self._server = _Server(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
 
@@ -69,11 +73,15 @@ def _handler(hub: HubHost) -> type[BaseHTTPRequestHandler]:
             """Say nothing."""
 
         def do_HEAD(self) -> None:
+            hub.asked.append(self.path)
             self._resolve()
 
         def do_GET(self) -> None:
+            hub.asked.append(self.path)
             path = self.path.partition("?")[0].strip("/").split("/")
-            if path[:2] == ["api", "models"]:
+            if path[0] == "api" and hub.listing is not None:
+                self._say(200, hub.listing, {"Content-Type": "application/json"})
+            elif path[:2] == ["api", "models"]:
                 self._listing("/".join(path[2:4]))
             elif path[0] == "store":
                 self._content("/".join(path[1:3]), "/".join(path[3:]))

@@ -16,6 +16,7 @@ import pytest
 from toolsrv_registry.errors import BusyError, DataError, NotFoundError, UsageError
 from toolsrv_runtime.hub import pull as pulling
 from toolsrv_runtime.hub.errors import HubError
+from toolsrv_runtime.hub.library import PIECE_BYTES
 from toolsrv_runtime.hub.listing import RemoteFile, gguf_files, pick
 from toolsrv_runtime.hub.pull import pull
 
@@ -49,13 +50,11 @@ def test_the_only_gguf_of_a_repository_is_pulled_and_checked(hub: Any, tmp_path:
 
 
 def test_a_connection_that_is_cut_is_taken_up_where_it_broke(hub: Any, tmp_path: Path) -> None:
-    """huggingface_hub hands on 10 MiB at a time; two of three are here when it breaks again."""
-    step = 10 * 1024 * 1024
-    hub.files[REPO] = {NAME: CONTENT * 100}
-    hub.cuts = [step + 1000, step + 1000]
+    """What came in whole pieces is here when it breaks."""
+    hub.cuts = [PIECE_BYTES + 1000, 2 * PIECE_BYTES]
     path = pull(remote(hub), tmp_path, endpoint=hub.url)
-    assert path.read_bytes() == CONTENT * 100
-    assert hub.ranges == [None, f"bytes={step}-", f"bytes={2 * step}-"]
+    assert path.read_bytes() == CONTENT
+    assert hub.ranges == [None, f"bytes={PIECE_BYTES}-", f"bytes={3 * PIECE_BYTES}-"]
 
 
 def test_a_pull_that_ended_is_taken_up_by_the_next_one(hub: Any, tmp_path: Path) -> None:
@@ -115,6 +114,35 @@ def test_what_a_hub_refuses_is_told_plainly(
     with pytest.raises(kind, match=said) as caught:
         remote(hub)
     assert remedy in getattr(caught.value, "hint", "")
+
+
+@pytest.mark.parametrize(
+    "answer", [b"<html>Log in</html>", b"{}", b"[1, 2]", b'"x"', b'{"id": 1, "siblings": [1]}', b""]
+)
+def test_an_answer_that_is_no_hub_s_is_told_as_one(hub: Any, answer: bytes) -> None:
+    hub.listing = answer
+    with pytest.raises(HubError, match="something that is no hub's") as caught:
+        remote(hub)
+    assert "HF_ENDPOINT" in caught.value.hint
+    hub.listing = None
+    assert remote(hub).name == NAME
+
+
+@pytest.mark.parametrize("endpoint", ["hub", "ftp://hub", "http://", "http://[", "http://h:abc"])
+def test_what_is_no_address_of_a_hub_is_refused(endpoint: str) -> None:
+    with pytest.raises(UsageError, match="not the address of a hub") as caught:
+        gguf_files(REPO, endpoint=endpoint)
+    assert "HF_ENDPOINT" in caught.value.hint
+
+
+def test_nothing_but_models_is_asked_for(hub: Any, tmp_path: Path) -> None:
+    """In a process of its own: huggingface_hub asks who runs it once, if at all."""
+    words = f"from toolsrv_runtime.hub.listing import gguf_files; gguf_files({REPO!r})"
+    environment = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path)}
+    environment.pop("HF_HUB_DISABLE_TELEMETRY", None)
+    subprocess.run([sys.executable, "-c", words], env=environment, check=True, timeout=120)
+    assert [path.partition("?")[0] for path in hub.asked] == [f"/api/models/{REPO}"]
+    assert not list(tmp_path.iterdir())
 
 
 def test_several_files_are_listed_with_their_sizes(hub: Any) -> None:

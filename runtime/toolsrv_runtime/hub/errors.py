@@ -18,7 +18,7 @@ def told_plainly(what: str, endpoint: str | None) -> Iterator[None]:
 
     Raises:
         NotFoundError: It is not there, or only for others.
-        HubError: The hub refuses, fails, or cannot be reached.
+        HubError: The hub refuses, fails, cannot be reached, or answers as no hub does.
     """
     import httpx2  # noqa: PLC0415 - what huggingface_hub talks with
     from huggingface_hub import constants, errors  # noqa: PLC0415 - heavy
@@ -27,6 +27,8 @@ def told_plainly(what: str, endpoint: str | None) -> Iterator[None]:
     login = "hf auth login, or set HF_TOKEN, with an account that may read it"
     try:
         yield
+    except errors.HFValidationError:  # a ValueError about what was asked, not about an answer
+        raise
     except errors.OfflineModeIsEnabled:
         raise HubError(
             f"{what} cannot be pulled: HF_HUB_OFFLINE is set",
@@ -53,3 +55,13 @@ def told_plainly(what: str, endpoint: str | None) -> Iterator[None]:
             f"{hub} cannot be reached: {error}",
             hint="check the connection, and HF_ENDPOINT if it is set",
         ) from None
+    except (
+        ValueError,
+        KeyError,
+        AttributeError,
+        TypeError,
+    ) as error:  # as it takes an answer apart
+        raise HubError(
+            f"{hub} answered with something that is no hub's when asked for {what}",
+            hint="check HF_ENDPOINT if it is set, and whether a proxy or a login page answers",
+        ) from error

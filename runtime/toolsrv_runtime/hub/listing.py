@@ -7,12 +7,14 @@ Which hub, token and offline mode are huggingface_hub's business (``HF_ENDPOINT`
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict
 
 from toolsrv_registry.errors import NotFoundError, UsageError
 from toolsrv_runtime.footprint import told
-from toolsrv_runtime.hub.errors import told_plainly
+from toolsrv_runtime.hub.errors import HubError, told_plainly
+from toolsrv_runtime.hub.library import set_up
 from toolsrv_runtime.suitable import parts
 
 
@@ -32,34 +34,55 @@ def gguf_files(repo: str, *, endpoint: str | None = None) -> list[RemoteFile]:
     """Return the GGUF files of a repository, by name.
 
     Raises:
-        UsageError: ``repo`` is not the name of one.
+        UsageError: ``repo`` is not the name of one, or ``endpoint`` no address.
         NotFoundError: There is none of that name, or it needs a token.
-        HubError: The hub cannot be reached.
+        HubError: The hub cannot be reached, or answers as no hub does.
     """
+    _check_address(endpoint)
+    import httpx2  # noqa: PLC0415 - what huggingface_hub talks with
     from huggingface_hub import HfApi  # noqa: PLC0415 - heavy
     from huggingface_hub.errors import HFValidationError  # noqa: PLC0415 - heavy
 
+    set_up()
     try:
         with told_plainly(repo, endpoint):
             found = HfApi(endpoint=endpoint).model_info(repo, files_metadata=True)
+            files = [
+                RemoteFile(
+                    repo=repo,
+                    name=one.rfilename,
+                    size_bytes=one.size or 0,
+                    sha256=one.lfs.sha256 if one.lfs else None,
+                    commit=found.sha or "main",
+                )
+                for one in found.siblings or []
+                if one.rfilename.lower().endswith(".gguf")
+            ]
     except HFValidationError:
         raise UsageError(
             f"{repo!r} is not the name of a repository", hint="write OWNER/NAME or OWNER/NAME:FILE"
         ) from None
-    return sorted(
-        (
-            RemoteFile(
-                repo=repo,
-                name=one.rfilename,
-                size_bytes=one.size or 0,
-                sha256=one.lfs.sha256 if one.lfs else None,
-                commit=found.sha or "main",
-            )
-            for one in found.siblings or []
-            if one.rfilename.lower().endswith(".gguf")
-        ),
-        key=lambda one: one.name,
-    )
+    except httpx2.TransportError as error:
+        raise HubError(
+            f"the connection broke while {repo} was asked for: {error or type(error).__name__}",
+            hint="try again",
+        ) from error
+    return sorted(files, key=lambda one: one.name)
+
+
+def _check_address(endpoint: str | None) -> None:
+    """Refuse what is no address before huggingface_hub is imported, which fails with one."""
+    if endpoint is None:
+        return
+    try:
+        place = urlsplit(endpoint)
+        sound = place.scheme in ("http", "https") and bool(place.hostname) and place.port != 0
+    except ValueError:
+        sound = False
+    if not sound:
+        raise UsageError(
+            f"{endpoint!r} is not the address of a hub", hint="set HF_ENDPOINT to one, or unset it"
+        )
 
 
 def pick(repo: str, files: list[RemoteFile], name: str | None) -> list[RemoteFile]:

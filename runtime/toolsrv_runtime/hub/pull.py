@@ -18,6 +18,7 @@ from typing import BinaryIO, NoReturn
 
 from toolsrv_registry.errors import BusyError, DataError
 from toolsrv_runtime.hub.errors import HubError, told_plainly
+from toolsrv_runtime.hub.library import set_up
 from toolsrv_runtime.hub.listing import RemoteFile
 
 Progress = Callable[[int, int], None]
@@ -92,6 +93,7 @@ def _fetch(
     """Append to ``stream`` what is missing; a broken connection is taken up again."""
     import httpx2  # noqa: PLC0415 - what huggingface_hub talks with
 
+    set_up()
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it tells of every retry
     if stream.tell() > file.size_bytes:
         stream.truncate(0)
