@@ -43,5 +43,13 @@ def read_file(path: Path, most: int) -> bytes:
     return content
 
 
+def absence(path: Path) -> str:
+    """Say of a path where nothing was found how that is: "does not exist", or a link to nothing."""
+    try:
+        return f"is a link to {path.readlink()}, which does not exist"
+    except OSError:
+        return "does not exist"
+
+
 def _told(size: int) -> str:
     return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size:,} bytes"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from toolsrv_runtime.errors import ModelError
-from toolsrv_runtime.file_in import open_file
+from toolsrv_runtime.file_in import absence, open_file
 
 VERSIONS = (2, 3)
 HINT = "name a GGUF file; toolsrv model list shows those that have a name"
@@ -111,6 +111,8 @@ def check_start(path: Path) -> None:
 
 def _unreadable(path: Path, error: OSError) -> ModelError:
     if isinstance(error, FileNotFoundError):
+        if path.is_symlink():
+            return ModelError(f"the model file {str(path)!r} {absence(path)}", hint=HINT)
         return ModelError(f"there is no model file {str(path)!r}", hint=HINT)
     return ModelError(f"the model file {str(path)!r} cannot be read: {error.strerror}", hint=HINT)
 

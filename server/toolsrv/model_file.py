@@ -10,20 +10,23 @@ from typing import TYPE_CHECKING
 
 from toolsrv.model_list import SHIPPED
 from toolsrv.models import script_path
-from toolsrv_registry.errors import NotFoundError
+from toolsrv_registry.errors import DataError, NotFoundError
+from toolsrv_runtime.file_in import absence
 
 if TYPE_CHECKING:
     from toolsrv.settings import Settings
 
 
-def check_model(settings: Settings) -> None:
+def check_model(settings: Settings, *, origin: str | None = None) -> None:
     """Look at the model's file: that it is there and begins like a GGUF file. Takes no time.
 
-    A profile that is asked for is looked for too.
+    A profile that is asked for is looked for too. ``origin`` says where the model's name stands,
+    where that is no option of its own; None: as the settings have it.
 
     Raises:
         NotFoundError: there is no such file, or no such script.
         ModelError: the file is no GGUF file.
+        DataError: it cannot be looked at.
         ProfileError: there is no such profile, or it is not acceptable.
     """
     if settings.profile:
@@ -31,11 +34,17 @@ def check_model(settings: Settings) -> None:
         from toolsrv_runtime.profiles.choose import check_name
 
         check_name(settings.profile, profiles_folder(settings.data_dir))
-    model, origin = settings.model, settings.origin("model")
+    model = settings.model
+    origin = settings.origin("model") if origin is None else origin
     if isinstance(model, str):
-        script = script_path(model)
-        if script is not None and not script.is_file():
-            raise _missing("the script", script, origin)
+        if (script := script_path(model)) is not None:
+            _check("the script", script, origin)
+            if not script.is_file():
+                raise DataError(
+                    f"the script {script} is no file but a "
+                    f"{'folder' if script.is_dir() else 'pipe, socket or device'}",
+                    hint=_hint(origin),
+                )
     elif model is not None:
         check_there(model, origin)
         from toolsrv_runtime.gguf_header import check_start
@@ -44,14 +53,38 @@ def check_model(settings: Settings) -> None:
 
 
 def check_there(path: Path, origin: str) -> None:
-    """Raise NotFoundError where no model file is at ``path``, which ``origin`` names."""
-    if not path.exists():
-        raise _missing("the model file", path, origin)
+    """Look whether a model file is at ``path``, which ``origin`` names.
+
+    Raises:
+        NotFoundError: there is none.
+        DataError: it cannot be looked at.
+    """
+    _check("the model file", path, origin)
 
 
-def _missing(what: str, path: Path, origin: str) -> NotFoundError:
+def is_file(path: Path) -> bool:
+    """Whether a file is there, as far as this user may see."""
+    try:
+        return path.is_file()
+    except OSError:  # a folder on the way that may not be entered
+        return False
+
+
+def _check(what: str, path: Path, origin: str) -> None:
     named = f", which {origin} names," if origin not in ("", "default") else ""
-    return NotFoundError(f"{what} {path}{named} does not exist", hint=_hint(origin))
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotFoundError(f"{what} {path}{named} {absence(path)}", hint=_hint(origin)) from None
+    except PermissionError:
+        raise DataError(
+            f"{what} {path}{named} cannot be looked at: a folder on the way there may not be entered",
+            hint=f"check their permissions: namei -l {path}",
+        ) from None
+    except OSError as error:
+        raise DataError(
+            f"{what} {path}{named} cannot be looked at: {error.strerror}", hint=_hint(origin)
+        ) from None
 
 
 def _hint(origin: str) -> str:

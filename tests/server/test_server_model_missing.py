@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -101,3 +103,52 @@ def test_a_model_that_does_not_exist_is_not_set(run: Run, data_dir: Path) -> Non
     for name in ("nope", "/no/such.gguf"):
         assert run("config", "set", "model", name).exit_code == 2
     assert not (data_dir / "config.toml").exists()
+
+
+def test_a_link_to_nothing_and_a_ring_of_links_are_told_as_what_they_are(
+    run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "link.gguf").symlink_to("gone.gguf")
+    (tmp_path / "ring.gguf").symlink_to("ring.gguf")
+    for words in (("model", "info"), ("solve", "x", "--model"), ("model", "use")):
+        told = run(*words, str(tmp_path / "link.gguf"))
+        assert "is a link to gone.gguf, which does not exist" in told.stderr
+        assert "symbolic links" in run(*words, str(tmp_path / "ring.gguf")).stderr
+
+
+def test_no_option_is_named_that_was_not_given(run: Run, tmp_path: Path) -> None:
+    for words in (("model", "info"), ("config", "set", "model")):
+        told = run(*words, str(tmp_path / "missing.gguf"))
+        assert told.exit_code == 2
+        assert f"the model file {tmp_path / 'missing.gguf'} does not exist" in told.stderr
+
+
+def test_a_folder_that_may_not_be_entered_is_told_with_the_path(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = tmp_path / "closed"
+    look = Path.stat
+
+    def stat(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        if closed in path.parents:  # as for everybody but root
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return look(path, follow_symlinks=follow_symlinks)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    model = str(closed / "model.gguf")
+    for words in (("model", "info", model), ("solve", "x", "--model", model)):
+        told = run(*words)
+        assert told.exit_code == 1
+        assert f"{model}" in told.stderr
+        assert "may not be entered" in told.stderr
+        assert "--data-dir" not in told.stderr
+    monkeypatch.setenv("TOOLSRV_MODEL", model)
+    assert run("model", "list").exit_code == 0
+
+
+def test_a_script_that_is_a_pipe_is_no_missing_one(run: Run, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path, said in ((tmp_path / "pipe", "pipe"), (tmp_path, "folder")):
+        told = run("solve", "x", "--model", f"scripted:{path}")
+        assert told.exit_code == 1
+        assert f"is no file but a {said}" in told.stderr

@@ -75,7 +75,7 @@ def set_(session: Session, key: str, value: str, as_json: bool) -> None:
     if key in {"model", "profile"}:
         from toolsrv.model_file import check_model
 
-        check_model(session.load(**{key: value}).settings)
+        check_model(session.load(**{key: value}).settings, origin="")
     config_file.write_key(place, key, parsed)
     origin = session.load().origins[key]
     if origin not in (str(place), "default"):

@@ -61,7 +61,7 @@ def info(
 
     settings = session.load(model=path, profile=profile).settings
     place = settings.model
-    check_model(settings)
+    check_model(settings, origin=None if path is None else "")
     if isinstance(place, str):
         usable = tell_special(place, settings.engine_model, as_json=as_json)
         context.exit(rim.DONE if usable else rim.FAULT)
