@@ -16,10 +16,13 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from toolsrv.config_file import write_atomic
 from toolsrv.file_lock import alone
+from toolsrv.models import SAMPLING, is_special
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 
 SHIPPED = "nano"
 """The name of the model that ships; it is in no file and cannot be removed."""
+MOST_CHARACTERS = 64
+"""Of a name: a list of them stays readable."""
 
 
 class Entry(BaseModel):
@@ -80,6 +83,14 @@ class ModelList:
         known = ", ".join([SHIPPED, *(one.name for one in entries)])
         raise NotFoundError(f"there is no model {name!r} on the list", hint=f"there are: {known}")
 
+    def check_name(self, name: str, path: Path) -> None:
+        """Look whether the file, which need not be there yet, may be put on the list as ``name``.
+
+        Raises:
+            UsageError: The name stands for another file, or is none.
+        """
+        _check_name(name, path.absolute(), _taken(self.entries()))
+
     def add(
         self, path: Path, *, source: str, sha256: str | None = None, name: str | None = None
     ) -> Entry:
@@ -91,16 +102,9 @@ class ModelList:
         """
         path = path.absolute()
         with self._changing() as entries:
-            taken = {one.name: one.path for one in entries} | {SHIPPED: ""}
-            name = name or _free_name(path, taken)
-            if not is_name(name):
-                raise UsageError(
-                    f"{name!r} cannot be a model's name", hint="no / in it, and no .gguf at its end"
-                )
-            if taken.get(name, str(path)) != str(path):
-                raise UsageError(
-                    f"the name {name!r} stands for another model", hint="choose another: --name"
-                )
+            if name is None:
+                name = _free_name(path, _taken(entries))
+            _check_name(name, path, _taken(entries))
             entry = Entry(
                 name=name,
                 path=str(path),
@@ -142,13 +146,50 @@ class ModelList:
             write_atomic(self.file, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
 
 
+def _taken(entries: list[Entry]) -> dict[str, str]:
+    """Return which file each name stands for; other models' names stand for none."""
+    return {one.name: one.path for one in entries} | {SHIPPED: "", SAMPLING: ""}
+
+
+def _check_name(name: str, path: Path, taken: Mapping[str, str]) -> None:
+    if not is_name(name) or not name.isprintable() or name.strip() != name or is_special(name):
+        raise UsageError(
+            f"{name[:80]!r} cannot be a model's name",
+            hint="no / in it, no .gguf at its end, and nothing that names another kind of model",
+        )
+    if len(name) > MOST_CHARACTERS:
+        raise UsageError(
+            f"the name {name[:20]!r}… has {len(name)} characters",
+            hint=f"choose one of at most {MOST_CHARACTERS}",
+        )
+    if taken.get(name, str(path)) != str(path):
+        raise UsageError(
+            f"the name {name!r} stands for another model", hint="choose another: --name"
+        )
+
+
 def _free_name(path: Path, taken: Mapping[str, str]) -> str:
-    """Return the file's own name, with a number where that stands for another file."""
-    name, at = path.stem, 1
+    """Return the file's own name, cut, with a number where that stands for another file."""
+    name, at = path.stem[:MOST_CHARACTERS].strip(), 1
     while taken.get(name, str(path)) != str(path):
         at += 1
-        name = f"{path.stem}-{at}"
+        end = f"-{at}"
+        name = path.stem[: MOST_CHARACTERS - len(end)] + end
     return name
+
+
+def file_of(text: str, data_dir: Path) -> Path:
+    """Return the GGUF file that a text names: by a name on the list, or by its path.
+
+    Raises:
+        DataError: The list is damaged or cannot be read.
+    """
+    from toolsrv_runtime.models import SHIPPED_MODEL
+
+    if text == SHIPPED:
+        return SHIPPED_MODEL
+    named = resolve(text, data_dir) if is_name(text) else None
+    return named or Path(text).expanduser()
 
 
 def resolve(name: str, data_dir: Path) -> Path | None:

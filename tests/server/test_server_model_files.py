@@ -110,6 +110,47 @@ def test_a_wrong_request_is_told_in_one_line(
     assert said in done.stderr
 
 
+@pytest.mark.parametrize(
+    "name", ["nano", "sampling", "../x", "x.gguf", "", " x", "a\nb", "scripted:x", "x" * 65]
+)
+def test_what_is_no_name_is_refused_before_anything_is_brought(
+    run: Run, hub: Any, name: str, data_dir: Path
+) -> None:
+    done = run("model", "pull", REPO, "--name", name)
+    assert done.exit_code == 2
+    assert done.stderr.count("hint: ") == 1
+    assert not hub.ranges
+    assert not list(data_dir.rglob("*.gguf*"))
+    assert run("model", "pull", REPO, "--name", "x" * 64).exit_code == 0
+
+
+def test_names_made_of_long_file_names_are_cut(tmp_path: Path) -> None:
+    models = ModelList(tmp_path)
+    names = []
+    for folder in ("a", "b"):
+        path = tmp_path / folder / f"{'m' * 200}.gguf"
+        path.parent.mkdir()
+        path.write_bytes(b"GGUF")
+        names.append(models.add(path, source="test").name)
+    assert names == ["m" * 64, "m" * 62 + "-2"]
+
+
+def test_a_name_is_taken_where_a_model_is_quantised_or_measured(
+    run: Run, hub: Any, tmp_path: Path
+) -> None:
+    assert run("model", "pull", REPO, "--name", "small").exit_code == 0
+    made = tmp_path / "made.gguf"
+    done = run("model", "quantize", "small", "--out", str(made))
+    assert done.exit_code == 0, done.stderr
+    assert made.is_file()
+    assert "quantised already" in run("model", "quantize", "nano").stderr
+    hub.files["maker/broken"] = {"broken.gguf": b"no model"}
+    assert run("model", "pull", "maker/broken").exit_code == 0
+    measured = run("bench", "engine", "--model", "broken")
+    assert measured.exit_code == 1
+    assert "/models/maker/broken/broken.gguf' is not a GGUF file" in measured.stderr
+
+
 def test_several_files_are_listed_with_their_sizes(run: Run, hub: Any) -> None:
     hub.files[REPO]["tiny.q8_0.gguf"] = b"GGUF" * 1000
     done = run("model", "pull", REPO)

@@ -30,8 +30,12 @@ json_option = click.option(
 )
 
 
+MODELS = "toolsrv.models"
+"""In a context's ``meta``: returns the file that a name stands for, where there is a list."""
+
+
 class ModelFile(click.Path):
-    """A GGUF file: what is measured here is evaluated here."""
+    """A GGUF file, by its path or name: what is measured here is evaluated here."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path; refuse a server's address for what it is."""
@@ -44,14 +48,15 @@ class ModelFile(click.Path):
                 param,
                 ctx,
             )
-        return super().convert(value, param, ctx)
+        named = ctx.meta.get(MODELS) if ctx is not None else None
+        return super().convert(named(str(value)) if named else value, param, ctx)
 
 
 model_option = click.option(
     "--model",
     type=ModelFile(path_type=Path),
-    metavar="PATH",
-    help="GGUF file of the model. [default: the one that ships]",
+    metavar="NAME|FILE",
+    help="GGUF file of the model, or its name on the list. [default: the one that ships]",
 )
 threads_option = click.option(
     "--threads", type=click.IntRange(1, 1024), help="Model threads. [default: all cores]"

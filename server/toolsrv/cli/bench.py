@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 
 import click
 
@@ -11,6 +12,8 @@ from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
 
 MODULE = "toolsrv_lab.bench"
+MODELS = "toolsrv.models"
+"""Where the laboratory, which knows no list of models, finds what makes a file of a name."""
 
 
 class BenchGroup(click.Group):
@@ -29,10 +32,18 @@ class BenchGroup(click.Group):
 
 
 @click.group(cls=BenchGroup, epilog=example("toolsrv bench --help"))
+@click.pass_context
 @pass_session
-def bench(session: Session) -> None:
+def bench(session: Session, context: click.Context, /) -> None:
     """Measure this installation: server, search, engine, world."""
     session.public()
+
+    def named(text: str) -> Path:
+        from toolsrv.model_list import file_of
+
+        return file_of(text, session.load().settings.data_dir)
+
+    context.meta[MODELS] = named
 
 
 def _laboratory() -> click.Group:

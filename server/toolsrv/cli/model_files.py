@@ -15,6 +15,7 @@ from toolsrv.cli.listing import listing
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session, pass_session
+from toolsrv.model_file import is_file
 from toolsrv_registry.errors import UsageError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def list_(session: Session, as_json: bool) -> None:
         rows.append(_unnamed(model, used, loaded.origins["model"]))
     for row in rows:
         row["in_use"] = row["path"] == used
-        row["missing"] = row["path"] != model and not Path(row["path"]).is_file()
+        row["missing"] = row["path"] != model and not is_file(Path(row["path"]))
     if as_json:
         emit_json({"models": rows})
         return
@@ -88,10 +89,13 @@ def pull(session: Session, repo: str, name: str | None, as_json: bool) -> None:
     endpoint = os.environ.get("HF_ENDPOINT") or None
     owner, _, file = repo.partition(":")
     chosen = pick(owner, gguf_files(owner, endpoint=endpoint), file or None)
+    folder = models.folder / owner
+    if name is not None:
+        models.check_name(name, folder / Path(chosen[0].name).name)
     paths = []
     for one in chosen:
         with Bar(f"pulling {Path(one.name).name}", "bytes") as bar, interruptible():
-            paths.append(work(one, models.folder / owner, endpoint=endpoint, progress=bar.show))
+            paths.append(work(one, folder, endpoint=endpoint, progress=bar.show))
     first = chosen[0]
     if first.sha256 is None:
         note("note: the hub lists no SHA-256 of this file; only its size was checked")
@@ -121,7 +125,7 @@ def use(session: Session, model: str, as_json: bool) -> None:
     if (
         is_name(model)
         and model != SHIPPED
-        and not (isinstance(own.model, Path) and own.model.is_file())
+        and not (isinstance(own.model, Path) and is_file(own.model))
     ):
         _list(session).get(model)  # tells which names there are
     if not isinstance(own.model, str):
@@ -176,7 +180,7 @@ def remove(session: Session, name: str, yes: bool, as_json: bool) -> None:
 
 def _unnamed(model: Path | str, place: str, origin: str) -> dict[str, Any]:
     """Return the row of a model that is in use without being on the list."""
-    size = model.stat().st_size if isinstance(model, Path) and model.is_file() else 0
+    size = model.stat().st_size if isinstance(model, Path) and is_file(model) else 0
     return {"name": "", "path": place, "source": f"named by {origin}", "size_bytes": size,
             "sha256": None, "added": ""}  # fmt: skip
 

@@ -74,7 +74,7 @@ def convert(
 
 
 @click.command(epilog=example("toolsrv model quantize model.f16.gguf --type Q5_K_M"))
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("model", metavar="NAME|FILE")
 @click.option("--type", "kind", default="Q8_0", show_default=True,
               type=click.Choice(["Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "F16"], case_sensitive=False),
               help="From the largest and most exact to the smallest.")  # fmt: skip
@@ -83,14 +83,16 @@ def convert(
 @json_option
 @pass_session
 def quantize(
-    session: Session, file: Path, kind: QuantType, out: Path | None, force: bool, as_json: bool
+    session: Session, model: str, kind: QuantType, out: Path | None, force: bool, as_json: bool
 ) -> None:
-    """Write the GGUF file FILE with smaller weights, by llama.cpp."""
+    """Write a GGUF file, or the one of that name on the list, with smaller weights, by llama.cpp."""
+    from toolsrv.model_list import file_of
     from toolsrv_runtime.convert.quantize import quantize as work
 
     session.public()
+    file = file_of(model, session.load().settings.data_dir)
     with Bar("quantising", "tensors") as bar, interruptible():
-        made = work(file.expanduser(), out, kind, force=force, progress=bar.show)
+        made = work(file, out, kind, force=force, progress=bar.show)
     _put_on_list(session, made.path, f"{kind} of {file.absolute()}")
     if as_json:
         emit_json(made.model_dump(mode="json"))
