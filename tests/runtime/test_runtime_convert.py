@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from toolsrv_registry.errors import ToolsrvError, UsageError
+from toolsrv_runtime.convert.architecture import read_architecture
 from toolsrv_runtime.convert.checkpoint import convert
 from toolsrv_runtime.convert.errors import (
     ArchitectureError,
@@ -142,6 +143,35 @@ def test_a_pipe_or_device_is_never_replaced_by_a_model(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is a folder"):
         convert(folder, tmp_path, force=True)
     assert not list(tmp_path.glob("*.partial"))
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "link.json"])
+def test_a_file_of_the_checkpoint_is_never_replaced(tmp_path: Path, name: str) -> None:
+    folder = write_tiny_checkpoint(tmp_path / "llama")
+    (tmp_path / "link.json").symlink_to(folder / "config.json")
+    target = tmp_path / name if name == "link.json" else folder / name
+    before = target.read_bytes()
+    with pytest.raises(UsageError, match="a file that it is made from") as caught:
+        convert(folder, target, force=True)
+    assert "--out" in caught.value.hint
+    assert target.read_bytes() == before
+    inside = folder / "model.gguf"
+    for _ in range(2):
+        assert convert(folder, inside, force=True).path == str(inside)
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers",
+     "num_attention_heads", "num_key_value_heads", "head_dim", "max_position_embeddings"],
+)  # fmt: skip
+def test_sizes_that_no_model_has_are_refused_before_anything_is_listed(
+    tmp_path: Path, key: str
+) -> None:
+    folder = write_tiny_checkpoint(tmp_path / "llama")
+    change(folder / "config.json", **{key: 10**10})
+    with pytest.raises(ArchitectureError, match="less than or equal to"):
+        read_architecture(folder)
 
 
 def test_a_users_own_profile_writes_its_positions_into_the_file(tmp_path: Path) -> None:

@@ -19,18 +19,21 @@ _MOST_BYTES = 256 << 20
 
 
 class Architecture(BaseModel):
-    """Sizes of a LLaMA: counts, and widths in values. ``positions`` is its context in tokens."""
+    """Sizes of a LLaMA: counts, and widths in values. ``positions`` is its context in tokens.
+
+    Bounded far above every model that there is: what is listed by them must fit in memory.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
-    vocabulary: PositiveInt = Field(alias="vocab_size")
-    width: PositiveInt = Field(alias="hidden_size")
-    inner: PositiveInt = Field(alias="intermediate_size")
-    layers: PositiveInt = Field(alias="num_hidden_layers")
-    heads: PositiveInt = Field(alias="num_attention_heads")
-    kv_heads: PositiveInt
-    head_size: PositiveInt
-    positions: PositiveInt = Field(default=2048, alias="max_position_embeddings")
+    vocabulary: PositiveInt = Field(alias="vocab_size", le=1 << 22)
+    width: PositiveInt = Field(alias="hidden_size", le=1 << 20)
+    inner: PositiveInt = Field(alias="intermediate_size", le=1 << 22)
+    layers: PositiveInt = Field(alias="num_hidden_layers", le=4096)
+    heads: PositiveInt = Field(alias="num_attention_heads", le=1 << 16)
+    kv_heads: PositiveInt = Field(le=1 << 16)
+    head_size: PositiveInt = Field(le=1 << 16)
+    positions: PositiveInt = Field(default=2048, alias="max_position_embeddings", le=(1 << 31) - 1)
     epsilon: PositiveFloat = Field(default=1e-6, alias="rms_norm_eps")
     tied: bool = Field(default=False, alias="tie_word_embeddings")
     attention_bias: bool = False

@@ -64,8 +64,8 @@ def convert(
         WriteError: The file cannot be written.
         ProfileError: A TOML file is not acceptable.
         UsageError: An unknown profile or type, .bin weights without torch, a profile whose
-            context the checkpoint's positions cannot carry or that names none, or a file that is
-            there already.
+            context the checkpoint's positions cannot carry or that names none, a file that is
+            there already, or one of the checkpoint's own.
     """
     stretch = read_stretch(profile, profiles) if profile is not None else None
     if type not in get_args(OutputType):
@@ -75,6 +75,7 @@ def convert(
     if not force:
         check_free(target)
     model = read_architecture(folder)
+    _check_no_input(folder, target)
     trained = model.rope.original or model.positions
     notes = []
     if stretch is not None:
@@ -117,6 +118,18 @@ def convert(
         tokenizer=f"{vocabulary.model} ({vocabulary.pre})",
         notes=(*notes, *vocabulary.notes),
     )
+
+
+def _check_no_input(folder: Path, target: Path) -> None:
+    """Refuse a target that is a file of the checkpoint, also under another name."""
+    if not (folder.is_dir() and target.is_file()):
+        return
+    for one in folder.iterdir():
+        if one.suffix != ".gguf" and one.is_file() and one.samefile(target):
+            raise UsageError(
+                f"the result would replace {one.name!r}, a file that it is made from",
+                hint="name another with --out",
+            )
 
 
 def _named_toolllama(name: str) -> bool:
