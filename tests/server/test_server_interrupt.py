@@ -22,7 +22,7 @@ async def work():
     while True:
         signal.pause()
 
-asyncio.run(stoppable(work(), ask=lambda: None, at_once=lambda: print("at once", flush=True)))
+asyncio.run(stoppable(work(), ask=lambda _: None, at_once=lambda: print("at once", flush=True)))
 """
 
 

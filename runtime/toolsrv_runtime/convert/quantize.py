@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import shutil
 import threading
@@ -121,13 +122,19 @@ def _run(source: Path, fresh: Path, kind: QuantType, progress: Progress | None) 
     prefix = "LLAMA_FTYPE_MOSTLY_"
     params.ftype = getattr(llama_cpp, f"{prefix}{kind}")
     outcome: list[int] = []
+    # llama.cpp opens the file itself, some time after it has begun. By its name it would make one
+    # anew that an interrupt has removed; as an open one it stays removed.
+    held = os.open(fresh, os.O_RDWR)
+    opened = Path(f"/proc/self/fd/{held}")
+    target = opened if opened.exists() else fresh
 
     def work() -> None:
         outcome.append(
             llama_cpp.llama_model_quantize(
-                str(source).encode(), str(fresh).encode(), ctypes.byref(params)
+                str(source).encode(), str(target).encode(), ctypes.byref(params)
             )
         )
+        os.close(held)  # not before: another file could get its number
 
     llama_cpp.llama_log_set(listen, ctypes.c_void_p(0))
     try:

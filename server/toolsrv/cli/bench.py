@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -29,6 +30,13 @@ class BenchGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return one of the laboratory's commands."""
         return _laboratory().get_command(ctx, cmd_name)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a benchmark; whatever ends it, its temporary folder goes."""
+        from toolsrv.cli.interrupt import ended_as_by_ctrl_c
+
+        with ended_as_by_ctrl_c():
+            return super().invoke(ctx)
 
 
 @click.group(cls=BenchGroup, epilog=example("toolsrv bench --help"))

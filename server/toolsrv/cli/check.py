@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolsrv.cli import rim
 from toolsrv.cli.interrupt import stoppable
 from toolsrv.cli.options import category_option, example, json_option
 from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session, pass_session
+from toolsrv.cli.signals import Interrupted, exit_code
 from toolsrv.cli.wording import counted
 from toolsrv.key_store import KeyStore
 from toolsrv_registry.errors import BusyError, UsageError
@@ -131,7 +131,7 @@ def check(
     _announce(plan, given)
     result, interrupted = asyncio.run(_run(store, plan, world, given, quiet=as_json))
     if result is None:
-        raise KeyboardInterrupt
+        raise Interrupted(interrupted)
     not_checked = {**plan.not_checked, **result.not_checked}
     if result.ended == "no_network":
         _keep_nothing_silently(result)
@@ -143,7 +143,7 @@ def check(
         show_result(result, not_checked)
     _say_what_is_left(result)
     if interrupted:
-        context.exit(rim.INTERRUPTED)
+        context.exit(exit_code(interrupted))
 
 
 def _world(apis: list[Api], given: dict[str, Any], settings: Settings) -> World:
@@ -224,7 +224,7 @@ def _rate(given: dict[str, Any]) -> float:
 
 async def _run(
     store: Store, plan: Plan, world: World, given: dict[str, Any], *, quiet: bool
-) -> tuple[Result | None, bool]:
+) -> tuple[Result | None, int]:
     from toolsrv.cli.check_view import CheckView
     from toolsrv_runtime.check.checker import Checker, Rules
     from toolsrv_runtime.check.recorded import Recorder
@@ -244,7 +244,7 @@ async def _run(
             checker: Checker = Checker(
                 plan.items, world, keep=store.health.record, rules=rules, listen=view.show, **heard
             )
-            return await stoppable(checker.run(), ask=checker.stop, at_once=view.close)
+            return await stoppable(checker.run(), ask=lambda _: checker.stop(), at_once=view.close)
     finally:
         await world.aclose()
 

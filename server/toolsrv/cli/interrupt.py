@@ -1,6 +1,6 @@
-"""Ctrl-C and SIGTERM: work that stops stays stopped, and is told as interrupted.
+"""Ctrl-C, SIGTERM and SIGHUP: work that stops stays stopped, and is told as interrupted.
 
-During asynchronous work the first asks it to stop, the second ends the process. The work gets
+During asynchronous work the first asks it to stop, a second Ctrl-C ends the process. The work gets
 ``GRACE_S`` seconds to hand over what it has; after that nobody waits for it. An event loop that
 something holds up for ``STUCK_S`` seconds more hears neither, and the process ends all the same.
 """
@@ -12,50 +12,57 @@ import contextlib
 import os
 import signal
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from types import FrameType
 from typing import TypeVar
+
+from toolsrv.cli.signals import Interrupted, exit_code, heard
 
 T = TypeVar("T")
 
 GRACE_S = 0.9
 STUCK_S = 3.0
-EXIT_CODE = 130
+AGAIN_S = 1.0
 
 
 async def stoppable(
-    work: Awaitable[T], *, ask: Callable[[], None], at_once: Callable[[], None]
-) -> tuple[T | None, bool]:
-    """Wait for ``work``; return its result and whether it was interrupted.
+    work: Awaitable[T], *, ask: Callable[[int], None], at_once: Callable[[], None]
+) -> tuple[T | None, int]:
+    """Wait for ``work``; return its result and the signal that interrupted it, 0 for none.
 
-    The first SIGINT or SIGTERM calls ``ask``; the result is ``None`` when the work does not end
-    within ``GRACE_S`` after it. A second calls ``at_once`` and ends the process with code 130.
+    The first SIGINT, SIGTERM or SIGHUP calls ``ask`` with its number; the result is ``None`` when
+    the work does not end within ``GRACE_S`` after it. A further SIGINT calls ``at_once`` and ends
+    the process; the others come twice without anybody's impatience, as from a closing terminal.
     """
     loop = asyncio.get_running_loop()
     interrupted = asyncio.Event()
+    first = 0
 
-    def on_interrupt() -> None:
-        if interrupted.is_set():
+    def on_interrupt(number: int) -> None:
+        nonlocal first
+        first = first or number
+        if not interrupted.is_set():
+            interrupted.set()
+            ask(number)
+        elif number == signal.SIGINT:
             at_once()
-            os._exit(EXIT_CODE)
-        interrupted.set()
-        ask()
+            os._exit(exit_code(number))
 
-    armed = False
-
-    def on_signal(_signal: int, _frame: FrameType | None) -> None:
-        nonlocal armed
-        if not armed:  # else whoever keeps pressing Ctrl-C would put the end off
-            armed = True
+    def on_signal(number: int, _frame: FrameType | None) -> None:
+        nonlocal first
+        if not first:  # else whoever keeps pressing Ctrl-C would put the end off
+            first = number
             signal.setitimer(signal.ITIMER_REAL, GRACE_S + STUCK_S)
 
     def on_stuck(_signal: int, _frame: FrameType | None) -> None:
         at_once()
-        os._exit(EXIT_CODE)
+        os._exit(exit_code(first))
 
     before = signal.signal(signal.SIGALRM, on_stuck)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, on_interrupt)
+    numbers = (signal.SIGINT, *heard())
+    for number in numbers:
+        loop.add_signal_handler(number, on_interrupt, number)
         signal.signal(number, on_signal)  # the loop's own does nothing but wake it
     task = asyncio.ensure_future(work)
     watch = asyncio.create_task(interrupted.wait())
@@ -64,14 +71,14 @@ async def stoppable(
         if not task.done():
             await asyncio.wait({task}, timeout=GRACE_S)
         if task.done():
-            return task.result(), interrupted.is_set()
-        return None, True
+            return task.result(), first
+        return None, first
     finally:
         watch.cancel()
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
         with contextlib.suppress(NotImplementedError):
-            for number in (signal.SIGINT, signal.SIGTERM):
+            for number in numbers:
                 loop.remove_signal_handler(number)
 
 
@@ -80,8 +87,52 @@ def interruptible() -> Iterator[None]:
     """Let a Ctrl-C in the block come out as KeyboardInterrupt, whatever a library makes of it.
 
     A KeyboardInterrupt that is raised while compiled code calls back into Python comes out of
-    some libraries as an error of their own.
+    some libraries as an error of their own. SIGTERM and SIGHUP do what Ctrl-C does.
+
+    Raises:
+        Interrupted: SIGTERM or SIGHUP ended the block.
     """
+    with ended_as_by_ctrl_c(), _insisting():
+        yield
+
+
+@contextlib.contextmanager
+def ended_as_by_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP do in the block what Ctrl-C does there, so that it is left tidy.
+
+    Raises:
+        Interrupted: one of them ended it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    first, since = 0, 0.0
+
+    def on_end(number: int, _frame: FrameType | None) -> None:
+        nonlocal first, since
+        if first and time.monotonic() < since + AGAIN_S:
+            return  # a closing terminal sends two: the second would break into the tidying
+        first, since = number, time.monotonic()
+        if not callable(signal.getsignal(signal.SIGINT)):  # ignored, as behind a shell's &
+            raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
+
+    numbers = heard()
+    for one in numbers:
+        signal.signal(one, on_end)
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        if first:
+            raise Interrupted(first) from error
+        raise
+    finally:
+        for one in numbers:
+            signal.signal(one, signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def _insisting() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return

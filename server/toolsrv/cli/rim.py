@@ -1,7 +1,7 @@
 """The outermost rim of the command line: every ending becomes an exit code and one clear line.
 
 0 done · 1 fault (damaged data, busy, unexpected) · 2 bad usage · 3 no full answer (``solve``) ·
-130 interrupted · 141 the reader of stdout went away. With ``--json`` an error is also the one
+130 interrupted (143 by SIGTERM, 129 by SIGHUP) · 141 the reader of stdout went away. With ``--json`` an error is also the one
 JSON document on stdout: ``{"error": …, "hint": …, "exit_code": …}``.
 """
 
@@ -18,11 +18,12 @@ import click
 from toolsrv import faults
 from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session
+from toolsrv.cli.signals import exit_code, number_of
 from toolsrv.plain import one_line
 from toolsrv_registry.errors import NotFoundError, ToolsrvError, UsageError
 from toolsrv_registry.memory import AGAIN, ran_short
 
-DONE, FAULT, USAGE, NO_ANSWER, INTERRUPTED, READER_GONE = 0, 1, 2, 3, 130, 141
+DONE, FAULT, USAGE, NO_ANSWER, READER_GONE = 0, 1, 2, 3, 141
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def _prepare_streams() -> None:
 def _ending(error: BaseException, session: Session) -> Ending:
     match error:
         case KeyboardInterrupt() | click.Abort():
-            return Ending(INTERRUPTED, "interrupted")
+            return Ending(exit_code(number_of(error)), "interrupted")
         case BrokenPipeError():
             return Ending(READER_GONE)
         case click.exceptions.NoArgsIsHelpError() if error.ctx is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -14,6 +15,7 @@ from toolsrv.cli import consent, rim
 from toolsrv.cli.options import example, json_option, solve_options
 from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session, pass_session
+from toolsrv.cli.signals import exit_code
 from toolsrv.cli.stdin import read_text
 from toolsrv.consent import worth_asking
 from toolsrv.plain import clean_task
@@ -58,7 +60,8 @@ def solve(
     A call that may change something is shown and asked about on a terminal; elsewhere it is not
     made.
 
-    Exit codes: 0 answered, 3 gave up or only a partial answer, 130 interrupted.
+    Exit codes: 0 answered, 3 gave up or only a partial answer, 130 interrupted (143 by SIGTERM, 129
+    by SIGHUP).
     """
     text = clean_task(read_text() if task == "-" else task)
     if save_answer is not None:
@@ -116,8 +119,9 @@ class _Solve:
             if outcome is not None:
                 self._view.finish(outcome.usage)
         if outcome is None:
-            rim.tell(rim.Ending(rim.INTERRUPTED, "interrupted before there was anything"), as_json)
-            _leave()
+            code = exit_code(interrupted)
+            rim.tell(rim.Ending(code, "interrupted before there was anything"), as_json)
+            _leave(interrupted)
         _report(outcome, as_json)
         if self._warning:
             note(f"warning: {self._warning}")
@@ -126,7 +130,7 @@ class _Solve:
         if self.fault is not None:  # stdout has its one document already
             rim.tell(rim.Ending(rim.FAULT, self.fault.message, self.fault.hint), as_json=False)
         if interrupted:
-            _leave()
+            _leave(interrupted)
         return outcome
 
     async def _work(self) -> Outcome:
@@ -196,8 +200,9 @@ class _Solve:
         except ToolsrvError as error:
             self.fault = error
 
-    def _ask(self) -> None:
-        self._view.say("stopping; press Ctrl-C again to leave at once", "yellow")
+    def _ask(self, number: int) -> None:
+        again = "; press Ctrl-C again to leave at once" if number == signal.SIGINT else ""
+        self._view.say(f"stopping{again}", "yellow")
         self._stop.set()
 
 
@@ -210,8 +215,8 @@ def _report(outcome: Outcome, as_json: bool) -> None:
     show_outcome(outcome)
 
 
-def _leave() -> NoReturn:
+def _leave(number: int) -> NoReturn:
     """End an interrupted process now, whatever threads still do."""
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(rim.INTERRUPTED)
+    os._exit(exit_code(number))
