@@ -5,7 +5,7 @@ process behind a lock; other processes work on the same file at the same time (r
 for a writer, a second writer waits up to ``BUSY_SECONDS``). A change is one transaction: a
 process that dies in the middle leaves the old state. Knows nothing about APIs.
 
-Errors: DataError for a file that is damaged, foreign, unreadable, full or written by a newer
+Errors: DamagedError for a file that is damaged, DataError for one that is foreign, unreadable, full or written by a newer
 toolsrv; BusyError when another process holds the file for too long.
 """
 
@@ -20,7 +20,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Self
 
-from toolsrv_registry.errors import BusyError, DataError, ToolsrvError
+from toolsrv_registry.errors import BusyError, DamagedError, DataError, ToolsrvError
 from toolsrv_registry.room import REPEAT, shortage
 
 BUSY_SECONDS = 20.0
@@ -69,6 +69,23 @@ class Database:
             connection.close()
             raise
         return cls(connection, path)
+
+    @classmethod
+    def open_to_read(cls, path: Path, migrations: Sequence[Migration]) -> Self:
+        """Open the file as ``open`` does; where nothing can be written, to read alone.
+
+        A full disk or a closed folder has no room for what SQLite makes beside a file that it opens.
+        """
+        try:
+            return cls.open(path, migrations)
+        except DataError as error:
+            unwritable = isinstance(error.__cause__, sqlite3.DatabaseError)
+            if isinstance(error, DamagedError) or not unwritable:
+                raise
+            connection = _read_only(path, len(migrations))
+            if connection is None:
+                raise
+            return cls(connection, path)
 
     def read(
         self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()
@@ -142,6 +159,32 @@ _SEEN: ContextVar[tuple[Database, int] | None] = ContextVar("toolsrv_seen", defa
 def _storable(value: Any) -> Any:
     """Return text without lone surrogates, which no UTF-8 database holds."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+
+
+def _read_only(path: Path, known: int) -> sqlite3.Connection | None:
+    """Return a connection that writes nothing, None where what is written needs writing to be read."""
+    ways = ["mode=ro"]
+    wal = path.with_name(f"{path.name}-wal")
+    if not wal.exists() or not wal.stat().st_size:
+        ways.append("immutable=1")  # it would leave out what is only in the WAL so far
+    for way in ways:
+        connection = None
+        try:
+            connection = sqlite3.connect(
+                f"{path.absolute().as_uri()}?{way}",
+                timeout=BUSY_SECONDS,
+                isolation_level=None,
+                check_same_thread=False,
+                uri=True,
+            )
+            connection.row_factory = sqlite3.Row
+            if _checked_version(connection, path, known) == known:
+                return connection
+        except sqlite3.DatabaseError:
+            pass
+        if connection is not None:
+            connection.close()
+    return None
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
@@ -231,8 +274,8 @@ def _explained(path: Path, error: sqlite3.DatabaseError) -> ToolsrvError:
             hint="check its permissions, or set another data directory",
         )
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return DataError(
+        return DamagedError(
             f"{path} is damaged: {error}",
             hint=_ANEW,
         )
-    return DataError(f"{path}: {error}", hint=_ANEW)
+    return DamagedError(f"{path}: {error}", hint=_ANEW)

@@ -7,6 +7,7 @@ message (what went wrong and where) and a hint (what to do next); each room deri
   unchanged cannot help.
 - ``NotFoundError``: a named thing (API id, category, catalog, run, file) does not exist.
 - ``DataError``: something stored or shipped is unreadable or damaged.
+- ``DamagedError``: what a file holds is damaged: no room or permission brings it back.
 - ``MemoryShortError``: the program, or a model, needs more memory than there is.
 - ``BusyError``: something else holds what is needed; trying again later can help.
 
@@ -36,6 +37,10 @@ class NotFoundError(ToolsrvError):
 
 class DataError(ToolsrvError):
     """Something stored or shipped cannot be read."""
+
+
+class DamagedError(DataError):
+    """What a file holds is damaged."""
 
 
 class MemoryShortError(DataError):

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ValidationError
 from toolsrv.response_page import ResponsePage, no_response, response_page
 from toolsrv.run_record import RunRecord, response_text
 from toolsrv_registry.database import Database
-from toolsrv_registry.errors import DataError, NotFoundError, ToolsrvError
+from toolsrv_registry.errors import DamagedError, DataError, NotFoundError, ToolsrvError
 from toolsrv_runtime.outcome import Evidence, Outcome
 
 RUNS_FILE = "runs.db"
@@ -58,6 +58,12 @@ class RunStore:
         """Open or create the store of a data folder."""
         with _told():
             return cls(Database.open(folder / RUNS_FILE, [_first]))
+
+    @classmethod
+    def open_to_read(cls, folder: Path) -> Self:
+        """Open the store; where the disk is full or closed, to read alone."""
+        with _told():
+            return cls(Database.open_to_read(folder / RUNS_FILE, [_first]))
 
     def __enter__(self) -> Self:
         return self
@@ -237,12 +243,10 @@ def _first(connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Say of a file that cannot be used what it holds, so that nobody fears to remove it."""
+    """Say of a damaged file what it holds, so that nobody fears to remove it."""
     try:
         yield
-    except DataError as error:
-        raise DataError(
-            error.message,
-            hint="free space or check permissions; a damaged file may be removed: it holds "
-            "nothing but finished runs",
+    except DamagedError as error:
+        raise DamagedError(
+            error.message, hint="it may be removed: it holds nothing but finished runs"
         ) from error

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import resource
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +167,7 @@ def test_a_damaged_file_says_that_only_runs_are_lost(tmp_path: Path) -> None:
     (tmp_path / RUNS_FILE).write_bytes(b"not a database" * 100)
     told = keep_run(tmp_path, record(), 10)
     assert told.startswith("the run was not kept: ")
-    assert "may be removed" in told
+    assert "may be removed: it holds nothing but finished runs" in told
     with pytest.raises(DataError, match="damaged"):
         RunStore.open(tmp_path)
 
@@ -188,7 +191,52 @@ def test_a_full_disk_is_told_not_raised(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(run_store, "_trim", full)
     told = keep_run(tmp_path, record(run_id="run_1"), 10)
     assert "no space left" in told
-    assert "free space" in told
+    assert "free some disk space" in told
+    assert "remove" not in told
     monkeypatch.undo()
     with RunStore.open(tmp_path) as store:
         assert len(store.recent(5)) == 1
+
+
+@contextmanager
+def no_room() -> Iterator[None]:
+    """As on a full disk: nothing can be written to a file."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_runs_are_read_where_nothing_can_be_written(tmp_path: Path) -> None:
+    keep_run(tmp_path, record("x", response="whole"), 10)
+    before = (tmp_path / RUNS_FILE).read_bytes()
+    with no_room():
+        with pytest.raises(DataError) as caught:
+            RunStore.open(tmp_path)
+        with RunStore.open_to_read(tmp_path) as store:
+            assert store.get("last").task == "x"
+            assert store.response("last", 3).text == "whole"
+            assert len(store.recent(5)) == 1
+        told = keep_run(tmp_path, record(run_id="run_1"), 10)
+    assert "remove" not in f"{caught.value.hint} {told}"
+    assert (tmp_path / RUNS_FILE).read_bytes() == before
+
+
+def test_what_only_the_log_of_writes_has_is_never_left_out(tmp_path: Path) -> None:
+    keep_run(tmp_path, record("old"), 10)
+    writer = RunStore.open(tmp_path)
+    writer.keep(record("new", run_id="run_1"), 10)
+    for name in (RUNS_FILE, f"{RUNS_FILE}-wal"):
+        copy = tmp_path / "copy" / name
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_bytes((tmp_path / name).read_bytes())
+    writer.__exit__()
+    with (
+        no_room(),
+        pytest.raises(DataError),
+    ):  # a crash left the log, and there is no room to read it
+        RunStore.open_to_read(tmp_path / "copy")
+    with RunStore.open_to_read(tmp_path / "copy") as store:
+        assert store.get("last").task == "new"

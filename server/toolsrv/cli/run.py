@@ -33,7 +33,7 @@ def list_(session: Session, limit: int, as_json: bool) -> None:
     from toolsrv.plain import one_line
     from toolsrv.run_store import RunStore
 
-    with RunStore.open(session.load().settings.data_dir) as store:
+    with RunStore.open_to_read(session.load().settings.data_dir) as store:
         rows = store.recent(limit)
     if as_json:
         emit_json([row.model_dump(mode="json") for row in rows])
@@ -104,7 +104,7 @@ def response(
     """Print the whole response of the call that NODE of a kept run made; on a terminal by pages."""
     from toolsrv.run_store import RunStore
 
-    with RunStore.open(session.load().settings.data_dir) as store:
+    with RunStore.open_to_read(session.load().settings.data_dir) as store:
         page = store.response(run_id, node, offset=offset, limit=limit)
     if as_json:
         emit_json(page.model_dump(mode="json"))
@@ -140,5 +140,5 @@ def _shown(session: Session, run: str) -> ShownRun:
         return shown_answer(read_answer(place), place.name)
     from toolsrv.run_store import RunStore
 
-    with RunStore.open(session.load().settings.data_dir) as store:
+    with RunStore.open_to_read(session.load().settings.data_dir) as store:
         return shown_record(store.get(run))

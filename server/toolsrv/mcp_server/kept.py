@@ -66,11 +66,11 @@ class Kept:
         return response_page(run_id, node, found, part, offset, len(text), len(text))
 
     def _stored(self, run_id: str) -> RunRecord:
-        with RunStore.open(self._folder) as store:
+        with RunStore.open_to_read(self._folder) as store:
             return store.get(run_id, whole=True)
 
     def _page(self, run_id: str, node: int, offset: int, limit: int) -> ResponsePage:
-        with RunStore.open(self._folder) as store:
+        with RunStore.open_to_read(self._folder) as store:
             return store.response(run_id, node, offset=offset, limit=limit)
 
 
