@@ -331,7 +331,8 @@ def find_source() -> Path:
         return Path(package.get_model_path())
     except ImportError as error:
         raise UsageError(
-            f"the package {PACKAGE!r} is not installed", hint="pip install 'toolsrv[lab]'"
+            f"the package {PACKAGE!r} is not installed",
+            hint="pip install '.[lab]' in toolsrv's sources",
         ) from error
     finally:
         if before is None:

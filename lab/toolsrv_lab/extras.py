@@ -18,7 +18,7 @@ def load(name: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != name.partition(".")[0]:
             raise
-        library, whole = name.partition(".")[0], "pip install 'toolsrv[lab]'"
+        library, whole = name.partition(".")[0], "pip install '.[lab]' in toolsrv's sources"
         raise UsageError(
             f"this needs {library}, which is not installed",
             hint=f"pip install {library}; for all of the laboratory {whole}"

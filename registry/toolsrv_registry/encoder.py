@@ -245,7 +245,7 @@ class SentenceTransformersEncoder:
                 except ImportError as error:
                     raise UsageError(
                         f"the encoder {self._source!r} needs sentence-transformers",
-                        hint="pip install 'toolsrv[lab]', or use the encoder that ships",
+                        hint="pip install '.[lab]' in toolsrv's sources, or use the encoder that ships",
                     ) from error
                 try:
                     self._model = library.SentenceTransformer(self._source)

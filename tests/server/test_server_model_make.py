@@ -84,4 +84,4 @@ def test_without_the_extra_fine_tuning_says_what_to_install(run: Run, tmp_path: 
     done = run("lab", "train", "model", *words)
     assert done.exit_code == 2
     assert "needs torch" in done.stderr
-    assert "pip install 'toolsrv[lab]'" in done.stderr
+    assert "pip install '.[lab]' in toolsrv's sources" in done.stderr

@@ -159,7 +159,7 @@ def _load_torch() -> Any:
     except ModuleNotFoundError:
         raise UsageError(
             "weights in PyTorch's .bin files need torch, which is not installed",
-            hint="pip install 'toolsrv[lab]', or take the checkpoint's safetensors",
+            hint="pip install '.[lab]' in toolsrv's sources, or take the checkpoint's safetensors",
         ) from None
 
 

@@ -65,7 +65,7 @@ def _laboratory() -> click.Group:
     except ModuleNotFoundError as error:
         raise UsageError(
             f"this installation has no benchmarks ({error.name} is missing)",
-            hint="install them with: pip install 'toolsrv[lab]'",
+            hint="install them with: pip install '.[lab]' in toolsrv's sources",
         ) from error
     group = getattr(module, "bench", None)
     if not isinstance(group, click.Group):
