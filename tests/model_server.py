@@ -4,7 +4,8 @@ Each entry of ``script`` is one reply to ``chat/completions``, the last for ever
 as the request wants it: tool call or JSON text), a text that is said as it is, or one of ``KINDS``
 of misbehaviour, which begin with an exclamation mark. A body of more than ``most`` bytes is refused
 in the words ``refusal`` and counted in ``refused``. Probes are answered from ``offers`` and not
-counted; ``requests`` keeps bodies and headers of all others.
+counted; ``requests`` keeps bodies and headers of all others. A ``silent`` server lists its models
+and answers nothing else.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ KINDS = (
     "!cut", "!cut-at-once", "!html", "!not-json", "!wrong-shape", "!event-not-json", "!429",
     "!429-long", "!500", "!503", "!401", "!400", "!404", "!redirect", "!too-long", "!never",
     "!stall", "!endless", "!comments", "!huge", "!huge-line", "!empty", "!error-event", "!reset",
-    "!deep", "!too-long-event",
+    "!deep", "!too-long-event", "!huge-events",
 )  # fmt: skip
 
 TOO_LONG = "This model's maximum context length is 2048 tokens, and your messages have more."
@@ -61,6 +62,7 @@ class ModelServer:
         refusal_status: int = 400,
         max_model_len: int = 0,
         models_after_s: float = 0.0,
+        silent: bool = False,
     ) -> None:
         self.script = list(script)
         self.offers = tuple(offers)
@@ -73,6 +75,7 @@ class ModelServer:
         self.refusal_status = refusal_status
         self.max_model_len = max_model_len
         self.models_after_s = models_after_s
+        self.silent = silent
         self.refused: list[dict[str, Any]] = []
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
@@ -132,6 +135,9 @@ def _handler(state: ModelServer) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             length = int(self.headers["Content-Length"])
             body = json.loads(self.rfile.read(length))
+            if state.silent:
+                state.closing.wait(20)
+                return
             if "report" in json.dumps(body) and "Say hello" in json.dumps(body["messages"]):
                 state.probes += 1
                 self._probe(body)
@@ -223,6 +229,11 @@ def _handler(state: ModelServer) -> type[BaseHTTPRequestHandler]:
                     self._until_gone(b": still here\n\n")
                 case "!huge":
                     self._say(200, '{"choices": "' + "x" * 9_000_000 + '"}')
+                case "!huge-events":
+                    self._stream()
+                    for _ in range(132):
+                        delta = {"content": "x" * 70_000}
+                        self._event({"choices": [{"index": 0, "delta": delta}]})
                 case "!huge-line":
                     self._stream()
                     self.wfile.write(b"data: " + b"x" * 9_000_000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 
@@ -21,6 +22,14 @@ class Stop:
         """Put the deadline off, where there is one."""
         if self._deadline is not None:
             self._deadline += seconds
+
+    def left(self) -> float:
+        """Return the seconds until a deadline sets it: infinite without one, 0 when it is set."""
+        if self._event.is_set():
+            return 0.0
+        outer = math.inf if self._parent is None else self._parent.left()
+        own = math.inf if self._deadline is None else self._deadline - time.monotonic()
+        return max(0.0, min(outer, own))
 
     def set(self) -> None:
         """Ask everything that watches this object to stop as soon as it can."""

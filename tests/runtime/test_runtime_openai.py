@@ -160,7 +160,7 @@ def test_a_reply_without_a_call_says_what_is_wrong(text: str, offers: tuple[str,
 RECOVERS = [
     "!cut", "!cut-at-once", "!html", "!not-json", "!wrong-shape", "!event-not-json", "!429",
     "!500", "!503", "!empty", "!error-event", "!reset", "!deep", "!endless", "!huge",
-    "!huge-line",
+    "!huge-line", "!huge-events",
 ]  # fmt: skip
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from toolsrv_runtime.engine import textual
 from toolsrv_runtime.engine.chat import Mode, Past, Request
-from toolsrv_runtime.engine.openai.http import MOST_REST_S, lines
+from toolsrv_runtime.engine.openai.http import MOST_REST_S, OversizeError, lines
 from toolsrv_runtime.engine.openai.place import places
 from toolsrv_runtime.engine.openai.reply import Gathered
 from toolsrv_runtime.engine.openai.server import Server
@@ -143,11 +143,37 @@ def test_lines_are_the_same_however_they_come(size: int) -> None:
 
 def test_a_line_without_an_end_is_not_waited_for() -> None:
     body = b"data: one\n" + b"x" * 3_000_000
+    found: list[bytes] = []
 
-    async def read() -> list[bytes]:
-        return [line async for line in lines(httpx.Response(200, stream=Pieces(body, 8)))]
+    async def read() -> None:
+        async for line in lines(httpx.Response(200, stream=Pieces(body, 8))):
+            found.append(line)  # noqa: PERF401 - what came before the error counts too
 
-    assert asyncio.run(read()) == [b"data: one"]
+    with pytest.raises(OversizeError, match="a line of more than 1 MB"):
+        asyncio.run(read())
+    assert found == [b"data: one"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("!huge", "sent more than 8 MB and was not read further"),
+        ("!huge-events", "sent more than 8 MB and was not read further"),
+        ("!huge-line", "sent a line of more than 1 MB and was not read further"),
+    ],
+)
+def test_a_reply_of_which_we_read_no_more_is_not_called_cut(kind: str, told: str) -> None:
+    with ModelServer([kind]) as server:
+        one = Server(places(server.url)[0], model="tiny", key="", silence_s=5.0)
+        with pytest.raises(ServerError, match=told):
+            one.reply(REQUEST, stop=Stop())
+
+
+def test_a_list_of_models_of_which_we_read_no_more_is_told_as_that() -> None:
+    with ModelServer([], models=("x" * 9_000_000,)) as server:
+        one = Server(places(server.url)[0], model="", key="", silence_s=5.0)
+        with pytest.raises(ServerError, match="sent more than 8 MB and was not read further"):
+            one.models(stop=Stop())
 
 
 @pytest.mark.parametrize(

@@ -146,3 +146,11 @@ def test_a_server_that_names_no_models_is_left_within_the_time_of_the_solve(
     assert done.exit_code == 1
     assert "said nothing for 1 s" in done.stderr
     assert took < 6
+
+
+def test_what_a_server_is_asked_is_said_while_it_is_waited_for(run: Run) -> None:
+    with ModelServer([]) as server:
+        done = run("model", "info", server.url)
+    name = server.url.split("/")[2]
+    assert f"asking {name} for its models, 10 s at most" in done.stderr
+    assert f"asking {name} for a short reply, 30 s at most" in done.stderr

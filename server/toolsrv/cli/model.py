@@ -63,7 +63,12 @@ def info(
     place = settings.model
     check_model(settings, origin=None if path is None else "")
     if isinstance(place, str):
-        usable = tell_special(place, settings.engine_model, as_json=as_json)
+        usable = tell_special(
+            place,
+            settings.engine_model,
+            as_json=as_json,
+            timeout_s=settings.engine_timeout,
+        )
         context.exit(rim.DONE if usable else rim.FAULT)
     found = inspect_model(
         place, profile=settings.profile, profiles=profiles_folder(settings.data_dir)

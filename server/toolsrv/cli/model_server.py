@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 from toolsrv.cli.output import emit_json, note, table
 
 
-def tell_special(model: str, engine_model: str, *, as_json: bool) -> bool:
+def tell_special(
+    model: str, engine_model: str, *, as_json: bool, timeout_s: float = math.inf
+) -> bool:
     """Tell what a model is that is no GGUF file; ``model`` as the setting spells it.
+
+    ``timeout_s`` is how long a server may be silent where that is less than ``INSPECT_S``.
 
     Return whether it can be used: of several servers one is enough.
 
@@ -15,7 +21,7 @@ def tell_special(model: str, engine_model: str, *, as_json: bool) -> bool:
         DataError: the script cannot be used.
     """
     from toolsrv.models import script_path
-    from toolsrv_runtime.engine.openai.load import inspect_servers
+    from toolsrv_runtime.engine.openai.load import INSPECT_S, inspect_servers
     from toolsrv_runtime.engine.openai.place import is_url
     from toolsrv_runtime.engine.script_file import load_script
 
@@ -24,7 +30,7 @@ def tell_special(model: str, engine_model: str, *, as_json: bool) -> bool:
             load_script(script)  # raises what is wrong with it
         _tell([{"model": model}], {"model": model}, as_json=as_json)
         return True
-    found = inspect_servers(model, model=engine_model)
+    found = inspect_servers(model, model=engine_model, within_s=min(timeout_s, INSPECT_S), say=note)
     servers = [one.model_dump(mode="json") for one in found]
     rows = [{**one, "models": ", ".join(one["models"])} for one in servers]
     _tell(rows, {"servers": servers}, as_json=as_json)

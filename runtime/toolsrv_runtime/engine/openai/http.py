@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import email.utils
 import json
+import math
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -40,6 +41,7 @@ _LINE_BYTES = 1_000_000
 _STOP_CHECK_S = 0.05
 _LATER = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _LONGER = "see what it is doing, or give it longer: toolsrv config set engine_timeout"
+_SHARED = "see what it is doing (it may be loading its model), and ask again"
 _HINTS = {
     401: "put its API key in TOOLSRV_ENGINE_KEY or in the keyring",
     403: "the API key must allow this model",
@@ -63,12 +65,13 @@ class Http:
         *,
         stop: Stop,
         body: dict[str, Any] | None = None,
-        within_s: float = LIST_SILENCE_S,
+        within_s: float = math.inf,
     ) -> _T | None:
         """POST ``body`` (GET without one) and return what ``receive`` makes of the response.
 
-        ``within_s`` is how long a GET may take at most. None when ``stop`` was set first. Blocks;
-        the connection is closed in any case.
+        ``within_s`` is how long it may say nothing where that is less than the server's own
+        ``silence_s``. None when ``stop`` was set first. Blocks; the connection is closed in any
+        case.
 
         Raises:
             ServerError: no answer, an error status, or what ``receive`` raises.
@@ -89,7 +92,7 @@ class Http:
         if body is not None:  # in ASCII: half a character of a task or a response can be written so
             method, content = "POST", json.dumps(body).encode("ascii")
             headers["Content-Type"] = "application/json"
-        silence_s = self._silence_s if body else min(self._silence_s, LIST_SILENCE_S, within_s)
+        silence_s = min(self._silence_s, max(0.0, within_s))
         timeout = httpx.Timeout(None, connect=CONNECT_S)
         loop = asyncio.get_running_loop()
         try:
@@ -104,7 +107,7 @@ class Http:
         except TimeoutError:
             raise self.error(
                 f"said nothing for {silence_s:.3g} s",
-                hint=_LONGER if body else "",
+                hint="" if body is None else _SHARED if silence_s < self._silence_s else _LONGER,
             ) from None
         except httpx.ConnectTimeout:
             raise self.error(f"could not be reached within {CONNECT_S:g} s") from None
@@ -113,6 +116,12 @@ class Http:
         except httpx.HTTPError as error:
             raise self.error(
                 f"broke off: {clean(str(error), 200) or type(error).__name__}"
+            ) from None
+
+        except OversizeError as error:
+            raise self.error(
+                f"sent {error} and was not read further",
+                hint="see whether a model server is at that address, and what it writes",
             ) from None
 
     def error(
@@ -125,7 +134,7 @@ class Http:
 
     async def _refusal(self, response: httpx.Response) -> ServerError | RefusedLengthError:
         status = response.status_code
-        body = await read(response, _ERROR_BYTES)
+        body = await _beginning(response, _ERROR_BYTES)
         said, kinds = _said(body)
         if self._key:
             said = said.replace(self._key, "***")
@@ -141,8 +150,22 @@ class Http:
         return self.error(told, hint=hint, again=False, status=status)
 
 
-async def read(response: httpx.Response, limit: int = MOST_BYTES) -> bytes:
-    """Return the body, or its first ``limit`` bytes."""
+class OversizeError(Exception):
+    """A server sends more than ``limit`` bytes, in what is told before that."""
+
+    def __init__(self, limit: int, what: str = "") -> None:
+        super().__init__(f"{what}more than {limit // 1_000_000} MB")
+
+
+async def read(response: httpx.Response) -> bytes:
+    """Return the body; of more than ``MOST_BYTES`` comes an error of ``Http.send``."""
+    body = await _beginning(response, MOST_BYTES + 1)
+    if len(body) > MOST_BYTES:
+        raise OversizeError(MOST_BYTES)
+    return body
+
+
+async def _beginning(response: httpx.Response, limit: int) -> bytes:
     body = bytearray()
     async for part in response.aiter_bytes():
         body += part
@@ -152,12 +175,15 @@ async def read(response: httpx.Response, limit: int = MOST_BYTES) -> bytes:
 
 
 async def lines(response: httpx.Response) -> AsyncIterator[bytes]:
-    """Yield the lines of a body as they come; it ends at ``MOST_BYTES`` or an endless line."""
+    """Yield the lines of a body as they come.
+
+    Of more than ``MOST_BYTES``, or of an endless line, comes an error of ``Http.send``.
+    """
     rest, seen = bytearray(), 0
     async for part in response.aiter_bytes():
         seen += len(part)
         if seen > MOST_BYTES:
-            return
+            raise OversizeError(MOST_BYTES)
         looked_at = len(rest)
         rest += part
         while (end := rest.find(b"\n", looked_at)) >= 0:
@@ -165,7 +191,7 @@ async def lines(response: httpx.Response) -> AsyncIterator[bytes]:
             del rest[: end + 1]
             looked_at = 0
         if len(rest) > _LINE_BYTES:
-            return
+            raise OversizeError(_LINE_BYTES, "a line of ")
     if rest:
         yield bytes(rest)
 

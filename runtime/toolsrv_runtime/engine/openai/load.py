@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 
 from pydantic import BaseModel, ConfigDict
 
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.engine.chat import Mode
+from toolsrv_runtime.engine.openai.http import LIST_SILENCE_S
 from toolsrv_runtime.engine.openai.place import places
 from toolsrv_runtime.engine.openai.server import Server
 from toolsrv_runtime.engine.openai.servers import OpenAIChat
@@ -25,6 +27,9 @@ KEYRING = ("toolsrv", "engine")
 """Service and user name of the key in the keyring."""
 
 SILENCE_S = 120.0
+
+INSPECT_S = 30.0
+"""How long a server may take to show what it offers, where a person waits for that alone."""
 
 
 class ServerInfo(BaseModel):
@@ -62,23 +67,35 @@ def load_servers(
     return chat, REMOTE
 
 
-def inspect_servers(urls: str, *, model: str = "") -> tuple[ServerInfo, ...]:
+def inspect_servers(
+    urls: str,
+    *,
+    model: str = "",
+    within_s: float = INSPECT_S,
+    say: Callable[[str], None] = lambda _: None,
+) -> tuple[ServerInfo, ...]:
     """Return what the servers at ``urls`` are and offer; asks each for a few short replies.
+
+    ``within_s`` is how many seconds these may take at each. ``say`` is told, in words, what is
+    waited for.
 
     Raises:
         UsageError: an address or the key is not acceptable.
     """
     key = api_key()
-    return tuple(
-        _inspect(Server(place, model=model, key=key, silence_s=SILENCE_S)) for place in places(urls)
-    )
+    servers = [Server(place, model=model, key=key, silence_s=SILENCE_S) for place in places(urls)]
+    return tuple(_inspect(one, within_s, say) for one in servers)
 
 
-def _inspect(server: Server) -> ServerInfo:
+def _inspect(server: Server, within_s: float, say: Callable[[str], None]) -> ServerInfo:
     models: tuple[str, ...] = ()
+    name = server.place.name
+    list_s = min(within_s, LIST_SILENCE_S)
     try:
-        models = server.models(stop=Stop())
-        mode = server.detect(stop=Stop())
+        say(f"asking {name} for its models, {list_s:g} s at most")
+        models = server.models(stop=Stop(), within_s=list_s)
+        say(f"asking {name} for a short reply, {within_s:g} s at most")
+        mode = server.detect(stop=Stop(), within_s=within_s)
     except ServerError as error:
         return ServerInfo(
             url=server.place.url,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +15,7 @@ from toolsrv_catalogs.text import clean
 from toolsrv_runtime.calls.sizes import counted
 from toolsrv_runtime.engine.chat import Answer, Mode, Request
 from toolsrv_runtime.engine.openai import body as bodies
-from toolsrv_runtime.engine.openai.http import LIST_SILENCE_S, MOST_BYTES, Http, lines, read
+from toolsrv_runtime.engine.openai.http import LIST_SILENCE_S, Http, lines, read
 from toolsrv_runtime.engine.openai.length import refused_length
 from toolsrv_runtime.engine.openai.place import Place
 from toolsrv_runtime.engine.openai.reply import Gathered
@@ -21,6 +23,7 @@ from toolsrv_runtime.errors import RefusedLengthError, ServerError
 from toolsrv_runtime.stop import Stop
 
 Heard = Callable[[], None]
+Patience = Callable[[], float]
 
 
 class Server:
@@ -59,31 +62,42 @@ class Server:
             )
         return found
 
-    def detect(self, *, stop: Stop) -> Mode | None:
+    def detect(self, *, stop: Stop, within_s: float = math.inf) -> Mode | None:
         """Return how this server holds a call in shape; asked once. None when stopped.
+
+        It is given ``within_s`` seconds at most, for all that it is asked.
 
         Raises:
             ServerError: the server does not answer at all.
         """
+        end = time.monotonic() + within_s
         while not self._detecting.acquire(timeout=_STOP_CHECK_S):
             if stop.is_set():
                 return None
+            if time.monotonic() >= end:
+                raise self._http.error(f"has not told within {within_s:.3g} s what it offers")
         try:
             if self.mode is None:
-                self.mode = self._probe(stop)
+                self.mode = self._probe(stop, end)
             return self.mode
         finally:
             self._detecting.release()
 
-    def reply(self, request: Request, *, stop: Stop) -> Answer | None:
-        """Return the reply; see ``ChatModel.reply``."""
+    def reply(
+        self, request: Request, *, stop: Stop, patience: Patience = lambda: math.inf
+    ) -> Answer | None:
+        """Return the reply; see ``ChatModel.reply``.
+
+        ``patience`` says, before each thing that is asked, for how many seconds it may be silent.
+        """
         if not self.model:
-            self.models(stop=stop)
-        mode = self.detect(stop=stop)
+            self.models(stop=stop, within_s=min(LIST_SILENCE_S, patience()))
+        mode = self.mode or self.detect(stop=stop, within_s=patience())
         if mode is None:
             return None
+        body = bodies.write(request, mode, self.model)
         try:
-            return self._ask(bodies.write(request, mode, self.model), mode, stop)
+            return self._ask(body, mode, stop, patience())
         except RefusedLengthError as error:
             room = self._contexts.get(self.model, 0)
             if error.context or not room:
@@ -91,8 +105,10 @@ class Server:
             said = f"{error.message} (it has room for {room} tokens)"
             raise RefusedLengthError(said, hint=error.hint, context=room) from None
 
-    def _probe(self, stop: Stop) -> Mode | None:
+    def _probe(self, stop: Stop, end: float) -> Mode | None:
         """Return the first mode in which a small request brings the call it asks for.
+
+        Until ``end`` (monotonic seconds) the server may be silent.
 
         An error status refuses the mode: servers answer 400, 422 or 500 to fields that they do not
         know. One that has nothing but 500 for all of them is out of order.
@@ -100,7 +116,8 @@ class Server:
         refusals = []
         for mode in bodies.PROBED:
             try:
-                answer = self._ask(bodies.probe(mode, self.model), mode, stop)
+                within_s = end - time.monotonic()
+                answer = self._ask(bodies.probe(mode, self.model), mode, stop, within_s)
             except ServerError as error:
                 refusals.append(error.status)
                 if error.status not in _REFUSED_MODE or refusals == [500] * len(bodies.PROBED):
@@ -112,13 +129,15 @@ class Server:
                 return mode
         return "none"
 
-    def _ask(self, body: dict[str, Any], mode: Mode, stop: Stop) -> Answer | None:
+    def _ask(self, body: dict[str, Any], mode: Mode, stop: Stop, within_s: float) -> Answer | None:
         limit = 4 * int(body["max_tokens"]) + 1000  # pieces of a reply that ends
 
         async def receive(response: httpx.Response, heard: Heard) -> Gathered:
             return await self._gather(response, heard, limit)
 
-        gathered = self._http.send("/chat/completions", receive, stop=stop, body=body)
+        gathered = self._http.send(
+            "/chat/completions", receive, stop=stop, body=body, within_s=within_s
+        )
         return None if gathered is None else gathered.answer(mode)
 
     async def _gather(self, response: httpx.Response, heard: Heard, limit: int) -> Gathered:
@@ -140,7 +159,7 @@ class Server:
         elif kind == "application/json":
             whole = (await read(response)).decode("utf-8", "replace")
             if not gathered.event(whole):
-                raise self._http.error(_not_json(whole))
+                raise self._http.error("answered with something that is not JSON")
             done = True
         else:
             raise self._http.error(f"answered with {kind or 'nothing'!r}, no reply", hint=_ADDRESS)
@@ -185,9 +204,3 @@ _TOLD = 10
 def _is_listed(model: str, found: Sequence[str]) -> bool:
     """Whether a server lists a model, with the tag or provider behind a colon left to it."""
     return not {model, f"{model}:latest", model.rpartition(":")[0]}.isdisjoint(found)
-
-
-def _not_json(text: str) -> str:
-    if len(text) >= MOST_BYTES:
-        return f"answered with more than {MOST_BYTES // 1_000_000} MB"
-    return "answered with something that is not JSON"

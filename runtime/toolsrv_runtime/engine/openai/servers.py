@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from toolsrv_runtime.engine.chat import Answer, Request
 from toolsrv_runtime.engine.openai.http import LIST_SILENCE_S
@@ -23,6 +24,10 @@ TRIES = 4
 
 LONGEST_WAIT_S = 30.0
 """A reply waits no longer for a server that is left out; that ends with its error."""
+
+MOST_PATIENCE_S = 30.0
+"""How long one that has not answered yet may be silent while another is well: a model that is
+being loaded goes on loading, and is asked again."""
 
 _FIRST_REST_S = 0.5
 _REFUSED_REST_S = 300.0
@@ -91,11 +96,14 @@ class OpenAIChat:
                 raise health.error
             if not self._pause(wait, stop):
                 return None
+            begun = self._clock()
             try:
-                answer = health.server.reply(request, stop=stop)
+                answer = health.server.reply(
+                    request, stop=stop, patience=partial(self._patience, health, stop)
+                )
             except ServerError as error:
                 last = error
-                self._leave_out(health, error)
+                self._leave_out(health, error, lost_s=self._clock() - begun)
                 if error.status in (400, 413, 422):  # ours to mend, the same everywhere
                     raise
                 continue
@@ -117,10 +125,26 @@ class OpenAIChat:
                     return health
             return min(self._all, key=lambda one: one.out_until)
 
-    def _leave_out(self, health: _Health, error: ServerError) -> None:
+    def _patience(self, health: _Health, stop: Stop) -> float:
+        """Return for how many seconds a server may be silent; the last one that is well, always.
+
+        Beside others it has its share of the time left, and less after each failure, so that a
+        silent one does not take the time of those that would answer.
+        """
+        now = self._clock()
+        well = sum(one.out_until <= now for one in self._all if one is not health)
+        if not well:
+            return math.inf
+        share = stop.left() / (well + 1) / (health.failures + 1)
+        return share if health.server.mode else min(share, MOST_PATIENCE_S)
+
+    def _leave_out(self, health: _Health, error: ServerError, *, lost_s: float = 0.0) -> None:
+        """Leave a server out for a while; beside others for as long as it kept a reply waiting."""
         health.error = error
         if error.again:
             rest = max(error.wait_s, _FIRST_REST_S * 2 ** min(health.failures, 6))
+            if len(self._all) > 1:
+                rest = max(rest, min(lost_s, LONGEST_WAIT_S))
         elif error.status in (400, 413, 422):
             rest = 0.0
         else:
