@@ -14,7 +14,7 @@ from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
 from toolsrv_runtime.errors import ProfileError
 from toolsrv_runtime.models import inspect_model, load_engine
 from toolsrv_runtime.profiles.choose import choose
-from toolsrv_runtime.profiles.facts import ModelFacts, check_profile
+from toolsrv_runtime.profiles.facts import MOST_STRETCHED, ModelFacts, check_profile
 from toolsrv_runtime.profiles.user import UserProfile
 
 
@@ -123,6 +123,14 @@ def test_metadata_names_a_profile(tiny: Path) -> None:
         ("bos = 3", "bos"),
         ("temperature = inf", "temperature"),
         ('format = "xml"', "format"),
+        ('format = "remote"', "how servers are asked"),
+        ("rope_freq_scale = 1e-30", "must be greater than or equal to"),
+        ("foo = 1", "foo = '1': unknown key"),
+        ('match = "*"', "match = '*': must be a list of texts"),
+        ("match = [3]", "must be a text"),
+        ('bos = "x"', "must be true or false"),
+        ("context = 100.5", "must be a whole number"),
+        ("temperature = []", "must be a number"),
     ],
 )
 def test_a_profile_that_is_not_acceptable_names_file_and_key(
@@ -133,6 +141,7 @@ def test_a_profile_that_is_not_acceptable_names_file_and_key(
         choose(facts(), asked=str(path))
     assert str(path) in caught.value.message
     assert said in caught.value.message
+    assert "Input" not in caught.value.message
     assert caught.value.hint
 
 
@@ -184,8 +193,10 @@ def test_what_a_refusal_advises_is_accepted(trained: int, context: int) -> None:
     except ProfileError as error:
         said = tomllib.loads(error.hint.removeprefix("in the profile set ").replace(" or ", "\n"))
         mine = UserProfile.model_validate(said)
-        scaled = {"rope_freq_scale": mine.rope_freq_scale}
-        check_profile(profile.model_copy(update=scaled), one)
+        assert mine.rope_freq_scale is not None or trained * (MOST_STRETCHED - 1) < context
+        if mine.rope_freq_scale is not None:
+            scaled = {"rope_freq_scale": mine.rope_freq_scale}
+            check_profile(profile.model_copy(update=scaled), one)
         check_profile(profile.model_copy(update={"context": mine.context}), one)
     else:
         assert context <= trained

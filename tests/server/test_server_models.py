@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from toolsrv import settings
+from toolsrv.cli.options import without_effect
 from toolsrv_registry.errors import UsageError
 
 _FAKE = runpy.run_path(str(Path(__file__).parents[1] / "model_server.py"))
@@ -154,3 +155,35 @@ def test_what_a_server_is_asked_is_said_while_it_is_waited_for(run: Run) -> None
     name = server.url.split("/")[2]
     assert f"asking {name} for its models, 10 s at most" in done.stderr
     assert f"asking {name} for a short reply, 30 s at most" in done.stderr
+
+
+def test_a_server_or_script_is_looked_at_before_it_is_the_model_in_use(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = run("model", "use", "http://127.0.0.1:9/v1")
+    assert (gone.exit_code, settings.load().settings.model) == (1, None)
+    assert "cannot be reached" in gone.stderr
+    assert "toolsrv config set model http://127.0.0.1:9/v1" in gone.stderr
+    monkeypatch.chdir(tmp_path)
+    missing = run("model", "use", "scripted:demo.json")
+    assert (missing.exit_code, "demo.json" in missing.stderr) == (2, True)
+    Path("demo.json").write_text('{"replies": ["Hello"]}', encoding="utf-8")
+    assert run("model", "use", "scripted:demo.json").exit_code == 0
+    assert settings.load().settings.model == f"scripted:{tmp_path / 'demo.json'}"
+    with ModelServer([]) as server:
+        used = run("model", "use", f"{server.url},http://127.0.0.1:9/v1")
+        assert (used.exit_code, "cannot be reached" in used.stderr) == (0, True)
+        assert settings.load().settings.model == f"{server.url},http://127.0.0.1:9/v1"
+
+
+def test_options_that_do_nothing_are_noted(data_dir: Path, run: Run) -> None:
+    plain = settings.load({"data_dir": data_dir}).settings
+    chains, engine = without_effect(plain, {"chains": 3, "engine_model": "x"})
+    assert "--strategy cot" in chains
+    assert "without a server" in engine
+    assert without_effect(plain, {"chains": None, "engine_model": None}) == []
+    fitting = plain.model_copy(update={"strategy": "cot", "model": "http://127.0.0.1:9/v1"})
+    assert without_effect(fitting, {"chains": 3, "engine_model": "x"}) == []
+    script = data_dir / "none.json"
+    done = run("solve", "--model", f"scripted:{script}", "--chains", "3", TASK)
+    assert done.stderr.count("note: --chains does nothing") == 1

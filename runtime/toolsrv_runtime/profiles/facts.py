@@ -10,6 +10,9 @@ from decimal import ROUND_DOWN, Context, Decimal
 from toolsrv_runtime.errors import ProfileError
 from toolsrv_runtime.profile import Profile
 
+MOST_STRETCHED = 1024
+"""By how much a profile may have positions divided; the longest contexts take some hundreds."""
+
 _FOUR_DIGITS = Context(prec=4, rounding=ROUND_DOWN)
 
 
@@ -114,9 +117,10 @@ def check_positions(profile: Profile, facts: ModelFacts) -> None:
     factor = 1 / profile.rope_freq_scale if profile.rope_freq_scale else facts.rope_factor
     # Rounded down, or the advice would fall short of the context.
     enough = _FOUR_DIGITS.divide(Decimal(facts.base_positions), Decimal(profile.context))
+    rope = f"rope_freq_scale = {enough:f} or " if enough * MOST_STRETCHED >= 1 else ""
     raise ProfileError(
         f"the profile {profile.name!r} asks for a context of {profile.context:,} tokens; "
         f"{facts.filename} was trained for {facts.base_positions:,} positions, and divided by "
         f"{factor:g} they carry {carried:,}",
-        hint=f"in the profile set rope_freq_scale = {enough:f} or context = {carried}",
+        hint=f"in the profile set {rope}context = {carried}",
     )

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import ErrorDetails
 
 from toolsrv_runtime.errors import ProfileError
 from toolsrv_runtime.file_in import read_file
 from toolsrv_runtime.profile import FormatName, KvType
 from toolsrv_runtime.profiles.builtin import BUILTIN, Reasoned
-from toolsrv_runtime.profiles.facts import ModelFacts
+from toolsrv_runtime.profiles.facts import MOST_STRETCHED, ModelFacts
 
 _MOST_BYTES = 1 << 20
 _ABOUT = frozenset({"base", "match", "architecture"})
@@ -35,7 +36,7 @@ class UserProfile(BaseModel):
     architecture: str = ""
     format: FormatName | None = None
     context: Tokens | None = None
-    rope_freq_scale: float | None = Field(default=None, gt=0, le=1)
+    rope_freq_scale: float | None = Field(default=None, ge=1 / MOST_STRETCHED, le=1)
     temperature: float | None = Field(default=None, ge=0, le=2, allow_inf_nan=False)
     top_p: float | None = Field(default=None, gt=0, le=1)
     max_reply_tokens: int | None = Field(default=None, ge=1, le=65_536)
@@ -54,6 +55,16 @@ class UserProfile(BaseModel):
     def _is_built_in(cls, value: str) -> str:
         if value not in BUILTIN:
             raise ValueError(f"is none of {', '.join(BUILTIN)}")
+        return value
+
+    @field_validator("format")
+    @classmethod
+    def _is_of_files(cls, value: FormatName | None) -> FormatName | None:
+        if value == "remote":
+            raise ValueError(
+                "is how servers are asked, and a profile is for a model file; "
+                "set compact, chat or toolllama"
+            )
         return value
 
     def fits(self, facts: ModelFacts) -> bool:
@@ -99,10 +110,33 @@ def read_profile(path: Path) -> UserProfile:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(one) for one in first["loc"])
         raise ProfileError(
-            f"{path}: {place} = {str(first['input'])[:80]!r}: "
-            f"{first['msg'].removeprefix('Value error, ')}",
+            f"{path}: {place} = {str(first['input'])[:80]!r}: {_reason(first)}",
             hint=f"known are: {', '.join(UserProfile.model_fields)}",
         ) from None
+
+
+def _reason(error: ErrorDetails) -> str:
+    """Say what is wrong with a value in the words of TOML, not of Python."""
+    if wanted := _WANTED.get(error["type"]):
+        return wanted
+    said = error["msg"].removeprefix("Value error, ")
+    return said.replace("Input should be", "must be", 1)
+
+
+_WANTED = {
+    "extra_forbidden": "unknown key",
+    "tuple_type": "must be a list of texts",
+    "string_type": "must be a text",
+    "string_too_short": "must not be empty",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "float_parsing": "must be a number",
+    "finite_number": "must be a finite number",
+}
 
 
 def profile_files(folder: Path | None) -> list[Path]:

@@ -12,6 +12,7 @@ import click
 from toolsrv.cli.import_view import Bar
 from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.listing import listing
+from toolsrv.cli.model_server import usable_special
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session, pass_session
@@ -112,23 +113,28 @@ def pull(session: Session, repo: str, name: str | None, as_json: bool) -> None:
 @click.command(
     short_help="Make a model the one that solves use.", epilog=example("toolsrv model use nano")
 )
-@click.argument("model", metavar="NAME|FILE")
+@click.argument("model", metavar="NAME|FILE|URL")
 @json_option
 @pass_session
 def use(session: Session, model: str, as_json: bool) -> None:
-    """Make a model the one that solves use, if it can be used: the setting "model"."""
+    """Make a model the one that solves use, if it can be used: the setting "model".
+
+    A file is opened, a server is asked for a short reply, and a script (scripted:FILE) is read.
+    """
     from toolsrv import config_file, settings
     from toolsrv.model_list import SHIPPED, is_name
     from toolsrv_runtime.models import inspect_model
 
     own = session.load(model=model).settings
-    if (
-        is_name(model)
-        and model != SHIPPED
-        and not (isinstance(own.model, Path) and is_file(own.model))
-    ):
-        _list(session).get(model)  # tells which names there are
-    if not isinstance(own.model, str):
+    if isinstance(own.model, str):
+        model = usable_special(own.model, own.engine_model, timeout_s=own.engine_timeout)
+    else:
+        if (
+            is_name(model)
+            and model != SHIPPED
+            and not (own.model is not None and is_file(own.model))
+        ):
+            _list(session).get(model)  # tells which names there are
         info = inspect_model(
             own.model, profile=own.profile, profiles=settings.profiles_folder(own.data_dir)
         )

@@ -1,4 +1,4 @@
-"""``toolsrv model info`` of a model that is no file: what its servers are and offer."""
+"""Models that are no file, looked at for ``toolsrv model info`` and ``use``: servers, scripts."""
 
 from __future__ import annotations
 
@@ -39,6 +39,39 @@ def tell_special(
             note(f"problem: {one.error}")
             note(f"hint: {one.hint}")
     return not all(one.error for one in found)
+
+
+def usable_special(model: str, engine_model: str, *, timeout_s: float) -> str:
+    """Return how the setting is to spell a model that is no GGUF file, when it can be used.
+
+    Of several servers one is enough; ``timeout_s`` as for ``tell_special``.
+
+    Raises:
+        ModelError: no server answers as it must.
+        NotFoundError: there is no such script.
+        DataError: the script cannot be used.
+    """
+    from toolsrv.models import script_path
+    from toolsrv_runtime.engine.openai.load import INSPECT_S, inspect_servers
+    from toolsrv_runtime.engine.openai.place import is_url
+    from toolsrv_runtime.engine.script_file import load_script
+    from toolsrv_runtime.errors import ModelError
+
+    if (script := script_path(model)) is not None:
+        load_script(script)
+        return f"scripted:{script.absolute()}"  # wherever one stands later
+    if not is_url(model):
+        return model
+    found = inspect_servers(model, model=engine_model, within_s=min(timeout_s, INSPECT_S), say=note)
+    problems = [one for one in found if one.error]
+    if len(problems) == len(found):
+        raise ModelError(
+            problems[0].error,
+            hint=f"start it first, or unchecked: toolsrv config set model {model}",
+        )
+    for one in problems:
+        note(f"note: {one.error}")
+    return model
 
 
 def _tell(rows: list[dict[str, str]], document: dict[str, object], *, as_json: bool) -> None:

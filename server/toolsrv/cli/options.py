@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:  # pydantic is not needed for --help
+    from toolsrv.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -48,6 +51,21 @@ profile_option = click.option(
 def example(*lines: str) -> str:
     """Return a command's epilog that shows how it is called."""
     return "\b\nExample:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def without_effect(settings: Settings, flags: Mapping[str, Any]) -> list[str]:
+    """Return what to say of flags that were given and do nothing with these settings."""
+    from toolsrv_runtime.engine.openai.place import is_url
+
+    found = []
+    if flags.get("chains") is not None and settings.strategy != "cot":
+        found.append(
+            f"--chains does nothing with the strategy {settings.strategy}; it is for --strategy cot"
+        )
+    servers = any(is_url(str(one or "")) for one in (settings.model, settings.simulator))
+    if flags.get("engine_model") is not None and not servers:
+        found.append("--engine-model does nothing without a server; it is for --model http://…")
+    return found
 
 
 def solve_options(command: F) -> F:

@@ -9,7 +9,13 @@ import sys
 
 import click
 
-from toolsrv.cli.options import engine_model_option, example, profile_option, serve_model_option
+from toolsrv.cli.options import (
+    engine_model_option,
+    example,
+    profile_option,
+    serve_model_option,
+    without_effect,
+)
 from toolsrv.cli.output import note
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
@@ -52,6 +58,8 @@ def serve(
         model=model, profile=profile, engine_model=engine_model, http_port=port
     ).settings
     check_model(settings)
+    for text in without_effect(settings, {"engine_model": engine_model}):
+        note(f"note: {text}")
     gc.disable()  # importing and building schemas only allocates: collecting costs a tenth of it
     logging.basicConfig(
         stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s"

@@ -54,11 +54,18 @@ class Session:
         return settings.load(self.flags | flags)
 
     def workbench(self, **flags: Any) -> Workbench:
-        """Return a workbench for the settings; it tells on stderr when it builds the index."""
-        from toolsrv.cli.output import index_progress
+        """Return a workbench for the settings; it tells on stderr when it builds the index.
+
+        Flags that do nothing with these settings are told there too.
+        """
+        from toolsrv.cli.options import without_effect
+        from toolsrv.cli.output import index_progress, note
         from toolsrv.workbench import Workbench
 
-        bench = Workbench(self.load(**flags).settings, progress=index_progress())
+        loaded = self.load(**flags)
+        for text in without_effect(loaded.settings, flags):
+            note(f"note: {text}")
+        bench = Workbench(loaded.settings, progress=index_progress())
         click.get_current_context().call_on_close(bench.close)
         return bench
 
