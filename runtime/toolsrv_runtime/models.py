@@ -190,7 +190,11 @@ def _open(header: Header) -> Any:
 def _problem(profile: Profile, facts: ModelFacts) -> tuple[str, str]:
     try:
         check_profile(profile, facts)
-    except ProfileError as error:
+        if profile.format == "chat" and profile.chat_template:
+            from toolsrv_runtime.formats.chat_template import check_template  # noqa: PLC0415 - heavy
+
+            check_template(profile.chat_template, profile.chat_template_from)
+    except (ProfileError, ModelError) as error:
         return error.message, error.hint
     return "", ""
 

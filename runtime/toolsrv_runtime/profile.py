@@ -26,7 +26,8 @@ class Profile(BaseModel):
     ``observation_limit`` is how much of a response enters the prompt: tokens, at most an eighth of
     the context (half of the paper's 1,024 by default), or characters where the format is
     ``compact`` or ``remote``; ``candidates`` how many APIs a task is offered by default (the
-    paper's five); ``chat_template`` is the Jinja source that the file carries. ``anew_after_give_up``: when the model gives up, other APIs are
+    paper's five); ``chat_template`` is the Jinja source that the file carries, and
+    ``chat_template_from`` the user's profile that has another ("" for the file's). ``anew_after_give_up``: when the model gives up, other APIs are
     searched for and offered, besides when all that were offered have failed.
     """
 
@@ -46,6 +47,7 @@ class Profile(BaseModel):
     grounded: bool = False
     anew_after_give_up: bool = True
     chat_template: str | None = None
+    chat_template_from: str = ""
     kv_type: KvType = "f16"
     flash_attention: bool | None = None
 

@@ -272,6 +272,32 @@ def test_a_context_too_long_for_the_positions_is_refused_with_the_fix(
         assert "rope_freq_scale = 0.25 or context = 4096" in done.stderr
 
 
+def test_a_chat_template_that_does_not_work_is_told_before_any_work(
+    run: Run, tmp_path: Path
+) -> None:
+    made = write_tiny_checkpoint(tmp_path / "broken")
+    config = made / "tokenizer_config.json"
+    told = json.loads(config.read_text()) if config.is_file() else {}
+    config.write_text(json.dumps({**told, "chat_template": "{{ 'a' * 10**10 }}"}))
+    model = convert(made).path
+    profile = tmp_path / "mine.toml"
+    profile.write_text('base = "chat"\nchat_template = "{{ 1 + messages }}"\n')
+    for words, said, hint in (
+        ((model,), "the model's chat template does not work: it makes too much", "another GGUF"),
+        (
+            (model, "--profile", str(profile)),
+            f"the chat template in {profile} does",
+            "leave it out",
+        ),
+    ):
+        info = run("model", "info", *words)
+        assert info.exit_code == 2
+        assert f"problem: {said}" in info.stderr
+        assert hint in info.stderr
+    used = run("model", "use", model)
+    assert (used.exit_code, "does not work" in used.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("command", ["use", "quantize", "info"])
 def test_hints_name_only_options_that_the_command_has(
     run: Run, tmp_path: Path, command: str

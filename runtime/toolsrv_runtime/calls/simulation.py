@@ -107,7 +107,7 @@ class ModelSimulator:
                 hint="name another with the setting simulator, or simulate by schema",
             )
         turns = (("system", (Piece(mirror.INSTRUCTIONS),)), ("user", (Piece(message),)))
-        prompt = conversation(turns, profile.chat_template)
+        prompt = conversation(turns, profile.chat_template, profile.chat_template_from)
         reply = model.generate(
             prompt,
             grammar=_GRAMMAR,

@@ -45,7 +45,7 @@ class ChatFormat:
     def __init__(self, engine: Engine, profile: Profile, *, template: str | None = None) -> None:
         self._engine = engine
         self._profile = profile
-        self._template = compiled(template) if template else None
+        self._template = compiled(template, profile.chat_template_from) if template else None
 
     def observation(self, response: Any, error: str, schema: Any = None) -> str:
         """Return the response as JSON text, capped; an error as an ``error`` object."""

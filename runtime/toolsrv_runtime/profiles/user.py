@@ -87,6 +87,8 @@ class UserProfile(BaseModel):
             if before is not None and before != key:
                 reasons[key] = reasons.pop(before)
             reasons[key] = f"set in {path}"
+        if self.chat_template is not None:
+            given["chat_template_from"] = str(path)
         return profile.model_copy(update={**given, "name": path.stem}), reasons
 
 
