@@ -75,6 +75,9 @@ def test_a_malformed_value_is_refused_by_name(
     [
         ("/world_clock/current_time", "Xyzzyville", {"city": "Xyzzyville"}),
         ("/world_clock/current_time", "New Delhi", {"city": "India"}),
+        ("/city_finder/city", "','", {"city": ","}),
+        ("/city_finder/city", "'-'", {"city": " - "}),
+        ("/sun_and_moon/day_length", "', France'", {"city": ", France"}),
         ("/country_facts/Narnia/capital", "Narnia", {}),
         ("/airport_guide/code/QQQ", "QQQ", {}),
         ("/chemistry_bench/element/unobtainium", "unobtainium", {}),

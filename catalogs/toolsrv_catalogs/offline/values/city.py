@@ -77,7 +77,7 @@ def _by_alternate() -> Mapping[str, Sequence[int]]:
     found: dict[str, list[int]] = {}
     for place, row in enumerate(_rows()):
         for name in row["alternatenames"]:
-            if name[:1] < _END_OF_LATIN:
+            if name[:1] < _END_OF_LATIN and fold(name):  # some consist of dots and hyphens
                 found.setdefault(fold(name), []).append(place)
     return found
 
