@@ -336,6 +336,16 @@ def test_a_result_has_no_digits_that_are_not_known(
     assert offline.answer("/math_desk/calculate", expression=expression)["result"] == result
 
 
+def test_a_network_that_is_only_a_size_has_no_addresses(offline: OfflineClient) -> None:
+    answer = offline.answer("/ip_toolkit/network", network="/28")
+    assert answer == {"network": "any /28", "netmask": "255.255.255.240", "usable_hosts": 14}
+    parts = offline.answer("/ip_toolkit/split", network="/28", prefix="30")
+    assert parts == {"network": "any /28", "prefix": 30, "count": 4}
+    offline.error(422, "/ip_toolkit/split", network="/28", prefix="27")
+    offline.error(422, "/ip_toolkit/network", network="/33")
+    offline.error(422, "/ip_toolkit/contains", network="/28", address="10.0.0.1")
+
+
 def test_binary_is_not_read_as_hexadecimal(offline: OfflineClient) -> None:
     assert offline.get("/codec_box/hex/decode", encoded="0b1011").status_code == 422
     assert "Hi" in offline.answer("/codec_box/hex/decode", encoded="0x4869").values()

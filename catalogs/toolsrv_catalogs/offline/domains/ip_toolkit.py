@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from itertools import islice
 from typing import Annotated
@@ -12,15 +13,20 @@ from toolsrv_catalogs.offline.values.number import whole
 from toolsrv_registry.errors import UsageError
 
 tool = Endpoints()
+_SIZE = re.compile(r"\s*/\s*([0-9]|[12][0-9]|3[0-2])\s*")
 
 
 def _network(text: str) -> IPv4Network | IPv6Network:
-    plain = text[:100].replace(" ", "")
-    whole = f"{IPv4Address(0)}{plain}" if plain[:1] == "/" else plain  # any network of that size
     try:
-        return ipaddress.ip_network(whole, strict=False)
+        return ipaddress.ip_network(text[:100].replace(" ", ""), strict=False)
     except ValueError:
         raise UsageError(f"{quoted(text)} is not a network; write it like 192.168.0.0/24") from None
+
+
+def _network_or_size(text: str) -> IPv4Network | IPv6Network | int:
+    """Return a network, or the length of an IPv4 prefix that stands alone: ``/28``."""
+    match = _SIZE.fullmatch(text)
+    return int(match[1]) if match else _network(text)
 
 
 def _address(text: str) -> IPv4Address | IPv6Address:
@@ -31,14 +37,21 @@ def _address(text: str) -> IPv4Address | IPv6Address:
 
 
 Network = Annotated[IPv4Network | IPv6Network, Field(_network)]
+NetworkOrSize = Annotated[IPv4Network | IPv6Network | int, Field(_network_or_size)]
 Address = Annotated[IPv4Address | IPv6Address, Field(_address)]
 
 
 @tool.get("/network")
-def network_details(network: Network) -> Answer:
-    total = network.num_addresses
-    usable = total if network.version == 6 or network.prefixlen >= 31 else total - 2
-    edge = 0 if usable == total else 1
+def network_details(network: NetworkOrSize) -> Answer:
+    if isinstance(network, int):  # true of every network of that size: no address was told
+        one = IPv4Network((0, network))
+        return {
+            "network": f"any /{network}",
+            "netmask": str(one.netmask),
+            "usable_hosts": _usable(one),
+        }
+    usable = _usable(network)
+    edge = 0 if usable == network.num_addresses else 1
     return {
         "network": str(network),
         "netmask": str(network.netmask),
@@ -47,6 +60,11 @@ def network_details(network: Network) -> Answer:
         "broadcast": str(network.broadcast_address) if edge else "none",
         "usable_hosts": usable if usable < 2**53 else f"2^{usable.bit_length() - 1}",
     }
+
+
+def _usable(network: IPv4Network | IPv6Network) -> int:
+    total = network.num_addresses
+    return total if network.version == 6 or network.prefixlen >= 31 else total - 2
 
 
 @tool.get("/address")
@@ -75,7 +93,11 @@ def network_contains(network: Network, address: Address) -> Answer:
 
 
 @tool.get("/split")
-def split_network(network: Network, prefix: Annotated[int, whole(1, 128)]) -> Answer:
+def split_network(network: NetworkOrSize, prefix: Annotated[int, whole(1, 128)]) -> Answer:
+    if isinstance(network, int):
+        if not network <= prefix <= ipaddress.IPV4LENGTH:
+            raise ParameterError("prefix", f"must be {network} to {ipaddress.IPV4LENGTH}")
+        return {"network": f"any /{network}", "prefix": prefix, "count": 2 ** (prefix - network)}
     if not network.prefixlen <= prefix <= network.max_prefixlen:
         raise ParameterError("prefix", f"must be {network.prefixlen} to {network.max_prefixlen}")
     count = 2 ** (prefix - network.prefixlen)
