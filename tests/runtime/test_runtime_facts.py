@@ -16,11 +16,25 @@ from toolsrv_runtime.reading import facts
         (12.0, "12"),
         (1234567.5, "1234567.5"),
         (1234567890.125, "1234567890.12"),
+        (9999999999999.25, "9999999999999.25"),
         (7, "7"),
         (True, "true"),
     ],
 )
 def test_no_cent_of_a_number_is_lost(value: object, said: str) -> None:
+    assert facts.whole({"total": value}) == {"total": said}
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (1.7418947301805e16, "1.7418947301805e+16"),
+        (333333333333333.3, "333333333333333"),
+        (-1.5e300, "-1.5e+300"),
+        (17418947301805038, "17418947301805038"),
+    ],
+)
+def test_no_digit_is_told_that_a_float_does_not_know(value: float, said: str) -> None:
     assert facts.whole({"total": value}) == {"total": said}
 
 

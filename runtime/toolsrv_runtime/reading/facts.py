@@ -115,7 +115,10 @@ def _spell(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return f"{value:.10g}" if abs(value) < 1e8 else f"{value:.2f}"
+        if abs(value) < 1e8:
+            return f"{value:.10g}"
+        # With two decimals a larger one would show digits that a float does not know.
+        return f"{value:.2f}" if abs(value) < 1e13 else f"{value:.15g}"
     return str(value)
 
 
