@@ -336,6 +336,23 @@ def test_a_result_has_no_digits_that_are_not_known(
     assert offline.answer("/math_desk/calculate", expression=expression)["result"] == result
 
 
+@pytest.mark.parametrize(
+    ("date", "new", "full"),
+    [
+        # By the almanac, in UTC.
+        ("2026-01-01", "2026-01-18", "2026-01-03"),
+        ("2026-11-25", "2026-12-09", "2026-12-24"),
+        ("2024-04-08", "2024-04-08", "2024-04-23"),
+        ("1977-02-12", "1977-02-18", "1977-03-05"),
+    ],
+)
+def test_the_next_new_and_full_moon_are_told(
+    offline: OfflineClient, date: str, new: str, full: str
+) -> None:
+    answer = offline.answer("/sun_and_moon/moon_phase", date=date)
+    assert (answer["next_new_moon"], answer["next_full_moon"]) == (new, full)
+
+
 def test_a_network_that_is_only_a_size_has_no_addresses(offline: OfflineClient) -> None:
     answer = offline.answer("/ip_toolkit/network", network="/28")
     assert answer == {"network": "any /28", "netmask": "255.255.255.240", "usable_hosts": 14}

@@ -12,6 +12,7 @@ from astral.sun import elevation, golden_hour, noon, sunrise, sunset
 from toolsrv_catalogs.offline.endpoint import Answer, Endpoints
 from toolsrv_catalogs.offline.values.city import City, CityName
 from toolsrv_catalogs.offline.values.day import Date, now
+from toolsrv_catalogs.offline.values.moon import FULL, NEW, next_phase
 from toolsrv_catalogs.offline.values.number import tidy
 
 tool = Endpoints()
@@ -100,4 +101,10 @@ def moon_phase(date: Date | None = None) -> Answer:
     day = date or now().date()
     age = moon.phase(day)
     name = _PHASES[int(age / _CYCLE * 8 + 0.5) % 8]
-    return {"date": str(day), "moon_phase": name, "moon_age_of_28": tidy(age, 1)}
+    return {
+        "date": str(day),
+        "moon_phase": name,
+        "moon_age_of_28": tidy(age, 1),
+        "next_new_moon": str(next_phase(day, NEW)),
+        "next_full_moon": str(next_phase(day, FULL)),
+    }

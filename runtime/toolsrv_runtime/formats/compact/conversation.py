@@ -30,7 +30,7 @@ from toolsrv_runtime.formats.compact.several import Several
 from toolsrv_runtime.formats.compact.turn import Turn
 from toolsrv_runtime.formats.fit import Shape, fit
 from toolsrv_runtime.profile import Profile
-from toolsrv_runtime.reading import days, facts, feasts
+from toolsrv_runtime.reading import days, facts, feasts, upcoming
 from toolsrv_runtime.reading.cards import unquoted
 from toolsrv_runtime.reading.digits import in_digits
 from toolsrv_runtime.reading.idioms import in_plain_words
@@ -153,11 +153,12 @@ class CompactFormat:
         offers = (
             Offer(i, f) for i, f in enumerate(view.functions[: layout.MAX_FUNCTIONS], start=1)
         )
-        seen = [fact for step in reversed(view.path) if step.ok for fact in news(step)][:SEEN]
+        told = [fact for step in reversed(view.path) if step.ok for fact in news(step)]
         attempts = (*view.path, *view.tried, *view.failed)
         task = in_plain_words(unquoted(_TAG.sub("?", clean(view.task, 20_000))))
         task = as_sums(in_digits(task))
         task = in_full(with_year(feasts.dated(task, days.today()), days.today()))
+        seen = upcoming.meant(told, task)[:SEEN]
         return Scene(task, tuple(offers), view.path, attempts, tuple(seen))
 
     def _facts(self, response: Any) -> list[facts.Fact]:

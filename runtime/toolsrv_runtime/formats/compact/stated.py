@@ -50,6 +50,7 @@ from toolsrv_runtime.reading import (
     seeds,
     spans,
     subnets,
+    upcoming,
     year_of,
 )
 from toolsrv_runtime.reading.extent import begun, ended
@@ -172,6 +173,12 @@ class Stated:
             kind == "date"
             and not ends.roles(api)
             and (day := edges.told(self._part, self._spans()))
+        ):
+            return day
+        if (
+            kind == "date"
+            and parameter != ends.roles(api).get("start")
+            and (day := upcoming.told(self._part, self._seen))
         ):
             return day
         found = (rule(parameter, api, self._wish) for rule in RULES)

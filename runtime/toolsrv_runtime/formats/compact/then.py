@@ -10,7 +10,7 @@ import re
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.formats.compact.scene import Offer, Scene, news
-from toolsrv_runtime.reading import patterns, readings
+from toolsrv_runtime.reading import patterns, readings, upcoming
 from toolsrv_runtime.reading.days import today
 
 _CLOCK = re.compile(
@@ -79,7 +79,7 @@ def _day(part: str, scene: Scene) -> str:
     for step in reversed(scene.path):
         days = [
             day[0]
-            for _, value in (news(step) if step.ok else ())
+            for _, value in upcoming.meant(news(step) if step.ok else (), scene.task)
             if (day := _DAY.match(value)) and day[0] != now
         ]
         if days:

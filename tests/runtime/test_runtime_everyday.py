@@ -1,0 +1,42 @@
+"""Short questions as a new user puts them: what is called for them, and what the answer says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from toolsrv_runtime.engine.base import Engine
+from toolsrv_runtime.outcome import Outcome
+from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.solve import SolveOptions
+
+Calls = list[tuple[str, dict[str, Any]]]
+
+TASKS: list[tuple[str, Calls, str]] = [
+    (
+        "What phase is the moon in on 24 December 2026, and when does the sun set in Rome that day?",
+        [
+            ("moon_phase", {"date": "2026-12-24"}),
+            ("sunrise_and_sunset", {"city": "Rome", "date": "2026-12-24"}),
+        ],
+        "full moon",
+    ),
+]
+
+
+@pytest.mark.parametrize(("task", "calls", "said"), TASKS)
+def test_a_short_question_is_answered(
+    solve: Callable[..., Outcome],
+    loaded: tuple[Engine, Profile],
+    task: str,
+    calls: Calls,
+    said: str,
+) -> None:
+    engine, profile = loaded
+    outcome = solve(engine, SolveOptions(), profile=profile, task=task)
+    assert outcome.status == "answered"
+    made = [one for one in outcome.evidence if one.ok]
+    assert [(one.api_id.rpartition("/")[2], one.arguments) for one in made] == calls
+    assert said in outcome.answer
