@@ -23,6 +23,16 @@ TASKS: list[tuple[str, Calls, str]] = [
         ],
         "full moon",
     ),
+    (
+        "What's the dew point at 24 °C and 60 % humidity in Fahrenheit?",
+        [("dew_point", {"temperature_c": 24, "humidity": 60})],
+        "dew point f is 60.4",
+    ),
+    (
+        "It's 30 °F with 20 mph wind. What's the wind chill in Fahrenheit?",
+        [("wind_chill", {"temperature_c": -1.11, "wind_kmh": 32.19})],
+        "feels like f is 17.3",
+    ),
 ]
 
 

@@ -33,6 +33,7 @@ def wind_chill(temperature_c: Celsius, wind_kmh: Kmh) -> Answer:
         "temperature_c": tidy(temperature_c),
         "wind_kmh": tidy(wind_kmh),
         "feels_like_c": tidy(feels, 1),
+        "feels_like_f": _fahrenheit(feels),
     }
 
 
@@ -47,6 +48,7 @@ def heat_index(temperature_c: Celsius, humidity: Humidity) -> Answer:
         "temperature_c": tidy(temperature_c),
         "humidity": tidy(humidity),
         "feels_like_c": tidy(celsius, 1),
+        "feels_like_f": _fahrenheit(celsius),
     }
 
 
@@ -66,11 +68,17 @@ def _rothfusz(t: float, r: float) -> float:
 @tool.get("/dew_point")
 def dew_point(temperature_c: Celsius, humidity: Annotated[float, between(1, 100)]) -> Answer:
     gamma = log(humidity / 100) + 17.625 * temperature_c / (243.04 + temperature_c)
+    point = 243.04 * gamma / (17.625 - gamma)
     return {
         "temperature_c": tidy(temperature_c),
         "humidity": tidy(humidity),
-        "dew_point_c": tidy(243.04 * gamma / (17.625 - gamma), 1),
+        "dew_point_c": tidy(point, 1),
+        "dew_point_f": _fahrenheit(point),
     }
+
+
+def _fahrenheit(celsius: float) -> float | int:
+    return tidy(celsius * 1.8 + 32, 1)
 
 
 @tool.get("/beaufort")
