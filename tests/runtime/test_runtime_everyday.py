@@ -33,6 +33,11 @@ TASKS: list[tuple[str, Calls, str]] = [
         [("wind_chill", {"temperature_c": -1.11, "wind_kmh": 32.19})],
         "feels like f is 17.3",
     ),
+    (
+        "What are the capitals of the neighbours of Austria?",
+        [("neighbouring_countries", {"country": "Austria"})],
+        "Prague, Berlin, Budapest, Rome, Vaduz, Bratislava, Ljubljana, Bern",
+    ),
 ]
 
 

@@ -74,8 +74,13 @@ def flag(country: CountryName) -> Answer:
 @tool.get("/{country}/neighbours")
 def neighbours(country: CountryName) -> Answer:
     codes = [code for code in country["neighbours"].split(",") if code in countries()]
-    names = sorted(countries()[code]["name"] for code in codes)
-    return {"country": country["name"], "count": len(names), "neighbours": names}
+    rows = sorted((countries()[code] for code in codes), key=lambda row: str(row["name"]))
+    return {
+        "country": country["name"],
+        "count": len(rows),
+        "neighbours": [row["name"] for row in rows],
+        "their_capitals": [row["capital"] or "none" for row in rows],
+    }
 
 
 @tool.get("/{country}/continent")
