@@ -38,6 +38,11 @@ TASKS: list[tuple[str, Calls, str]] = [
         [("neighbouring_countries", {"country": "Austria"})],
         "Prague, Berlin, Budapest, Rome, Vaduz, Bratislava, Ljubljana, Bern",
     ),
+    (
+        "What is water's mass percent of oxygen?",
+        [("elemental_composition", {"formula": "water"})],
+        "o is 88.81",
+    ),
 ]
 
 
