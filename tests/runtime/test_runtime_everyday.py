@@ -43,6 +43,24 @@ TASKS: list[tuple[str, Calls, str]] = [
         [("elemental_composition", {"formula": "water"})],
         "o is 88.81",
     ),
+    (
+        "What is the lcm of 4, 6 and 10, in German words?",
+        [
+            ("calculate", {"expression": "lcm(4, 6, 10)"}),
+            ("number_to_words", {"number": 60, "language": "German"}),
+        ],
+        "sechzig",
+    ),
+    (
+        "What's the 15th prime number?",
+        [("calculate", {"expression": "prime(15)"})],
+        "result is 47",
+    ),
+    (
+        "What is the square root of 2 times pi?",
+        [("calculate", {"expression": "sqrt(2) * pi"})],
+        "result is 4.44288",
+    ),
 ]
 
 

@@ -37,6 +37,14 @@ from toolsrv_runtime.reading.multiples import in_arithmetic
             "A light flashes every 14 seconds, another every 21 seconds. When is it together again",
             "A light flashes every 14 seconds, another every 21 seconds. what is the least common multiple of 14 and 21",
         ),
+        (
+            "every 12, every 18 and every 24 hours: when are they together again?",
+            "every 12, every 18 and every 24 hours: what is the least common multiple of 12, 18 and 24?",
+        ),
+        (
+            "Lamps blink every 4, 6 and 10 seconds. When do they blink together again?",
+            "Lamps blink every 4, 6 and 10 seconds. what is the least common multiple of 4, 6 and 10?",
+        ),
     ],
 )
 def test_a_story_is_asked_in_words_of_arithmetic(said: str, plain: str) -> None:
@@ -52,7 +60,6 @@ def test_a_story_is_asked_in_words_of_arithmetic(said: str, plain: str) -> None:
         "ropes of 12 m, 18 m and 24 m: the longest piece that fits into all",
         "ropes of 12 m, 18 m and 24 m: the longest piece that goes into both",
         "every 12 minutes a bus; when do we meet together again?",  # one number
-        "every 12, every 18 and every 24 hours: when are they together again?",  # three
         "When do we all get together again?",
         "We meet every 2 weeks and pay every 30 days. When is Easter?",
         'Reverse "every 12 and every 18 minutes, when is it together again"',

@@ -1,7 +1,8 @@
 """Arithmetic written by someone else, evaluated without running any of it.
 
 The text is parsed to Python's syntax tree; only numbers, the operators ``+ - * / // % **`` and a
-few functions of numbers are walked. Size, depth and magnitude are capped, so the work is too.
+few functions of numbers are walked: ``gcd`` and ``lcm`` take several whole numbers, ``prime(15)`` is
+the 15th prime. Size, depth and magnitude are capped, so the work is too.
 Fractions stay exact as long as they are short; roots, sines and the like are floats. Knows nothing
 about APIs.
 """
@@ -48,6 +49,10 @@ _FUNCTIONS: dict[str, Callable[[Any], Quantity]] = {
     "cos": math.cos,
     "tan": math.tan,
 }
+_OF_WHOLE_NUMBERS: dict[str, Callable[..., int]] = {"gcd": math.gcd, "lcm": math.lcm}
+_PRIMES_LIMIT = 10_000
+"""The largest n of an n-th prime."""
+
 _CONSTANTS = {"pi": math.pi, "e": math.e}
 _REWRITES = (
     (re.compile("[\u00d7\u00b7]"), "*"),
@@ -81,7 +86,7 @@ def evaluate(text: str) -> int | float:
     for form, replacement in _REWRITES:
         plain = form.sub(replacement, plain)
     # Python's own literals beyond plain decimals (0x10, 1_000, 1j) are not offered.
-    if re.search(r"[^0-9a-z+\-*/%.() ]", plain) or re.search(r"[0-9][a-df-z]", plain):
+    if re.search(r"[^0-9a-z+\-*/%.(), ]", plain) or re.search(r"[0-9][a-df-z]", plain):
         raise UsageError(_REFUSAL)
     try:
         tree = ast.parse(plain, mode="eval")
@@ -122,7 +127,31 @@ def _value(node: ast.expr, text: str, depth: int) -> Quantity:
             return _capped(_OPERATORS[type(op)](one, other))
         case ast.Call(func=ast.Name(id=name), args=[argument], keywords=[]) if name in _FUNCTIONS:
             return _capped(_FUNCTIONS[name](_value(argument, text, below)))
+        case ast.Call(func=ast.Name(id="prime"), args=[argument], keywords=[]):
+            return Fraction(_prime(_whole(_value(argument, text, below), _PRIMES_LIMIT)))
+        case ast.Call(func=ast.Name(id=name), args=[_, _, *_] as arguments, keywords=[]) if (
+            name in _OF_WHOLE_NUMBERS
+        ):
+            numbers = [_whole(_value(one, text, below)) for one in arguments]
+            return _capped(_OF_WHOLE_NUMBERS[name](*numbers))
     raise UsageError(_REFUSAL)
+
+
+def _whole(value: Quantity, most: float = MAGNITUDE_LIMIT) -> int:
+    if not isinstance(value, Fraction) or value.denominator != 1 or not 1 <= value <= most:
+        raise UsageError(f"takes whole numbers from 1 to {most:g} in gcd, lcm and prime")
+    return value.numerator
+
+
+def _prime(number: int) -> int:
+    """Return the prime of a number, 2 being the first, by a sieve up to Rosser's bound for it."""
+    bound = 15 if number < 6 else int(number * (math.log(number) + math.log(math.log(number)))) + 1
+    sieve = bytearray([1]) * bound
+    sieve[:2] = b"\0\0"
+    for factor in range(2, math.isqrt(bound) + 1):
+        if sieve[factor]:
+            sieve[factor * factor :: factor] = bytes(len(range(factor * factor, bound, factor)))
+    return [at for at, is_prime in enumerate(sieve) if is_prime][number - 1]
 
 
 def _power(base: Quantity, exponent: Quantity) -> Quantity:

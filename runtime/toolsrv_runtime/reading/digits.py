@@ -210,6 +210,12 @@ def in_digits(task: str) -> str:
     return head + task[TEXT_LIMIT:]
 
 
+def outside_texts(text: str, change: Callable[[str], str]) -> str:
+    """Return a text changed but where it quotes or announces one, or says something of its words."""
+    head = "".join(one if kept else change(one) for one, kept in _pieces(text[:TEXT_LIMIT]))
+    return head + text[TEXT_LIMIT:]
+
+
 def _pieces(text: str) -> Iterator[tuple[str, bool]]:
     """Yield the pieces of a text, and whether each is to be kept as it is."""
     about = (one.span() for one in _SENTENCE.finditer(text) if _OF_TEXT.search(one[0]))

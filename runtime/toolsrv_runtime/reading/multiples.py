@@ -1,4 +1,4 @@
-"""Stories that ask for a common divisor or multiple of two numbers, asked in those words. Pure.
+"""Stories that ask for a common divisor of two numbers or a common multiple of some, in those words. Pure.
 
 "The longest side that goes into both, 288 by 180" is a greatest common divisor; "every 12 and every
 18 minutes, when do they ring together again" a least common multiple. No document tells such a
@@ -8,6 +8,7 @@ story. Quotations stay as they are. O(length).
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from toolsrv_runtime.reading.digits import QUOTED, TEXT_LIMIT
 
@@ -17,8 +18,8 @@ _CHAIN = re.compile(
     re.IGNORECASE,
 )
 _EVERY = re.compile(rf"\b(?:every|each) (?P<number>{_NUMBER})", re.IGNORECASE)
-_BOTH_EVERY = re.compile(
-    rf"\b(?:every|each) (?P<first>{_NUMBER})(?: [^\W\d_]+)? and (?P<second>{_NUMBER})"
+_ALL_EVERY = re.compile(
+    rf"\b(?:every|each) (?P<list>{_NUMBER}(?:, {_NUMBER}){{0,8}}(?: [^\W\d_]+)?,? and {_NUMBER})"
     r" (?:seconds?|minutes?|hours?|days?|weeks?|months?|years?|laps?)\b",
     re.IGNORECASE,
 )
@@ -55,14 +56,14 @@ def in_arithmetic(task: str) -> str:
     """Return a task whose story of common divisors or multiples is asked in these words."""
     head, rest = task[:TEXT_LIMIT], task[TEXT_LIMIT:]
     bare = QUOTED.sub(lambda match: " " * len(match[0]), head)
-    for pattern, pair, name in (
+    for pattern, told, name in (
         (_DIVISOR, _sizes, "the greatest common divisor"),
         (_MULTIPLE, _periods, "what is the least common multiple"),
     ):
         asked = pattern.search(bare) or (_again(bare) if pattern is _MULTIPLE else None)
-        numbers = pair(bare) if asked else None
+        numbers = told(bare) if asked else ()
         if asked and numbers:
-            plain = f"{name} of {numbers[0]} and {numbers[1]}"
+            plain = f"{name} of {', '.join(numbers[:-1])} and {numbers[-1]}"
             return head[: asked.start()] + plain + head[asked.end() :] + rest
     return task
 
@@ -73,15 +74,14 @@ def _again(text: str) -> re.Match[str] | None:
     return asked if asked and _WERE_TOGETHER.search(text, 0, asked.start()) else None
 
 
-def _sizes(text: str) -> tuple[str, str] | None:
+def _sizes(text: str) -> Sequence[str]:
     found = {tuple(re.findall(_NUMBER, chain[0])) for chain in _CHAIN.finditer(text)}
     numbers = found.pop() if len(found) == 1 else ()
-    return (numbers[0], numbers[1]) if len(numbers) == 2 else None
+    return numbers if len(numbers) == 2 else ()  # which two of three would be "both"?
 
 
-def _periods(text: str) -> tuple[str, str] | None:
-    both = _BOTH_EVERY.search(text)
-    if both:
-        return both["first"], both["second"]
+def _periods(text: str) -> Sequence[str]:
+    if both := _ALL_EVERY.search(text):
+        return re.findall(_NUMBER, both["list"])
     every = list(dict.fromkeys(match["number"] for match in _EVERY.finditer(text)))
-    return (every[0], every[1]) if len(every) == 2 else None
+    return every if len(every) > 1 else ()

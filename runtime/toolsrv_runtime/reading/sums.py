@@ -3,8 +3,8 @@
 expression = product {("+" | "-") product}
 product    = power {("*" | "/") power}
 power      = operand {"^" operand | "squared" | "cubed"}
-operand    = number | "(" expression ")" | "square root of" power | "sum of" list
-           | "divide" power "by" power | …
+operand    = number | "pi" | "(" expression ")" | "square root of" power | "sum of" list
+           | "lcm(" power power ")" | "divide" power "by" power | …
 
 Number words are text2num's.
 """
@@ -31,7 +31,7 @@ DEPTH_LIMIT = 20
 _SPELLED = f"(?:{SPELLED})"
 _NUMBER = (
     r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?![\d.]*\w)|\.\d+\b"
-    rf"|{_SPELLED}(?:[ -](?:and )?{_SPELLED})*\b"
+    rf"|{_SPELLED}(?:[ -](?:and )?{_SPELLED})*\b|pi\b|π"
 )
 _TOKENS = (
     ("nth", rf"to the (?:\d+(?:st|nd|rd|th)|{'|'.join(ORDINALS)}) power\b"),
@@ -58,6 +58,7 @@ _TOKENS = (
     ("by", r"(?:by|with)\b"),
     ("to", r"to\b"),
     ("from", r"from\b"),
+    ("call", r"(?:lcm|gcd|prime)(?=\()"),
     ("(", r"\("),
     (")", r"\)"),
     ("and", r",?\s*(?:and|then)\b(?:\s+then\b)?|,"),
@@ -83,7 +84,7 @@ _ORDERS = (
     ("divide", ("by",), "/"),
 )
 _BARE = re.compile(r"\(([^()]*)\)")
-_OPERAND = re.compile(r"[\d.]+|(?:sqrt)?\([^()]*\)")
+_OPERAND = re.compile(r"[\d.]+|pi|(?:sqrt|lcm|gcd|prime)?\([^()]*\)")
 
 
 class Token(NamedTuple):
@@ -199,7 +200,12 @@ class _Parser:
         mark = self._at, len(self.operations)
         self._depth += 1
         said = (
-            self._number() or self._bracket() or self._function() or self._list() or self._order()
+            self._number()
+            or self._bracket()
+            or self._call()
+            or self._function()
+            or self._list()
+            or self._order()
         )
         self._depth -= 1
         if not said:
@@ -211,8 +217,8 @@ class _Parser:
         token = self._take("number")
         if token is None:
             return ""
-        digits = token.text.replace(",", "")
-        if digits[0].isalpha():
+        digits = token.text.replace(",", "").replace("π", "pi")
+        if digits[0].isalpha() and digits != "pi":
             try:
                 digits = str(text2num(digits, "en"))
             except ValueError:  # "twenty thirty"
@@ -226,6 +232,17 @@ class _Parser:
     def _bracket(self) -> str:
         inner = self.expression() if self._depth < DEPTH_LIMIT and self._take("(") else ""
         return f"({inner})" if inner and self._take(")") else ""
+
+    def _call(self) -> str:
+        """Return a function of several numbers as a calculator writes it."""
+        token = self._take("call") if self._depth < DEPTH_LIMIT else None
+        if token is None or not self._take("("):
+            return ""
+        self.operations.append(token.text)
+        some = []
+        while one := self._power():
+            some.append(one)
+        return f"{token.text}({', '.join(some)})" if some and self._take(")") else ""
 
     def _function(self) -> str:
         for name, written in _FUNCTIONS.items():
