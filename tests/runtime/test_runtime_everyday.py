@@ -52,6 +52,16 @@ TASKS: list[tuple[str, Calls, str]] = [
         "sechzig",
     ),
     (
+        "What is 1/3 of 450 g?",
+        [("calculate", {"expression": "1 / 3 * 450"})],
+        "result is 150",
+    ),
+    (
+        "What is 1/3 of 450 g in ounces?",
+        [("convert_units", {"amount": 150, "from_unit": "g", "to_unit": "ounces"})],
+        "5.29",
+    ),
+    (
         "What's the 15th prime number?",
         [("calculate", {"expression": "prime(15)"})],
         "result is 47",

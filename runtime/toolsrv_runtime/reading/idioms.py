@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from toolsrv_runtime.reading.digits import QUOTED, TEXT_LIMIT
+from toolsrv_runtime.reading import fractions
+from toolsrv_runtime.reading.digits import QUOTED, TEXT_LIMIT, outside_texts
 from toolsrv_runtime.reading.multiples import in_arithmetic
 from toolsrv_runtime.reading.peoples import countries
 
@@ -115,7 +116,7 @@ _WORD, _LINE = re.compile(r"[\"“'‘]([^\W\d_]+)[\"”'’]"), 3
 
 def in_plain_words(task: str) -> str:
     """Return a task with the idioms of its beginning in plain words."""
-    task = in_arithmetic(task)
+    task = outside_texts(in_arithmetic(task), fractions.as_sums)
     head, rest = task[:TEXT_LIMIT], task[TEXT_LIMIT:]
     titled = _TITLED.search(head) is not None
     head = _counted(head)
