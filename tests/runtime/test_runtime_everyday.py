@@ -62,6 +62,16 @@ TASKS: list[tuple[str, Calls, str]] = [
         "5.29",
     ),
     (
+        "What's a 5 % raise on a 42,000 salary?",
+        [("percentage_of_number", {"percent": 5, "number": 42000})],
+        "result is 2100",
+    ),
+    (
+        "I get a 5% raise on my 42,000 salary. What will I earn?",
+        [("calculate", {"expression": "42000 * (1 + 5 / 100)"})],
+        "result is 44100",
+    ),
+    (
         "What's the 15th prime number?",
         [("calculate", {"expression": "prime(15)"})],
         "result is 47",

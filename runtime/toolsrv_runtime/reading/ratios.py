@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from toolsrv_runtime.reading import fractions
+from toolsrv_runtime.reading import fractions, raises
 from toolsrv_runtime.reading.digits import outside_texts
 from toolsrv_runtime.reading.money import COMMON
 from toolsrv_runtime.reading.whole_numbers import as_calls
@@ -70,7 +70,8 @@ _FACTORIAL = re.compile(
 
 def as_sums(task: str) -> str:
     """Return a task with such questions told as sums, which a calculator answers; O(length)."""
-    task = outside_texts(task, lambda text: as_calls(fractions.as_sums(text)))
+    for plain in (fractions.as_sums, raises.as_sums, as_calls):
+        task = outside_texts(task, plain)
     head = task[:TEXT_LIMIT]
     for pattern in (_IS_OF, _OF_IS, _OUT_OF, _AS_PERCENT):
         head = pattern.sub(lambda match: f"{match['part']} / {match['whole']} * 100", head)
