@@ -10,6 +10,7 @@ import pytest
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.outcome import Outcome
 from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.reading import days
 from toolsrv_runtime.solve import SolveOptions
 
 Calls = list[tuple[str, dict[str, Any]]]
@@ -70,6 +71,11 @@ TASKS: list[tuple[str, Calls, str]] = [
         "I get a 5% raise on my 42,000 salary. What will I earn?",
         [("calculate", {"expression": "42000 * (1 + 5 / 100)"})],
         "result is 44100",
+    ),
+    (
+        "When is sunset in Lisbon on New Year's Eve?",
+        [("sunrise_and_sunset", {"city": "Lisbon", "date": f"{days.today().year}-12-31"})],
+        "sunset is 17:2",
     ),
     (
         "What's the 15th prime number?",

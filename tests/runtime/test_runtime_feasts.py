@@ -49,6 +49,11 @@ def test_a_task_tells_the_date_itself() -> None:
         ("ready for Christmas dinner", "ready for Christmas dinner"),
         ("a tree for Christmas 2031", "a tree for 25 December 2031"),
         ("Merry Christmas in Morse", "Merry Christmas in Morse"),
+        ("When is sunset on New Year's Eve?", "When is sunset on 31 December 2026?"),
+        ("a holiday on Bastille Day?", "a holiday on 14 July 2027?"),
+        ("sunset on Guy Fawkes Night", "sunset on 5 November 2027"),
+        ("When is Halloween this year?", "When is Halloween this year?"),
+        ("Which date is good for Christmas?", "Which date is good for Christmas?"),
     ],
 )
 def test_a_named_day_without_a_year_is_the_next(task: str, read: str) -> None:

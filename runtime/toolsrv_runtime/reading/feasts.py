@@ -15,6 +15,17 @@ _DAYS = {
     r"saint patrick['’]?s day|st\.? patrick['’]?s day": (3, 17),
     r"hallowe['’]?en": (10, 31),
     r"all saints['’]?(?: day)?": (11, 1),
+    r"all souls['’]?(?: day)?": (11, 2),
+    r"(?:epiphany|three kings['’]? day)": (1, 6),
+    r"burns night": (1, 25),
+    r"april fool(?:['’]?s|s['’])?(?: day)?": (4, 1),
+    r"cinco de mayo": (5, 5),
+    r"bastille day": (7, 14),
+    r"(?:guy fawkes (?:night|day)|bonfire night)": (11, 5),
+    r"(?:remembrance|armistice) day": (11, 11),
+    r"(?:saint|st\.?) nicholas['’]?s?(?: day)?": (12, 6),
+    r"(?:saint|st\.?) (?:lucy|lucia)['’]?s day": (12, 13),
+    r"(?:saint|st\.?) stephen['’]?s day": (12, 26),
 }
 PATTERN = rf"(?:{'|'.join(_DAYS)})(?:,? (?:of |in )?[1-9]\d{{3}})"
 """A regular expression of one with its year, letter case aside."""
@@ -40,12 +51,19 @@ _IN_TEXT = re.compile(rf"\b{PATTERN}(?!\w)", re.IGNORECASE)
 def dated(text: str, today: dt.date) -> str:
     """Return a text with such days told by their dates, unless a date is what it asks for.
 
-    One without a year is the next: "how many days until Christmas".
+    One without a year is the next: "how many days until Christmas". What is asked for "on New Year's
+    Eve" or before it is something else in any case: "when is sunset on New Year's Eve".
     """
     if _IS_SOUGHT.search(text):
-        return text
+        return _COMING.sub(
+            lambda match: _coming(match, today) if _is_given(match) else match[0], text
+        )
     text = _COMING.sub(lambda match: _coming(match, today), text)
     return _IN_TEXT.sub(lambda match: _spoken(match[0]), text)
+
+
+def _is_given(match: re.Match[str]) -> bool:
+    return (match["lead"] or "for").lower() != "for"
 
 
 def _coming(match: re.Match[str], today: dt.date) -> str:
