@@ -27,6 +27,8 @@ def stated(part: str, task: str = "") -> tuple[str, ...]:
         ("pushed BEEF as hex, what is that in decimal?", "BEEF", "16", "10"),
         ("what's 0xFF in binary", "0xFF", "16", "2"),
         ("in binary, what is 0xFF", "0xFF", "16", "2"),
+        ("0b1011 in decimal", "0b1011", "2", "10"),
+        ("convert 0o755 to binary", "0o755", "8", "2"),
         ("in binary, what's hex ff0", "ff0", "16", "2"),
         ("binary 101101 to hex please", "101101", "2", "16"),
         ("Give me the binary of 156.", "156", "", "2"),

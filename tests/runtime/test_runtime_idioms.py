@@ -24,6 +24,7 @@ from toolsrv_runtime.reading.idioms import in_plain_words
         ("at what temperature do my windows fog up?", "what is the dew point?"),
         ("Labor Day here in the States?", "Labor Day here in the United States?"),
         ("How late is it for me?", "what time is it for me?"),
+        ("What's 0b1011?", "What's 0b1011 in decimal?"),
         ("what do Norway's web sites end on?", "what is Norway's internet domain?"),
         (
             'A post called "Why Not?": give me the bit for the address bar',
@@ -75,6 +76,8 @@ def test_how_many_asks_for_the_one_word_that_is_quoted() -> None:
         "What do their films end with?",
         "What temperature will the oven have",
         "how late is the train",
+        "what is 0xFF in binary",
+        "what is 0b12?",
         "in the States of Brazil",
         "in the states that border Ohio",
         "can't be divided by 7",

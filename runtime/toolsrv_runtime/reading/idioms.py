@@ -88,6 +88,14 @@ _IDIOMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
         re.compile(r"(?i:\b(?P<in>in|to|from|for|of|across) the) (?:US of A|States)\b(?! of\b)"),
         lambda match: f"{match['in']} the United States",
     ),
+    (  # "what is 0b1011": what its notation already says is not asked for
+        re.compile(
+            r"\b(?P<asks>(?:what|which number)(?:['’]s| is)|convert) "
+            r"(?P<number>0(?:b[01]+|o[0-7]+|x[\da-f]+))(?=\s*(?:[?.!]|$))",
+            re.IGNORECASE,
+        ),
+        lambda match: f"{match['asks']} {match['number']} in decimal",
+    ),
     (  # "how late is it", as speakers of Dutch and German say it
         re.compile(r"\bhow late (?P<is>is|will) (?=it|that)", re.IGNORECASE),
         lambda match: f"what time {match['is']} ",
