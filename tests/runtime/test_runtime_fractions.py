@@ -41,6 +41,7 @@ def test_a_fraction_is_a_sum_or_an_amount(said: str, told: str) -> None:
         "24/7 of it",
         'Reverse "1/3 of 450 g"',
         "in 2/4 time",
+        "meet at a quarter of 2",
     ],
 )
 def test_what_is_no_fraction_of_an_amount_stays(said: str) -> None:

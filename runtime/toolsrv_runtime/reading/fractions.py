@@ -29,7 +29,7 @@ _PARTS = {
 }  # fmt: skip
 _UNIT = rf"(?:{'|'.join(UNITS.values())}|{COMMON}|cups?|guests?|people)"
 _FRACTION_OF = re.compile(
-    r"(?<![\w.,/:$€£%+*^=-])(?<!on )(?<!by )(?<![+*/^=-] )(?:(?:the )?"
+    r"(?<![\w.,/:$€£%+*^=-])(?<!on )(?<!by )(?<!at )(?<![+*/^=-] )(?:(?:the )?"
     rf"(?:(?P<over>[1-9]\d?)/(?P<under>[2-9]|[1-9]\d{{1,2}})(?:rds?|ths?)?|(?P<sign>[{''.join(_SIGNS)}])"
     rf"|(?P<count>{'|'.join(_COUNTS)}|[1-9])[ -](?P<part>{'|'.join(_PARTS)})s?|half))"
     rf" of (?:the |my |our |a |an )?(?P<before>{COMMON}\s?)?(?P<of>{_N})"
