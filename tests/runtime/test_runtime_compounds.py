@@ -25,6 +25,7 @@ API = APIS["elemental_composition"]
         ("how much oxygen is in baking soda by weight", "baking soda"),
         ("What share of CO2's mass is oxygen?", "CO2"),
         ("nitrogen content of ammonia, and its molar mass", "ammonia"),
+        ("how much nitrogen is in ammonium nitrate (NH4NO3) by mass", "NH4NO3"),
         ("the molar mass of oxygen", ""),
         ("how many percent oxygen is that", ""),
         ("carbon in oxygen", ""),

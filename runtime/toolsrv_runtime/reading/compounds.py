@@ -43,6 +43,7 @@ def told(parameter: Parameter, api: Api, wish: Wish) -> str:
     formulas = [one for one in api.parameters if patterns.kind(one, api) == "formula"]
     if formulas != [parameter]:
         return ""
-    found = {match["whole"] for form in _FORMS for match in form.finditer(wish.part)}
+    said = {match["whole"] for form in _FORMS for match in form.finditer(wish.part)}
+    found = {next(iter(patterns.find("formula", one)), one) for one in said}
     found = {one for one in found if not re.fullmatch(_ELEMENT, one, re.IGNORECASE)}
     return found.pop() if len(found) == 1 else ""
