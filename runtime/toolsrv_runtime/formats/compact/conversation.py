@@ -30,7 +30,7 @@ from toolsrv_runtime.formats.compact.several import Several
 from toolsrv_runtime.formats.compact.turn import Turn
 from toolsrv_runtime.formats.fit import Shape, fit
 from toolsrv_runtime.profile import Profile
-from toolsrv_runtime.reading import days, facts, feasts, upcoming
+from toolsrv_runtime.reading import days, facts, feasts, two_scales, upcoming
 from toolsrv_runtime.reading.cards import unquoted
 from toolsrv_runtime.reading.digits import in_digits
 from toolsrv_runtime.reading.idioms import in_plain_words
@@ -158,15 +158,19 @@ class CompactFormat:
         task = in_plain_words(unquoted(_TAG.sub("?", clean(view.task, 20_000))))
         task = as_sums(in_digits(task))
         task = in_full(with_year(feasts.dated(task, days.today()), days.today()))
-        seen = upcoming.meant(told, task)[:SEEN]
+        seen = two_scales.taken_on(upcoming.meant(told, task), task)[:SEEN]
         return Scene(task, tuple(offers), view.path, attempts, tuple(seen))
 
     def _facts(self, response: Any) -> list[facts.Fact]:
         return facts.facts(response, limit=self._profile.observation_limit)
 
     def _told(self, view: View) -> list[tuple[Step, list[facts.Fact]]]:
-        """Return the calls that answered something, with their facts."""
-        found = [(step, self._facts(step.response)) for step in view.path if step.ok]
+        """Return the calls that answered something, with their facts that the task may mean."""
+        found = [
+            (step, upcoming.meant(self._facts(step.response), view.task))
+            for step in view.path
+            if step.ok
+        ]
         return [(step, group) for step, group in found if group]
 
 
