@@ -49,7 +49,7 @@ class TestScripted:
         result = run("solve", "LOOKUP it", "--quiet")
         assert result.exit_code == 0
         told = [line.partition(":")[0] for line in result.stderr.splitlines()]
-        assert told == ["No response says", "the whole search"]
+        assert told == ["no call succeeded", "No response says", "the whole search"]
 
     def test_json_is_one_document_that_is_an_outcome(self, run: Run) -> None:
         result = run("solve", "LOOKUP it", "--json")
