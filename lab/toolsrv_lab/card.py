@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from toolsrv_registry.errors import DataError, UsageError
-from toolsrv_runtime.atomic import check_target
+from toolsrv_runtime.atomic import fresh_text
 
 Json = dict[str, Any]
 
@@ -69,8 +67,10 @@ def write_card(model: Path, made: Mapping[str, Any], file: Json, figures: Json) 
     card = {"made": dict(made), "made_sha256": made_hash(made), "file": about, "figures": figures}
     stem = model.name.removesuffix(".gguf")
     files = [model.with_name(f"{stem}.card{end}") for end in (".json", ".md")]
-    _write(files[0], json.dumps(card, indent=2, ensure_ascii=False) + "\n")
-    _write(files[1], markdown(card))
+    texts = (json.dumps(card, indent=2, ensure_ascii=False) + "\n", markdown(card))
+    for path, text in zip(files, texts, strict=True):
+        with fresh_text(path) as written:
+            written.write(text)
     return files
 
 
@@ -114,21 +114,3 @@ def _cell(value: object) -> str:
     if isinstance(value, (list, tuple)):
         value = json.dumps(value, ensure_ascii=False)
     return " ".join(str(value).split()).replace("|", "\\|")
-
-
-def _write(path: Path, text: str) -> None:
-    check_target(path)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.absolute().parent)
-    fresh = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.chmod(0o644)
-        fresh.replace(path)
-    except OSError as error:
-        fresh.unlink(missing_ok=True)
-        raise DataError(
-            f"cannot write the card {str(path)!r}: {error.strerror}", hint="free some space"
-        ) from error

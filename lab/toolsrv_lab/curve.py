@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +16,7 @@ from typing import Any, NamedTuple
 from toolsrv_lab.extras import load
 from toolsrv_lab.journal import read_journal
 from toolsrv_registry.errors import DataError, UsageError
-from toolsrv_runtime.atomic import check_target
+from toolsrv_runtime.atomic import check_target, fresh_bytes
 
 CURVE, LOG, PICTURE = "curve.jsonl", "log.jsonl", "curve.svg"
 
@@ -196,23 +194,13 @@ def _smooth(points: Points) -> Points:
 @contextlib.contextmanager
 def _picture(path: Path, size: tuple[float, float]) -> Iterator[Any]:
     """Yield a figure of this size in inches, and write it when it is drawn."""
-    check_target(path)
+    check_target(path)  # before anything is drawn
     matplotlib, figures = load("matplotlib"), load("matplotlib.figure")
     settings = {"svg.fonttype": "none", "svg.hashsalt": "toolsrv", "font.size": 9}
     with matplotlib.rc_context(settings):
         made = figures.Figure(figsize=size, layout="constrained")
         yield made
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.absolute().parent)
-        fresh = Path(name)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                kind = path.suffix.removeprefix(".")
-                more = {"metadata": {"Date": None}} if kind == "svg" else {"dpi": 160}
-                made.savefig(file, format=kind, **more)
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.chmod(0o644)
-            fresh.replace(path)
-        except BaseException:
-            fresh.unlink(missing_ok=True)
-            raise
+        kind = path.suffix.removeprefix(".")
+        more = {"metadata": {"Date": None}} if kind == "svg" else {"dpi": 160}
+        with fresh_bytes(path) as file:
+            made.savefig(file, format=kind, **more)

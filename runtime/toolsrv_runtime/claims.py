@@ -14,12 +14,12 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from fractions import Fraction
 from functools import lru_cache
 
 from toolsrv_runtime.names import names, runs_without_case
 from toolsrv_runtime.outcome import ClaimKind
 from toolsrv_runtime.reading import clocks, readings
+from toolsrv_runtime.reading.fraction_signs import ANY_SIGN, SIGNS
 from toolsrv_runtime.reading.number_words import DAY, DAYS, SPELLED
 from toolsrv_runtime.signs import is_below, may_be_either
 
@@ -57,7 +57,7 @@ _SCAN = re.compile(
     |(?P<phone>(?<!\w)\+\d[\d ()./-]{{5,18}}\d(?!\w|[.,/-]\d))
     |(?P<groups>(?<![\w.-])(?:\d+(?:-\d+){{2,}}(?:-?x)?|\d{{1,6}}(?:\.\d{{1,6}}){{3,}}(?:/\d+)?
         |\d{{4}}(?:\ \d{{4}}){{2,4}}|[a-z]{{2}}\d{{2}}(?:\ [a-z\d]{{4}}){{2,7}}(?:\ [a-z\d]{{1,4}})?)(?!\w))
-    |(?P<share>(?<![\w.,])(?P<sign>(?<![\w)])[-\u2212])?(?P<whole>\d{{1,6}}[ \u00a0\u2009]?)?(?P<part>[\u00bc-\u00be\u2150-\u215e])(?!\w))
+    |(?P<share>(?<![\w.,])(?P<sign>(?<![\w)])[-\u2212])?(?P<whole>\d{{1,6}}[ \u00a0\u2009]?)?(?P<part>{ANY_SIGN})(?!\w))
     |(?P<number>(?<![\w.])(?:(?<![\w)])[-\u2212])?(?P<digits>
         \d{{1,3}}(?:\.\d{{3}})+,\d+|\d{{1,3}}(?:\.\d{{3}}){{2,}}
         |\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?
@@ -78,9 +78,10 @@ _TWELVE = re.compile(
 )
 _HOURLY = re.compile(r"noon|midday|midnight|clock| (?:past|to|till|in the|at) ")
 """Something that every time of day in words has."""
-_OF_TWELVE = frozenset({"share", "way", "minutes", "side", "hour", "full", "bare", "at"})
-"""What such a time says besides the part of the day."""
-_PRECISE = Decimal("0.005")
+_BUT_THE_PART_OF_DAY = frozenset({"share", "way", "minutes", "side", "hour", "full", "bare", "at"})
+"""What a time in words says besides the part of the day."""
+_HALF_A_HUNDREDTH = Decimal("0.005")
+"""How far a third may be from what is told of it in decimals."""
 _ZERO = re.compile(r"(?:below|above) zero")
 _SINGLE = frozenset({"i", "ok", "api", "apis"})
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -99,7 +100,7 @@ Clock = tuple[int, int, int | None]
 class Span:
     """Something that a text states, with its meaning: ``numbers`` and ``days`` hold every reading.
 
-    A ``clocks`` is hour, minute, second; ``code`` an identifier without its separators. ``opens`` is
+    ``clocks`` are all readings of a time; ``code`` an identifier without its separators. ``opens`` is
     True for a name whose first capital may only be that of a sentence, ``alone`` for one that
     fills the place of a value, ``bare`` for one in a script without capitals. ``below`` is True for
     a number of an answer that its words put below zero.
@@ -176,7 +177,7 @@ def _spoken(folded: str, text: str) -> Iterator[Span]:
 def _clocks(match: re.Match[str]) -> tuple[Clock, ...]:
     """Return what a time in words may mean: without a part of the day, either half of it."""
     hour, minute = map(int, clocks.in_figures(match).split()[-1].split(":"))
-    told = match.groupdict().keys() - _OF_TWELVE
+    told = match.groupdict().keys() - _BUT_THE_PART_OF_DAY
     sure = any(match[name] for name in told)
     return ((hour, minute, None), ((hour + 12) % 24, minute, None))[: 1 if sure else 2]
 
@@ -252,8 +253,7 @@ def _number(match: re.Match[str], text: str) -> Span | None:
 
 def _share(match: re.Match[str], text: str) -> Span | None:
     """Read "\u00bd" or "2 \u2153"; what has no end in tenths may be rounded to hundredths."""
-    whole, part = int(match["whole"] or 0), unicodedata.numeric(match["part"])
-    share = Fraction(part).limit_denominator(10) + whole
+    share = int(match["whole"] or 0) + SIGNS[match["part"]]
     value = Decimal(share.numerator) / share.denominator
     if match["sign"]:
         value = -value
@@ -261,7 +261,7 @@ def _share(match: re.Match[str], text: str) -> Span | None:
 
 
 def _half_of(denominator: int) -> Decimal:
-    return _PRECISE if denominator % 3 == 0 or denominator == 7 else Decimal(0)
+    return _HALF_A_HUNDREDTH if denominator % 3 == 0 or denominator == 7 else Decimal(0)
 
 
 def _point(digits: str) -> str:

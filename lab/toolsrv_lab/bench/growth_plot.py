@@ -7,9 +7,7 @@ figures give an equal file.
 from __future__ import annotations
 
 import io
-import os
 import statistics
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from toolsrv_lab.bench.figures import percentile
 from toolsrv_lab.extras import load
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.atomic import check_target
+from toolsrv_runtime.atomic import fresh_bytes
 
 if TYPE_CHECKING:
     from toolsrv_lab.bench.catalog import Level
@@ -119,15 +117,5 @@ def _mark(picture: Any, apis: Sequence[int], builds: Sequence[Build]) -> None:
 
 def write_picture(path: Path, content: bytes) -> None:
     """Write a file that appears when it is complete."""
-    check_target(path)
-    handle, fresh = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.absolute().parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(fresh).chmod(0o644)
-        Path(fresh).replace(path)
-    except BaseException:
-        Path(fresh).unlink(missing_ok=True)
-        raise
+    with fresh_bytes(path) as file:
+        file.write(content)

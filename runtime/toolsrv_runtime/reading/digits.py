@@ -15,22 +15,13 @@ from text_to_num import text2num
 
 from toolsrv_runtime.reading import clocks, thousands
 from toolsrv_runtime.reading.announced import announced
+from toolsrv_runtime.reading.fraction_signs import ANY_SIGN, SIGNS
 from toolsrv_runtime.reading.number_words import DAY, DAYS, ONES, ORDINALS, SPELLED, TEENS, TENS
 from toolsrv_runtime.reading.units import UNITS
 
 TEXT_LIMIT = 4_000
 """Characters of a task that are looked at."""
 
-_SIGNS = {
-    "½": 1 / 2,
-    "⅓": 1 / 3,
-    "⅔": 2 / 3,
-    "¼": 1 / 4,
-    "¾": 3 / 4,
-    "⅛": 1 / 8,
-    "⅜": 3 / 8,
-    "⅝": 5 / 8,
-}
 _SHARES = {"half": 1 / 2, "quarter": 1 / 4, "third": 1 / 3}
 _POWERS = {"dozen": 12, "hundred": 100, "thousand": 1_000, "million": 10**6, "billion": 10**9}
 _SPANS = {
@@ -61,8 +52,8 @@ _TO_THE_HOUR = r"(?! (?:past|to|till) (?:\d|noon|midnight|one|two|three|four|fiv
 _RULES: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (clocks.SAID, clocks.in_figures),
     (  # 2½ cups
-        re.compile(rf"{_NOT_A_SUM}(\d{{1,4}})?\s?([{''.join(_SIGNS)}])(?!\w)(?![\s]?[+*/=-])"),
-        lambda match: _decimal(float(match[1] or 0) + _SIGNS[match[2]]),
+        re.compile(rf"{_NOT_A_SUM}(\d{{1,4}})?\s?({ANY_SIGN})(?!\w)(?![\s]?[+*/=-])"),
+        lambda match: _decimal(float(match[1] or 0) + float(SIGNS[match[2]])),
     ),
     (  # 2 1/2 cups
         re.compile(rf"{_NOT_A_SUM}(\d{{1,4}})[ -](\d)/(2|3|4|5|8|16)(?![\w/.,]\d?)(?!\s?[+*/=-])"),

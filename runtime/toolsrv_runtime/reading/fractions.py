@@ -9,16 +9,11 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from toolsrv_runtime.reading.fraction_signs import ANY_SIGN, SIGNS
 from toolsrv_runtime.reading.money import COMMON
 from toolsrv_runtime.reading.units import UNITS
 
 _N = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
-_SIGNS = {
-    "½": Fraction(1, 2), "⅓": Fraction(1, 3), "⅔": Fraction(2, 3), "¼": Fraction(1, 4),
-    "¾": Fraction(3, 4), "⅕": Fraction(1, 5), "⅖": Fraction(2, 5), "⅗": Fraction(3, 5),
-    "⅘": Fraction(4, 5), "⅙": Fraction(1, 6), "⅚": Fraction(5, 6), "⅛": Fraction(1, 8),
-    "⅜": Fraction(3, 8), "⅝": Fraction(5, 8), "⅞": Fraction(7, 8),
-}  # fmt: skip
 _COUNTS = {
     "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
     "eight": 8, "nine": 9,
@@ -30,7 +25,7 @@ _PARTS = {
 _UNIT = rf"(?:{'|'.join(UNITS.values())}|{COMMON}|cups?|guests?|people)"
 _FRACTION_OF = re.compile(
     r"(?<![\w.,/:$€£%+*^=-])(?<!on )(?<!by )(?<!at )(?<![+*/^=-] )(?:(?:the )?"
-    rf"(?:(?P<over>[1-9]\d?)/(?P<under>[2-9]|[1-9]\d{{1,2}})(?:rds?|ths?)?|(?P<sign>[{''.join(_SIGNS)}])"
+    rf"(?:(?P<over>[1-9]\d?)/(?P<under>[2-9]|[1-9]\d{{1,2}})(?:rds?|ths?)?|(?P<sign>{ANY_SIGN})"
     rf"|(?P<count>{'|'.join(_COUNTS)}|[1-9])[ -](?P<part>{'|'.join(_PARTS)})s?|half))"
     rf" of (?:the |my |our |a |an )?(?P<before>{COMMON}\s?)?(?P<of>{_N})"
     rf"(?P<unit>\s?{_UNIT})?(?![\w/%]|[.,:]\d|\s?[-+*/^%×÷]|\s(?:percent|times|plus|minus)\b)",
@@ -68,7 +63,7 @@ def _told(match: re.Match[str]) -> str:
 
 def _fraction(match: re.Match[str]) -> Fraction:
     if match["sign"]:
-        return _SIGNS[match["sign"]]
+        return SIGNS[match["sign"]]
     if match["over"]:
         return Fraction(int(match["over"]), int(match["under"]))
     if not match["count"]:
