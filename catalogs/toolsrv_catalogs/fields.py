@@ -18,7 +18,8 @@ from toolsrv_catalogs.text import (
 from toolsrv_registry import names
 
 URL_LIMIT = 2048
-ENUM_LIMIT = 256
+ENUM_LIMIT = 10_000
+"""Allowed values that are held; a longer list is not enforced."""
 EXTRA_LIMIT = 65_536
 """Characters of JSON that are kept per API or tool for an export."""
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
@@ -46,11 +47,19 @@ def default(value: Any, found: FileFindings) -> Any:
 
 
 def enum(values: list[Any], found: FileFindings) -> tuple[str, ...]:
-    """Return allowed values as text, without null and repeats."""
-    texts = [found.text(spelled(value), NAME_LIMIT) for value in values if value is not None]
-    if len(texts) > ENUM_LIMIT:
-        found.note(f"of {len(texts)} allowed values the first {ENUM_LIMIT} are kept")
-    return tuple(dict.fromkeys(texts[:ENUM_LIMIT]))
+    """Return allowed values as text, without null and repeats.
+
+    None at all where they cannot all be kept as they are: a part of them must not be enforced.
+    """
+    if len(values) > ENUM_LIMIT:
+        found.note(f"{len(values)} allowed values are too many to be held; any value is taken")
+        return ()
+    written = [spelled(value) for value in values if value is not None]
+    texts = [found.text(one, NAME_LIMIT) for one in written]
+    if texts != written:
+        found.note("an allowed value was altered by the cleaning; any value is taken")
+        return ()
+    return tuple(dict.fromkeys(texts))
 
 
 def spelled(value: Any) -> str:

@@ -85,8 +85,14 @@ def parameter_document(parameter: Parameter, more: dict[str, Any]) -> dict[str, 
         document["enum"] = list(parameter.enum)
     if parameter.place:
         document["in"] = parameter.place
-    if parameter.style:
-        document[OURS] = {"style": parameter.style}
+    ours = {
+        "style": parameter.style,
+        "wire": parameter.wire,
+        "example": parameter.example,
+        "schema": parameter.json_schema,
+    }
+    if ours := {key: one for key, one in ours.items() if one not in ("", None)}:
+        document[OURS] = ours
     document.update(more.get(parameter.name, {}))
     return document
 

@@ -41,6 +41,8 @@ _PLACES: dict[str, Place] = {
 # Said by other means: media types and security schemes (OpenAPI 3.1, 4.8.12.2.1).
 _IGNORED_HEADERS = frozenset({"accept", "content-type", "authorization"})
 _OPERATIONS = frozenset({method.lower() for method in METHODS} | {"trace"})
+_OF_OPERATIONS = frozenset({"operationId", "summary", "responses", "parameters", "requestBody"})
+"""Keys of which an operation has at least one; only one that is referred to is held to that."""
 _EXAMPLES = frozenset({"example", "examples"})
 _PLACEHOLDER = re.compile(r"\{([^{}/]+)\}")
 
@@ -107,11 +109,12 @@ class _Reader:
 
     def tool(self) -> Tool:
         apis, extras = [], []
-        for count, (url_path, method, item, operation) in enumerate(self._operations()):
+        for count, (url_path, method, item, entry) in enumerate(self._operations()):
             if count >= OPERATIONS_LIMIT:
                 self._found.refuse("API", f"more than {OPERATIONS_LIMIT} operations")
                 break
-            if api := self._safely(url_path, method, item, operation):
+            operation = self._operation(f"{method} {url_path}", entry)
+            if operation and (api := self._safely(url_path, method, item, operation)):
                 apis.append(api)
                 extras.append(self._kept_beside(operation, api.name))
         self._found.apis += len(apis)
@@ -153,11 +156,24 @@ class _Reader:
                 if str(method).lower() in _OPERATIONS:
                     yield str(url_path), str(method).upper(), item, Node(operation, item.resolver)
 
-    def _safely(self, url_path: str, method: str, item: Node, operation: Node) -> Api | None:
-        name = f"{method} {url_path}"
+    def _operation(self, name: str, entry: Node) -> Node | None:
+        """Return an operation, or what it refers to; None where that is none, which is told."""
+        self._refs.renew()
+        try:
+            operation = self._refs.follow(entry)
+        except ReferenceFault as fault:
+            self._found.refuse("API", str(fault), name=name)
+            return None
         if not isinstance(operation.value, dict):
             self._found.refuse("API", "is no object", name=name)
             return None
+        if operation is not entry and not operation.value.keys() & _OF_OPERATIONS:
+            self._found.refuse("API", "its reference leads to no operation", name=name)
+            return None
+        return operation
+
+    def _safely(self, url_path: str, method: str, item: Node, operation: Node) -> Api | None:
+        name = f"{method} {url_path}"
         if method not in METHODS:
             self._found.refuse("API", f"{method} is never called", name=name)
             return None
@@ -183,6 +199,7 @@ class _Reader:
             required, optional = [*required, *needed], [*optional, *more]
         if len(required) + len(optional) > PARAMETERS_LIMIT:
             raise ValueError(f"it has more than {PARAMETERS_LIMIT} parameters")
+        required, optional = distinct(required, optional)
         wanted = api_place(self._category, self._name, name)
         url = self._url(url_path, item.value, about, name)
         security = self._security(about)
@@ -318,6 +335,30 @@ class _Reader:
         except ValidationError:
             self._found.note(f"the security scheme {name[:80]!r} is not described; left out")
             return None
+
+
+def distinct(
+    required: list[Parameter], optional: list[Parameter]
+) -> tuple[list[Parameter], list[Parameter]]:
+    """Return the parameters with names of their own: a parameter is a name in a place.
+
+    Of those that share a name the one of the path keeps it, else the first required one; the
+    others are ``id_2``, ``id_3`` … and keep theirs on the wire.
+    """
+    order = sorted([*required, *optional], key=lambda one: one.place != "path")
+    taken = {one.name for one in order}
+    seen: set[str] = set()
+    renamed: dict[int, Parameter] = {}
+    for one in order:
+        name = one.name
+        if name in seen:
+            name = unused(name, taken)
+            renamed[id(one)] = one.model_copy(update={"name": name, "wire": one.name})
+        seen.add(name)
+    return (
+        [renamed.get(id(one), one) for one in required],
+        [renamed.get(id(one), one) for one in optional],
+    )
 
 
 def _object(value: Any) -> dict[str, Any]:

@@ -62,9 +62,16 @@ class References:
 
         What stands beside ``$ref`` goes over what it leads to. Raises ReferenceFault.
         """
+        return self._followed(node, self.step)
+
+    def peek(self, node: Node) -> Node:
+        """Return what ``follow`` does without counting steps: for walks that are bounded anyway."""
+        return self._followed(node, lambda: None)
+
+    def _followed(self, node: Node, step: Callable[[], None]) -> Node:
         beside: dict[str, Any] = {}
         for _ in range(_CHAIN_LIMIT):
-            self.step()
+            step()
             target = node.value.get("$ref") if isinstance(node.value, dict) else None
             if not isinstance(target, str):
                 value = node.value | beside if beside and isinstance(node.value, dict) else None

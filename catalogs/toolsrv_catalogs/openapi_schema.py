@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolsrv_catalogs import fields
+from toolsrv_catalogs.argument_schema import TYPES, argument_schema
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.openapi_refs import Node, ReferenceFault, References
 from toolsrv_catalogs.text import DESCRIPTION_LIMIT, NAME_LIMIT, PARAMETER_DESCRIPTION_LIMIT
@@ -37,19 +38,29 @@ _BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems
 
 @dataclass
 class Shape:
-    """A flattened schema. ``words`` are its own keywords; the rest comes from all its parts."""
+    """A flattened schema. ``words`` are its own keywords; the rest comes from all its parts.
+
+    ``types`` are the types that a value may have, without null; none where that is open.
+    """
 
     words: dict[str, Any] = field(default_factory=dict)
-    type: str = ""
+    types: tuple[str, ...] = ()
     enum: list[Any] = field(default_factory=list)
     properties: dict[str, Node] = field(default_factory=dict)
     required: set[str] = field(default_factory=set)
     items: Node | None = None
 
+    @property
+    def type(self) -> str:
+        """The one type that a value is taken for: text where it may be text or something else."""
+        if not self.types and self.enum:
+            return _type_of(self.enum)
+        return "string" if "string" in self.types else self.types[0] if self.types else ""
+
     def absorb(self, other: Shape) -> None:
         """Take what the other says and this one does not."""
         self.words = other.words | self.words
-        self.type = self.type or other.type
+        self.types = self.types or other.types
         self.enum = self.enum or other.enum
         self.properties = other.properties | self.properties
         self.required |= other.required
@@ -69,11 +80,11 @@ def shape(refs: References, node: Node, depth: int = 0) -> Shape:
         result.absorb(shape(refs, Node(part, resolver), depth + 1))
     for key in ("oneOf", "anyOf"):
         variants = [shape(refs, Node(p, resolver), depth + 1) for p in _list(value.get(key))]
-        variants = [one for one in variants if one.type != "null"]
+        variants = [one for one in variants if one.words.get("type") not in ("null", ["null"])]
         if variants:
             result.absorb(_any_of(variants))
-    if not result.type:
-        result.type = "object" if result.properties else "array" if result.items else ""
+    if not result.types:
+        result.types = ("object",) if result.properties else ("array",) if result.items else ()
     return result
 
 
@@ -102,39 +113,37 @@ def parameter(
     else:
         extra = ""
     value, example = _default(refs, node, about, flat.words)
-    told = "" if value is None or example in (None, value) else fields.spelled(example)[:200]
     parts = [
         found.text(about.get("description"), DESCRIPTION_LIMIT).strip()
         or found.text(flat.words.get("description"), DESCRIPTION_LIMIT).strip(),
         extra,
         _bounds(flat.words),
         _sketch(refs, flat),
-        f"Example: {told}." if told else "",
         "Deprecated." if about.get("deprecated") is True else "",
     ]
-    value = example if value is None else value
     return Parameter(
         name=found.text(name, NAME_LIMIT),
         type=_type(flat),
         description=found.text(" ".join(p for p in parts if p), PARAMETER_DESCRIPTION_LIMIT),
         default=fields.default(value, found),
+        example=None if example is None else fields.default(example, found),
         enum=fields.enum(enum, found),
         place=place,
         style=style,
+        json_schema=argument_schema(node, refs.peek),
     )
 
 
 def _own(value: Mapping[str, Any], resolver: Any) -> Shape:
     kinds = value.get("type")
-    kinds = [kind for kind in (kinds if isinstance(kinds, list) else [kinds]) if kind != "null"]
-    kind = kinds[0] if kinds and isinstance(kinds[0], str) else ""
-    if value.get("type") == "null" or value.get("type") == ["null"]:
-        kind = "null"
+    kinds = kinds if isinstance(kinds, list) else [kinds]
     properties = value.get("properties")
     required = value.get("required")
     return Shape(
         words={k: v for k, v in value.items() if k not in {"allOf", "oneOf", "anyOf"}},
-        type=kind,
+        types=tuple(
+            kind for kind in kinds if isinstance(kind, str) and kind in TYPES - {"null"}
+        ),
         enum=[value["const"]] if "const" in value else list(_list(value.get("enum"))),
         properties={
             str(name): Node(one, resolver)
@@ -150,6 +159,12 @@ def _any_of(variants: list[Shape]) -> Shape:
     for one in variants:
         result.absorb(one)
     result.required = set.intersection(*(one.required for one in variants))
+    if all(one.types or one.enum for one in variants):
+        result.types = tuple(
+            dict.fromkeys(kind for one in variants for kind in (one.types or (one.type,)))
+        )
+    else:
+        result.types = ()
     every = all(one.enum for one in variants)
     result.enum = [value for one in variants for value in one.enum] if every else []
     if len(variants) > 1:
@@ -164,6 +179,8 @@ def _type(flat: Shape) -> str:
     if kind == "STRING":
         if flat.enum:
             return "ENUM"
+        if len(flat.types) > 1:
+            return kind
         form = flat.words.get("format")
         return _FORMATS.get(form, kind) if isinstance(form, str) else kind
     return kind
@@ -217,6 +234,19 @@ def _sketch(refs: References, flat: Shape) -> str:
 def _one_of(values: Iterable[Any]) -> str:
     told = [fields.spelled(value) for value in values if value is not None][:50]
     return f"Each one of: {', '.join(told)}." if told else ""
+
+
+def _type_of(values: Iterable[Any]) -> str:
+    """Return the type of allowed values whose type is not declared."""
+    names: dict[type, str] = {
+        bool: "boolean",
+        int: "integer",
+        float: "number",
+        list: "array",
+        dict: "object",
+    }
+    kinds = {names.get(type(value), "string") for value in values if value is not None}
+    return kinds.pop() if len(kinds) == 1 else "number" if kinds == {"integer", "number"} else "string"
 
 
 def _list(value: Any) -> list[Any]:

@@ -18,6 +18,7 @@ from typing import Any, get_args
 from pydantic import TypeAdapter, ValidationError
 
 from toolsrv_catalogs import fields
+from toolsrv_catalogs.argument_schema import kept_schema
 from toolsrv_catalogs.fields import METHODS, URL_LIMIT, unused
 from toolsrv_catalogs.findings import FileFindings, What
 from toolsrv_catalogs.hosts import address_fault, host_fault
@@ -343,8 +344,9 @@ def _named(value: Any, found: FileFindings) -> list[_Named]:
 
 
 def _parameter(name: str, entry: Mapping[str, Any], found: FileFindings) -> Parameter:
-    place, ours = entry.get("in"), entry.get(OURS)
-    style = ours.get("style") if isinstance(ours, dict) else None
+    place, kept = entry.get("in"), entry.get(OURS)
+    ours: dict[str, Any] = kept if isinstance(kept, dict) else {}
+    style, example = ours.get("style"), ours.get("example")
     return Parameter(
         name=name,
         type=found.text(entry.get("type"), NAME_LIMIT) or "STRING",
@@ -353,6 +355,9 @@ def _parameter(name: str, entry: Mapping[str, Any], found: FileFindings) -> Para
         enum=fields.enum(_list(entry.get("enum")), found),
         place=_PLACES.get(place, "") if isinstance(place, str) else "",
         style=_STYLES.get(style, "") if isinstance(style, str) else "",
+        wire=found.text(ours.get("wire"), NAME_LIMIT),
+        example=None if example is None else fields.default(example, found),
+        json_schema=kept_schema(ours.get("schema")),
     )
 
 

@@ -34,12 +34,22 @@ def _empty(value: object) -> bool:
     return not value
 
 
+def _missing(value: object) -> bool:
+    """Leave a later field out where there is none; an empty schema is one."""
+    return value is None
+
+
 class Parameter(BaseModel):
     """One parameter of an API, as its provider describes it.
 
     ``type`` is ToolBench's type string (``STRING``, ``NUMBER``, ``BOOLEAN``, ``ENUM``,
     ``DATE (YYYY-MM-DD)``, …); ``default`` is any JSON value, ``""`` when there is none;
     ``enum`` lists the allowed values where the catalog gives them (ToolBench never does).
+    ``json_schema`` is the JSON Schema (2020-12, self-contained) that a value must fulfil, ``None``
+    where the source has no schemas, as ToolBench: there ``type`` is all that is known, and
+    ``default`` is an example. With a schema ``default`` is sent for a required parameter that
+    nobody gives, and ``example`` never is. ``wire`` is the name in the request, where that is
+    not ``name``: one name may stand in two places of a request and is two parameters.
     ``place`` says where a value goes: ``body`` is one property of the body, ``payload`` the whole
     body; ``""`` leaves it to the URL's placeholders and the method.
     ``style`` says how a list or an object is written there: as one value with its parts between
@@ -57,6 +67,9 @@ class Parameter(BaseModel):
     enum: tuple[str, ...] = ()
     place: Place = Field(default="", exclude_if=_empty)
     style: Style = Field(default="", exclude_if=_empty)
+    wire: str = Field(default="", exclude_if=_empty)
+    example: Any = Field(default=None, exclude_if=_missing)
+    json_schema: dict[str, Any] | None = Field(default=None, exclude_if=_missing)
 
     @property
     def key(self) -> str:

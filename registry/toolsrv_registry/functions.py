@@ -27,6 +27,8 @@ from toolsrv_registry.api import Api, Parameter
 FINISH = "Finish"
 DESCRIPTION_LIMIT = 256
 TOOL_DESCRIPTION_LIMIT = 512
+ENUM_LIMIT = 256
+"""Allowed values that a function object lists; of more it lists none and holds nobody to them."""
 
 _LITERAL_TYPES = {"NUMBER": "integer", "STRING": "string", "BOOLEAN": "boolean"}
 _TYPES = {"NUMBER": "number", "BOOLEAN": "boolean"}
@@ -267,6 +269,8 @@ def _property(parameter: Parameter, literal: bool) -> dict[str, Any]:
         shown |= _enum(parameter, kind)
     if len(str(parameter.default)) > 0:
         shown["example_value"] = parameter.default
+    elif parameter.example is not None:
+        shown["example_value"] = parameter.example
     return shown
 
 
@@ -277,7 +281,7 @@ def _property_schema(parameter: Parameter) -> dict[str, Any]:
 
 def _enum(parameter: Parameter, kind: str) -> dict[str, Any]:
     """Return ``{"enum": [...]}`` in the property's type, or nothing where that cannot hold."""
-    if not parameter.enum or kind == "boolean":
+    if not parameter.enum or kind == "boolean" or len(parameter.enum) > ENUM_LIMIT:
         return {}
     if kind == "string":
         return {"enum": list(parameter.enum)}

@@ -165,9 +165,10 @@ def check_line(check: CheckView) -> str:
 
 
 def example_value(parameter: Parameter) -> Any:
-    """Return a value of the right type: the default, an allowed one, or a plain stand-in."""
-    if parameter.default not in ("", None):
-        return parameter.default
+    """Return a value of the right type: the provider's own, an allowed one, or a plain stand-in."""
+    for value in (parameter.default, parameter.example):
+        if value not in ("", None):
+            return value
     if parameter.enum:
         return parameter.enum[0]
     kind = parameter.type.upper()

@@ -209,7 +209,7 @@ def test_parameters_keep_their_place_type_default_and_allowed_values(
     assert [(p.name, p.place, p.type, p.default, p.enum) for p in get.optional] == [
         ("lang", "query", "ENUM", "en", ("en", "de")),
         ("fields", "query", "ARRAY", "", ()),
-        ("sid", "cookie", "STRING", "x1", ()),
+        ("sid", "cookie", "STRING", "", ()),
     ]
     assert get.required[1].default is False
     assert get.optional[1].description == "What to tell Each one of: a, b. List of strings."
@@ -217,7 +217,9 @@ def test_parameters_keep_their_place_type_default_and_allowed_values(
 
 def test_a_json_body_becomes_parameters(pets: dict[str, Api]) -> None:
     add = pets["addPet"]
-    assert [(p.name, p.place, p.default) for p in add.required] == [("name", "body", "Rex")]
+    assert [(p.name, p.place, p.default, p.example) for p in add.required] == [
+        ("name", "body", "", "Rex")
+    ]
     assert add.required[0].description == "What to call it"
     assert [(p.name, p.type, p.enum) for p in add.optional] == [
         ("kind", "ENUM", ("dog", "cat")),
@@ -267,7 +269,14 @@ def test_json_and_yaml_read_the_same(tmp_path: Path, version: str) -> None:
         ({"type": ["string", "null"]}, "STRING", ()),
         ({"anyOf": [{"type": "integer"}, {"type": "null"}]}, "NUMBER", ()),
         ({"type": "integer", "enum": [1, 2, None]}, "NUMBER", ("1", "2")),
-        ({"const": True}, "ENUM", ("true",)),
+        ({"const": True}, "BOOLEAN", ("true",)),
+        ({"enum": [1, 2]}, "NUMBER", ("1", "2")),
+        ({"enum": [1, "a"]}, "ENUM", ("1", "a")),
+        ({"type": ["integer", "string"]}, "STRING", ()),
+        ({"type": ["integer", "null"]}, "NUMBER", ()),
+        ({"oneOf": [{"type": "array"}, {"type": "string", "format": "date"}]}, "STRING", ()),
+        ({"anyOf": [{"type": "boolean"}, {}]}, "STRING", ()),
+        ({"type": [{}, 7]}, "STRING", ()),
         ({"enum": ["b", "a", "b"]}, "ENUM", ("b", "a")),
         ({"type": "string", "format": "binary"}, "BINARY", ()),
         ({}, "STRING", ()),
@@ -291,7 +300,7 @@ def test_a_parameter_may_have_content_and_named_examples() -> None:
         "examples": {"one": {"value": {"a": 1}}},
     }
     (parameter,) = _one(_document({"parameters": [entry]})).optional
-    assert (parameter.type, parameter.default) == ("OBJECT", {"a": 1})
+    assert (parameter.type, parameter.default, parameter.example) == ("OBJECT", "", {"a": 1})
 
 
 @pytest.mark.parametrize(
@@ -313,7 +322,7 @@ def test_content_is_shown_with_its_schemas_type(schema: Any, type_: str) -> None
     document = _document({"parameters": [entry]}, components={"schemas": {"Box": box}})
     (parameter,) = _one(document).optional
     assert (parameter.type, parameter.style) == (type_, "json")
-    assert parameter.default == "as the media type says"
+    assert parameter.example == "as the media type says"
     assert ("Fields: w (number)." in parameter.description) == (type_ == "OBJECT")
 
 
@@ -515,10 +524,10 @@ def test_of_two_parameters_of_one_name_and_place_the_last_is_taken_and_told() ->
     document["paths"]["/x"]["parameters"] = [{"name": "r", "in": "query"}]  # overridden: no fault
     tool, found = _read(document)
     (api,) = tool.apis
-    assert [(one.name, one.place, one.description) for one in api.optional] == [
-        ("r", "query", ""),
-        ("q", "query", "second"),
-        ("q", "header", ""),
+    assert [(one.name, one.wire, one.place, one.description) for one in api.optional] == [
+        ("r", "", "query", ""),
+        ("q", "", "query", "second"),
+        ("q_2", "q", "header", ""),
     ]
     assert found.notes == ["/x: 'q' is there twice in query; the last one counts"]
 

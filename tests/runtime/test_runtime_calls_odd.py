@@ -102,8 +102,10 @@ def test_an_argument_that_cannot_be_written_is_named(kind: str, value: Any) -> N
 
 @pytest.mark.parametrize("text", ["[NaN]", "[1, Infinity]", "[" + "9" * 5_000 + "]"])
 def test_a_list_written_as_text_has_no_number_that_json_has_none_for(text: str) -> None:
+    schema = {"type": "array", "items": {"type": "number"}}
+    listed = Parameter(name="q", type="ARRAY", place="body", json_schema=schema)
     with pytest.raises(ArgumentError, match="'q'"):
-        args.bind(taking("ARRAY"), {"q": text})
+        args.bind(taking("ARRAY").model_copy(update={"required": (listed,)}), {"q": text})
 
 
 def test_a_name_that_is_no_text_is_refused_in_a_result_that_can_be_written() -> None:

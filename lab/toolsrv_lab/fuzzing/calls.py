@@ -28,7 +28,8 @@ from toolsrv_registry.functions import parameter_keys
 from toolsrv_runtime.calls import body
 from toolsrv_runtime.calls.arguments import bind, parse
 from toolsrv_runtime.calls.policy import check_address
-from toolsrv_runtime.calls.request import BODILESS, Outgoing, build, spell
+from toolsrv_runtime.calls.numerals import spell
+from toolsrv_runtime.calls.request import BODILESS, Outgoing, build
 from toolsrv_runtime.errors import ArgumentError, PolicyError
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

@@ -1,29 +1,29 @@
 """Arguments of one call, checked and turned into what the provider expects.
 
 Pure: types come from the catalog entry, values from a model or a person, so nothing is trusted.
+What is given is sent as it is given, or refused: a value is only ever spelled otherwise where
+that says the same (``"5"`` for the number 5, an allowed value in another case).
 """
 
 from __future__ import annotations
 
 import difflib
 import json
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from toolsrv_catalogs.offline.values.day import parse_date, parse_time
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_registry.errors import UsageError
 from toolsrv_registry.functions import parameter_keys
 from toolsrv_runtime.calls.body import too_deep
+from toolsrv_runtime.calls.by_type import WrongValueError, as_typed
+from toolsrv_runtime.calls.schema_values import as_declared
 from toolsrv_runtime.errors import ArgumentError
 
 VALUE_LIMIT = 20_000
 """Characters of one argument value; beyond it a call is refused, not cut."""
 
 _KINDS = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
-_TRUE = frozenset({"true", "yes", "on", "1"})
-_FALSE = frozenset({"false", "no", "off", "0"})
+_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 def parse(text: str) -> dict[str, Any]:
@@ -56,10 +56,11 @@ def parse(text: str) -> dict[str, Any]:
 def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments under the provider's names, in their declared types.
 
-    Accepts a parameter's key or its original name. Text that spells a number, a boolean, a date,
-    a list or an object is taken as one where the API wants one; an empty optional value counts as
-    absent. A default is sent only for a required parameter of an API whose description tells
-    defaults from examples (OpenAPI's does); what ToolBench calls a default is an example.
+    Accepts a parameter's key or its original name. Where the entry has a JSON Schema every value
+    must fulfil it, ``""`` and ``null`` included; a required one that is not given takes the
+    schema's default, and never an example. Without one, as in ToolBench's entries, only a plain
+    misfit is refused, an empty optional value counts as absent, and no default is sent: what
+    ToolBench calls a default is an example.
 
     Raises:
         ArgumentError: parameters are unknown, missing, of another type, or not an allowed value;
@@ -76,24 +77,24 @@ def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
         elif fault := _fault(value):
             problems.append(f"the argument {parameter.key!r} {fault}")
             bound[parameter.name] = None
-        elif parameter not in api.optional or value not in ("", None):
+        elif parameter.json_schema is not None or value not in ("", None):
             try:
-                bound[parameter.name] = _convert(parameter, value)
-            except _WrongError as error:
-                problems.append(str(error))
+                bound[parameter.name] = _convert(api, parameter, value)
+            except WrongValueError as error:
+                problems.append(f"the argument {parameter.key!r} {error}")
                 bound[parameter.name] = None
     for parameter in api.required:
-        if bound.get(parameter.name, "") != "":
+        if parameter.name in bound:
             continue
-        if parameter.place and parameter.default not in ("", None):
-            bound[parameter.name] = _default(parameter)
+        if parameter.json_schema is not None and parameter.default not in ("", None):
+            bound[parameter.name] = _default(api, parameter)
         else:
             problems.append(f"the argument {parameter.key!r} is missing")
     for name, value in bound.items():  # defaults too, and what was written as JSON in a text
         if fault := _fault(value):
             problems.append(f"the argument {originals[name].key!r} {fault}")
     if problems:
-        raise ArgumentError(f"{api.id}: {'; '.join(problems)}", hint=_wanted(api))
+        raise ArgumentError(f"{api.id}: {'; '.join(problems)}", hint=_wanted(keys, api))
     return bound
 
 
@@ -104,11 +105,24 @@ def writable(arguments: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _default(parameter: Parameter) -> Any:
+def _convert(api: Api, parameter: Parameter, value: Any) -> Any:
+    if isinstance(value, str) and len(value) > VALUE_LIMIT:
+        raise WrongValueError(f"must be at most {VALUE_LIMIT} characters, not {value[:60]!r}…")
+    if parameter.json_schema is None:
+        return as_typed(parameter, value)
+    in_json = parameter.style == "json" or (
+        parameter.place in ("body", "payload") and api.body_type not in _FORMS
+    )
+    if value is None and not in_json:
+        raise WrongValueError("is null, which only a JSON body can say; leave it out")
+    return as_declared(parameter.json_schema, value, in_json=in_json)
+
+
+def _default(api: Api, parameter: Parameter) -> Any:
     """Return a default in its declared type; as the API's own word where it does not fit it."""
     try:
-        return _convert(parameter, parameter.default)
-    except _WrongError:
+        return _convert(api, parameter, parameter.default)
+    except WrongValueError:
         return parameter.default
 
 
@@ -127,124 +141,16 @@ def _fault(value: Any) -> str:
     return ""
 
 
-class _WrongError(Exception):
-    """A value does not fit its parameter."""
-
-
 def _unknown(name: str, known: list[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
     guess = f"; did you mean {near[0]!r}?" if near else ""
     return f"unknown argument {name[:80]!r}{guess}"
 
 
-def _wanted(api: Api) -> str:
-    shown = [p.key for p in api.required] + [f"{p.key} (optional)" for p in api.optional]
+def _wanted(keys: Mapping[str, Parameter], api: Api) -> str:
+    required = {parameter.name for parameter in api.required}
+    shown = [
+        key if parameter.name in required else f"{key} (optional)"
+        for key, parameter in keys.items()
+    ]
     return f"it takes: {', '.join(shown) or 'no arguments'}"
-
-
-def _convert(parameter: Parameter, value: Any) -> Any:
-    if isinstance(value, str) and len(value) > VALUE_LIMIT:
-        raise _wrong(parameter, value, f"at most {VALUE_LIMIT} characters")
-    kind = parameter.type.upper().partition(" ")[0]
-    if convert := _CONVERTERS.get(kind):
-        return convert(parameter, value)
-    if isinstance(value, (dict, list)):
-        raise _wrong(parameter, value, "text")
-    if isinstance(value, bool):
-        value = "true" if value else "false"
-    elif not isinstance(value, str):
-        value = "" if value is None else str(value)
-    if parameter.enum and value not in parameter.enum:
-        same = [allowed for allowed in parameter.enum if allowed.lower() == value.lower()]
-        if not same:
-            raise _wrong(parameter, value, f"one of {', '.join(parameter.enum)}")
-        value = same[0]
-    return value
-
-
-def _number(parameter: Parameter, value: Any) -> int | float:
-    if isinstance(value, str):
-        text = value.strip().replace(",", "").removesuffix("%")
-        try:
-            value = int(text)
-        except ValueError:
-            try:
-                value = float(text)
-            except ValueError:
-                raise _wrong(parameter, value, "a number") from None
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise _wrong(parameter, value, "a number")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise _wrong(parameter, value, "a finite number")
-    return value
-
-
-def _boolean(parameter: Parameter, value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    text = str(value).strip().lower()
-    if text in _TRUE:
-        return True
-    if text in _FALSE:
-        return False
-    raise _wrong(parameter, value, "true or false")
-
-
-def _date(parameter: Parameter, value: Any) -> str:
-    if value in ("", None):
-        return ""
-    try:
-        return parse_date(str(value)).isoformat()
-    except UsageError as error:
-        raise _WrongError(f"the argument {parameter.key!r}: {error.message}") from None
-
-
-def _time(parameter: Parameter, value: Any) -> str:
-    if value in ("", None):
-        return ""
-    try:
-        return parse_time(str(value)).strftime("%H:%M")
-    except UsageError as error:
-        raise _WrongError(f"the argument {parameter.key!r}: {error.message}") from None
-
-
-def _array(parameter: Parameter, value: Any) -> list[Any]:
-    """Take a list, JSON text of one, or values with commas between them."""
-    if isinstance(value, str):
-        text = value.strip()
-        value = _json(text) if text.startswith("[") else [one.strip() for one in text.split(",")]
-        value = [] if value == [""] else value
-    elif isinstance(value, (int, float)):
-        value = [value]
-    if not isinstance(value, list):
-        raise _wrong(parameter, value, "a list")
-    return value
-
-
-def _object(parameter: Parameter, value: Any) -> dict[str, Any]:
-    found = _json(value) if isinstance(value, str) else value
-    if not isinstance(found, dict):
-        raise _wrong(parameter, value, "a JSON object")
-    return found
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
-_CONVERTERS: dict[str, Callable[[Parameter, Any], Any]] = {
-    "NUMBER": _number,
-    "INTEGER": _number,
-    "BOOLEAN": _boolean,
-    "DATE": _date,
-    "TIME": _time,
-    "ARRAY": _array,
-    "OBJECT": _object,
-}
-
-
-def _wrong(parameter: Parameter, value: Any, wanted: str) -> _WrongError:
-    return _WrongError(f"the argument {parameter.key!r} must be {wanted}, not {repr(value)[:80]}")

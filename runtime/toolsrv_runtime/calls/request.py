@@ -18,6 +18,7 @@ import httpx
 
 from toolsrv_registry import names
 from toolsrv_registry.api import Api, Parameter, Style
+from toolsrv_runtime.calls.numerals import spell, structure
 from toolsrv_runtime.errors import ArgumentError, PolicyError
 
 BODILESS = frozenset({"GET", "HEAD", "DELETE"})
@@ -120,13 +121,6 @@ def too_long(api: Api) -> ArgumentError:
     )
 
 
-def spell(value: Any) -> str:
-    """Return a value as a query string spells it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 def _check_template(api: Api) -> None:
     host = re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*://([^/?#]*)", api.url)
     if host is None:
@@ -148,19 +142,20 @@ def _unusable(api: Api, why: str) -> PolicyError:
 def _holes(api: Api) -> dict[str, str]:
     """Return parameter name -> the placeholder it fills: its own name, else the same key."""
     holes: dict[str, str] = {}
+    able = [one for one in api.parameters if one.place in ("", "path")]
     for hole in _PLACEHOLDER.findall(api.url):
-        exact = next((one for one in api.parameters if one.name == hole), None)
-        alike = (p for p in api.parameters if p.key == names.api_name(hole) and not p.place)
+        exact = next((one for one in able if (one.wire or one.name) == hole), None)
+        alike = (p for p in able if p.key == names.api_name(hole) and not p.place)
         if (parameter := exact or next(alike, None)) is not None:
             holes[parameter.name] = hole
     return holes
 
 
 def _put(api: Api, parts: _Parts, place: str, parameter: Parameter, value: Any) -> None:
-    name, style = parameter.name, parameter.style
+    name, style = parameter.wire or parameter.name, parameter.style
     match place:
         case "path":
-            parts.path[name] = quote(_segment(api, name, _joined(value, style)), safe="")
+            parts.path[parameter.name] = quote(_segment(api, name, _joined(value, style)), safe="")
         case "header":
             if not _TOKEN.fullmatch(name) or name.lower() in _OURS:
                 raise ArgumentError(f"{api.id}: the header {name!r} cannot be set", hint=_OTHER)
@@ -170,11 +165,13 @@ def _put(api: Api, parts: _Parts, place: str, parameter: Parameter, value: Any) 
                 raise ArgumentError(f"{api.id}: the cookie {name!r} cannot be set", hint=_OTHER)
             parts.cookies[name] = quote(_one_line(api, name, _joined(value, style)), safe="")
         case "body":
-            parts.body[name], parts.styles[name] = value, style
+            parts.body[name], parts.styles[name] = _in_body(parameter, value), style
         case "payload":
             parts.payload.append(value)
         case _:
-            parts.query.extend(_pairs(name, value, style, styled=bool(parameter.place)))
+            if not parameter.place:
+                value = _as_provider_writes(parameter, value)
+            parts.query.extend(_pairs(name, value, style))
 
 
 _OTHER = "leave it out, or choose another API"
@@ -210,6 +207,32 @@ def _in_header(api: Api, name: str, text: str) -> str:
     return text.strip()  # blanks around a value are none of it (RFC 9110, 5.5)
 
 
+def _as_provider_writes(parameter: Parameter, value: Any) -> Any:
+    """Return a list or object of a parameter without a declared place, for a query.
+
+    A list is written as the provider's own default is, as JSON or with commas between; else each
+    item for itself, as ToolBench's requests do. An object is JSON.
+    """
+    if isinstance(value, dict):
+        return spell(value)
+    if isinstance(value, list) and isinstance(parameter.default, str):
+        shown = parameter.default.strip()
+        if shown.startswith("["):
+            return spell(value)
+        if "," in shown:
+            return ",".join(spell(one) for one in value)
+    return value
+
+
+def _in_body(parameter: Parameter, value: Any) -> Any:
+    """Return a value for a JSON body: what has no schema may be a list or an object as text."""
+    if parameter.json_schema is None and isinstance(value, str):
+        kind = parameter.type.upper().partition(" ")[0]
+        if kind in ("ARRAY", "OBJECT") and (read := structure(value)) is not None:
+            return read
+    return value
+
+
 def _joined(value: Any, style: Style) -> str:
     """Return OpenAPI's style "simple": a list's items with commas between them; or JSON."""
     if style == "json":
@@ -221,15 +244,14 @@ def _joined(value: Any, style: Style) -> str:
     return ",".join(spell(one) for one in value) if isinstance(value, list) else spell(value)
 
 
-def _pairs(name: str, value: Any, style: Style, *, styled: bool) -> Iterable[tuple[str, str]]:
+def _pairs(name: str, value: Any, style: Style) -> Iterable[tuple[str, str]]:
     """Return names with their escaped values, for a query or a form.
 
-    Written in its ``style``, else in OpenAPI's "form", exploded; without a declared place a value
-    stays one.
+    Written in its ``style``, else in OpenAPI's "form", exploded.
     """
     if style == "json":
         return [(name, quote(_ascii_json(value), safe=""))]
-    if not styled or not isinstance(value, list | dict):
+    if not isinstance(value, list | dict):
         return [(name, _escaped(value))]
     if style in _BETWEEN:
         parts = [_escaped(part) for part in _flat(value)]
@@ -314,7 +336,7 @@ def _content(body_type: str, parts: _Parts) -> tuple[bytes, str]:
         pairs = [
             pair
             for name, one in parts.body.items()
-            for pair in _pairs(name, one, parts.styles[name], styled=True)
+            for pair in _pairs(name, one, parts.styles[name])
         ]
         return _query(pairs), FORM
     if plain == MULTIPART:

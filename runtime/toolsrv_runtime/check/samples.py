@@ -1,6 +1,6 @@
 """Arguments to call an API with, made from its catalog entry alone.
 
-In this order: the provider's default, an allowed value, an example in the description, a sample
+In this order: the provider's default or example, an allowed value, an example in the description, a sample
 of the declared type or of a well-known name. The first two are the provider's word; the others
 are guesses, and a reply to a guess proves less. What has none of these stays unknown: an
 invented id or name would only produce a 404. Secrets are never invented.
@@ -35,7 +35,8 @@ def sample(api: Api) -> Sample:
     guessed = False
     missing: list[str] = []
     for key, parameter in parameter_keys(api).items():
-        if parameter not in api.required and parameter.name not in in_path:
+        own = parameter.wire or parameter.name
+        if parameter not in api.required and own not in in_path:
             continue
         value = _given(parameter)
         if value is None:
@@ -53,8 +54,8 @@ def addressed(api: Api) -> Api:
 
     ToolBench writes them as keys: ``/team/{is_id}`` for the parameter ``id``.
     """
-    names = {parameter.name for parameter in api.parameters}
-    by_key = {key: parameter.name for key, parameter in parameter_keys(api).items()}
+    names = {parameter.wire or parameter.name for parameter in api.parameters}
+    by_key = {key: parameter.wire or parameter.name for key, parameter in parameter_keys(api).items()}
 
     def rename(match: re.Match[str]) -> str:
         name = match[1] if match[1] in names else by_key.get(match[1], match[1])
@@ -66,18 +67,18 @@ def addressed(api: Api) -> Api:
 
 def unknown_placeholders(api: Api) -> tuple[str, ...]:
     """Return the placeholders of an addressed API's URL that no parameter fills."""
-    names = {parameter.name for parameter in api.parameters}
+    names = {parameter.wire or parameter.name for parameter in api.parameters}
     return tuple(name for name in PLACEHOLDER.findall(api.url) if name not in names)
 
 
 def _given(parameter: Parameter) -> Any:
     """Return the provider's own value, ``None`` when there is none."""
-    default = parameter.default
-    if isinstance(default, str):
-        if default.strip() and not _STAND_IN.fullmatch(default.strip()):
-            return default
-    elif default is not None:
-        return default
+    for value in (parameter.default, parameter.example):
+        if isinstance(value, str):
+            if value.strip() and not _STAND_IN.fullmatch(value.strip()):
+                return value
+        elif value is not None:
+            return value
     return parameter.enum[0] if parameter.enum else None
 
 
