@@ -193,7 +193,7 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _shorter(schema: dict[str, Any]) -> dict[str, Any]:
     """Return ``allOf`` of one part without it, where that says the same."""
-    parts = schema.get("allOf")
+    parts: list[dict[str, Any]] | None = schema.get("allOf")
     if parts is None:
         return schema
     rest = {key: one for key, one in schema.items() if key != "allOf"}

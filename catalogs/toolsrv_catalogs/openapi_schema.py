@@ -141,9 +141,7 @@ def _own(value: Mapping[str, Any], resolver: Any) -> Shape:
     required = value.get("required")
     return Shape(
         words={k: v for k, v in value.items() if k not in {"allOf", "oneOf", "anyOf"}},
-        types=tuple(
-            kind for kind in kinds if isinstance(kind, str) and kind in TYPES - {"null"}
-        ),
+        types=tuple(kind for kind in kinds if isinstance(kind, str) and kind in TYPES - {"null"}),
         enum=[value["const"]] if "const" in value else list(_list(value.get("enum"))),
         properties={
             str(name): Node(one, resolver)
@@ -246,7 +244,9 @@ def _type_of(values: Iterable[Any]) -> str:
         dict: "object",
     }
     kinds = {names.get(type(value), "string") for value in values if value is not None}
-    return kinds.pop() if len(kinds) == 1 else "number" if kinds == {"integer", "number"} else "string"
+    return (
+        kinds.pop() if len(kinds) == 1 else "number" if kinds == {"integer", "number"} else "string"
+    )
 
 
 def _list(value: Any) -> list[Any]:

@@ -30,6 +30,9 @@ TOOL_DESCRIPTION_LIMIT = 512
 ENUM_LIMIT = 256
 """Allowed values that a function object lists; of more it lists none and holds nobody to them."""
 
+CODE = "^[+0-9][0-9 ,.:%+-]*$"
+"""Texts that ToolBench's NUMBER stands for beside numbers: ZIP and telephone codes, lists."""
+
 _LITERAL_TYPES = {"NUMBER": "integer", "STRING": "string", "BOOLEAN": "boolean"}
 _TYPES = {"NUMBER": "number", "BOOLEAN": "boolean"}
 
@@ -104,7 +107,8 @@ def argument_schema(api: Api, *, literal: bool = False) -> dict[str, Any]:
     """Return a JSON Schema (object, closed) for the arguments of one call.
 
     Property names are the keys of ``parameter_keys``; NUMBER is ``number`` in both modes,
-    because ToolBench's ``integer`` stands for floats too. Types are read in any case
+    because ToolBench's ``integer`` stands for floats too, and where the entry has no schema also
+    a text of digits, because providers declare codes and lists as NUMBER. Types are read in any case
     (``number`` occurs); everything else is a string, dates and lists included.
     """
     keys = parameter_keys(api, literal=literal)
@@ -276,6 +280,8 @@ def _property(parameter: Parameter, literal: bool) -> dict[str, Any]:
 
 def _property_schema(parameter: Parameter) -> dict[str, Any]:
     kind = _TYPES.get(parameter.type.strip().upper(), "string")
+    if kind == "number" and parameter.json_schema is None and not parameter.enum:
+        return {"type": ["number", "string"], "pattern": CODE}
     return {"type": kind} | _enum(parameter, kind)
 
 

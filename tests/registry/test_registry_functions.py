@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +143,7 @@ def test_argument_schema_is_closed_typed_and_enumerated() -> None:
     assert functions.argument_schema(typed) == {
         "type": "object",
         "properties": {
-            "lat": {"type": "number"},
+            "lat": {"type": ["number", "string"], "pattern": functions.CODE},
             "day": {"type": "string"},
             "on": {"type": "boolean"},
             "unit": {"type": "string", "enum": ["C", "F"]},
@@ -152,6 +153,15 @@ def test_argument_schema_is_closed_typed_and_enumerated() -> None:
         "required": ["lat", "day"],
         "additionalProperties": False,
     }
+
+
+@pytest.mark.parametrize("text", ["02134", "1,2,4", "12%", "+49 30 1234", "1-2", "12:30"])
+def test_digits_that_are_no_number_can_be_written_for_toolbenchs_number(text: str) -> None:
+    assert re.fullmatch(functions.CODE, text)
+    assert not re.fullmatch(functions.CODE, "twelve")
+    schema = {"type": "integer"}
+    held = api(required=(Parameter(name="n", type="NUMBER", json_schema=schema),))
+    assert functions.argument_schema(held)["properties"]["n"] == {"type": "number"}
 
 
 def test_finish_comes_last_and_can_be_replaced() -> None:

@@ -33,10 +33,14 @@ def document(operation: dict[str, Any], path: str = "/x", method: str = "get") -
 
 
 def read(
-    operation: dict[str, Any], path: str = "/x", method: str = "get", found: Any = None, **files: Any
+    operation: dict[str, Any],
+    path: str = "/x",
+    method: str = "get",
+    found: FileFindings | None = None,
+    files: dict[str, Any] | None = None,
 ) -> Api:
     def load(name: PurePosixPath) -> Any:
-        return files[name.stem]
+        return (files or {})[name.stem]
 
     tool = read_openapi(
         document(operation, path, method), PurePosixPath("a"), "Other", load=load, found=found
@@ -323,8 +327,13 @@ BODY = {"content": {JSON: {"schema": {"type": "object", "properties": {"w": {}}}
     ],
 )
 def test_an_operation_by_reference_is_whole(operation: dict[str, Any]) -> None:
-    files = {"get": GET, "all": {"get": GET}, "chain": {"$ref": "get.yaml"}, "parts": {"body": BODY}}
-    api = read(operation, **files)
+    files = {
+        "get": GET,
+        "all": {"get": GET},
+        "chain": {"$ref": "get.yaml"},
+        "parts": {"body": BODY},
+    }
+    api = read(operation, files=files)
     assert api.id == "Other/t/get_one"
     assert "Show one" in api.description
     assert [one.name for one in api.required] == ["v"]
@@ -354,7 +363,11 @@ def test_an_operation_that_a_reference_does_not_give_is_refused(
 ) -> None:
     found = FileFindings()
     tool = read_openapi(
-        document(operation), PurePosixPath("a"), "Other", load=dict[Any, Any]().__getitem__, found=found
+        document(operation),
+        PurePosixPath("a"),
+        "Other",
+        load=dict[Any, Any]().__getitem__,
+        found=found,
     )
     assert tool.apis == ()
     assert [(one.what, one.name) for one in found.refused] == [("API", "GET /x")]

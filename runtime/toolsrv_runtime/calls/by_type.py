@@ -1,4 +1,4 @@
-"""Values of parameters that have a type and no schema: ToolBench's NUMBER, BOOLEAN, ARRAY …
+"""Values of parameters that have a type and no schema, as ToolBench's NUMBER, BOOLEAN and ARRAY.
 
 Such a type is what a provider picked from a list, and its APIs take what the provider's own
 default and description show: lists of numbers and ZIP codes as NUMBER, ``checked`` as BOOLEAN, a
@@ -99,9 +99,9 @@ def _boolean(parameter: Parameter, value: Any) -> bool | int | str:
         pair = _spelling(parameter)
         if pair:
             return pair[not told]
-        return told if value in (True, False, "true", "false") else value
+        return value if isinstance(value, str) and value not in ("true", "false") else told
     shown = {str(parameter.default), *parameter.enum, *re.findall(r"\w+", parameter.description)}
-    if str(value) in _KNOWN or str(value) in shown or str(value).lower() in _KNOWN:
+    if isinstance(value, int | str) and (str(value) in shown or str(value).lower() in _KNOWN):
         return value
     raise wrong(value, "true or false")
 

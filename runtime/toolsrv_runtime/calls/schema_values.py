@@ -40,9 +40,9 @@ def as_declared(schema: Mapping[str, Any], value: Any, *, in_json: bool) -> Any:
     Raises:
         WrongValueError: it cannot be read so that it fulfils the schema; says where and why.
     """
-    found = _read(schema, value)
+    found = _read(schema, value)  # the value itself where no reading fulfils the schema
     if error := best_match(Draft202012Validator(schema).iter_errors(found)):
-        raise _problem(error, value)
+        raise _problem(error)
     if in_json or not isinstance(value, str) or isinstance(found, bool | str | list | dict):
         return found
     return value if numerals.canonical(value) is None else found
@@ -75,9 +75,7 @@ def _readings(schema: Mapping[str, Any], value: Any) -> Iterator[Any]:
         )
         lowered = value.lower()
         yield from (
-            one
-            for one in schema.get("enum", ())
-            if isinstance(one, str) and one.lower() == lowered
+            one for one in schema.get("enum", ()) if isinstance(one, str) and one.lower() == lowered
         )
         if (inner := numerals.structure(value)) is not None:
             yield _inside(schema, inner)
@@ -113,28 +111,26 @@ def _listed(schema: Mapping[str, Any], text: str) -> Iterator[list[Any]]:
         yield [_read(items, part) for part in parts]
 
 
-def _problem(error: ValidationError, value: Any) -> WrongValueError:
+def _problem(error: ValidationError) -> WrongValueError:
     where = "".join(
         f"[{step}]" if isinstance(step, int) else f".{step}"[:80] for step in error.absolute_path
     )
     said = f"at {where.lstrip('.')} " if where else ""
-    given = error.instance if where else value
+    given: Any = error.instance
+    named: Any = error.validator_value
     match error.validator:
         case "type":
-            named = error.validator_value
             kinds = [named] if isinstance(named, str) else list(named)
             return WrongValueError(
                 said + str(wrong(given, " or ".join(_NAMES.get(kind, kind) for kind in kinds)))
             )
         case "enum":
-            return WrongValueError(
-                said + str(wrong(given, one_of([spell(one) for one in error.validator_value])))
-            )
+            return WrongValueError(said + str(wrong(given, one_of([spell(one) for one in named]))))
         case "required":
-            missing = [name for name in error.validator_value if name not in error.instance]
+            missing = [name for name in named if name not in dict(given)]
             return WrongValueError(f"{said}lacks {', '.join(missing)[:200]}")
         case "anyOf":
-            kinds = [kind for part in error.validator_value for kind in _types(part)]
+            kinds = [kind for part in named for kind in _types(part)]
             wanted = " or ".join(dict.fromkeys(_NAMES.get(kind, kind) for kind in kinds))
             return WrongValueError(said + str(wrong(given, wanted or "what its schema describes")))
         case _:

@@ -55,7 +55,9 @@ def addressed(api: Api) -> Api:
     ToolBench writes them as keys: ``/team/{is_id}`` for the parameter ``id``.
     """
     names = {parameter.wire or parameter.name for parameter in api.parameters}
-    by_key = {key: parameter.wire or parameter.name for key, parameter in parameter_keys(api).items()}
+    by_key = {
+        key: parameter.wire or parameter.name for key, parameter in parameter_keys(api).items()
+    }
 
     def rename(match: re.Match[str]) -> str:
         name = match[1] if match[1] in names else by_key.get(match[1], match[1])
