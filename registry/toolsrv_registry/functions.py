@@ -33,6 +33,8 @@ ENUM_LIMIT = 256
 CODE = "^[+0-9][0-9 ,.:%+-]*$"
 """Texts that ToolBench's NUMBER stands for beside numbers: ZIP and telephone codes, lists."""
 
+_PLAIN = frozenset({"type", "items", "properties", "required"})
+
 _LITERAL_TYPES = {"NUMBER": "integer", "STRING": "string", "BOOLEAN": "boolean"}
 _TYPES = {"NUMBER": "number", "BOOLEAN": "boolean"}
 
@@ -263,11 +265,7 @@ def _required_keys(api: Api, keys: Mapping[str, Parameter], *, literal: bool) ->
 
 
 def _property(parameter: Parameter, literal: bool) -> dict[str, Any]:
-    kind = (
-        _LITERAL_TYPES.get(parameter.type, "string")
-        if literal
-        else _TYPES.get(parameter.type.strip().upper(), "string")
-    )
+    kind = _LITERAL_TYPES.get(parameter.type, "string") if literal else _kind(parameter)
     shown = {"type": kind, "description": parameter.description[:DESCRIPTION_LIMIT]}
     if not literal and parameter.enum:
         shown |= _enum(parameter, kind)
@@ -279,15 +277,43 @@ def _property(parameter: Parameter, literal: bool) -> dict[str, Any]:
 
 
 def _property_schema(parameter: Parameter) -> dict[str, Any]:
-    kind = _TYPES.get(parameter.type.strip().upper(), "string")
+    kind = _kind(parameter)
     if kind == "number" and parameter.json_schema is None and not parameter.enum:
         return {"type": ["number", "string"], "pattern": CODE}
+    schema = parameter.json_schema
+    if kind in ("array", "object") and schema is not None and _plain(schema):
+        return {"type": kind} | schema
     return {"type": kind} | _enum(parameter, kind)
+
+
+def _kind(parameter: Parameter) -> str:
+    """Return the JSON type that a model writes; ToolBench's lists and objects are texts."""
+    kind = _TYPES.get(parameter.type.strip().upper(), "string")
+    if parameter.json_schema is None:
+        return kind
+    if parameter.json_schema.get("type") == "integer":
+        return "integer"
+    return {"ARRAY": "array", "OBJECT": "object"}.get(parameter.type, kind)
+
+
+def _plain(schema: Any) -> bool:
+    """Whether a schema has only what every grammar and every model server knows."""
+    parts = [schema[key] for key in ("items",) if key in schema]
+    parts += schema.get("properties", {}).values()
+    return (
+        schema.keys() <= _PLAIN
+        and isinstance(schema.get("type", ""), str)
+        and all(_plain(part) for part in parts)
+    )
 
 
 def _enum(parameter: Parameter, kind: str) -> dict[str, Any]:
     """Return ``{"enum": [...]}`` in the property's type, or nothing where that cannot hold."""
-    if not parameter.enum or kind == "boolean" or len(parameter.enum) > ENUM_LIMIT:
+    if (
+        not parameter.enum
+        or kind not in ("string", "number", "integer")
+        or len(parameter.enum) > ENUM_LIMIT
+    ):
         return {}
     if kind == "string":
         return {"enum": list(parameter.enum)}

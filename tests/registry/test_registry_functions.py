@@ -159,9 +159,27 @@ def test_argument_schema_is_closed_typed_and_enumerated() -> None:
 def test_digits_that_are_no_number_can_be_written_for_toolbenchs_number(text: str) -> None:
     assert re.fullmatch(functions.CODE, text)
     assert not re.fullmatch(functions.CODE, "twelve")
-    schema = {"type": "integer"}
-    held = api(required=(Parameter(name="n", type="NUMBER", json_schema=schema),))
-    assert functions.argument_schema(held)["properties"]["n"] == {"type": "number"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "schema", "shown"),
+    [
+        ("NUMBER", {"type": "integer"}, {"type": "integer"}),
+        ("NUMBER", {"type": ["number", "null"]}, {"type": "number"}),
+        ("ARRAY", {"type": "array", "items": {"type": "string"}}, None),
+        ("ARRAY", {}, {"type": "array"}),
+        ("OBJECT", {"type": "object", "properties": {"a": {}}, "required": ["a"]}, None),
+        ("OBJECT", {"properties": {"a": {"anyOf": [{"type": "null"}]}}}, {"type": "object"}),
+        ("ENUM", {"enum": ["a"]}, {"type": "string"}),
+    ],
+)
+def test_what_a_model_writes_follows_the_schema_of_a_document(
+    kind: str, schema: dict[str, Any], shown: dict[str, Any] | None
+) -> None:
+    held = api(required=(Parameter(name="n", type=kind, json_schema=schema),))
+    shown = schema if shown is None else shown
+    assert functions.argument_schema(held)["properties"]["n"] == shown
+    assert functions.function_object(held)["parameters"]["properties"]["n"]["type"] == shown["type"]
 
 
 def test_finish_comes_last_and_can_be_replaced() -> None:

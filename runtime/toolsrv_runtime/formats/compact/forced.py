@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from toolsrv_runtime.formats.base import Move
 from toolsrv_runtime.formats.compact import layout
+from toolsrv_runtime.formats.compact.dates import iso_dates
 from toolsrv_runtime.formats.compact.scene import Offer
 from toolsrv_runtime.formats.compact.turn import Turn
 
@@ -17,4 +18,5 @@ def forced(
     turn.force(f"{layout.USE}{offer.number}{layout.ACTION}{name}")
     thought = turn.text().partition(layout.ACTION)[0]
     turn.force(f"{layout.INPUT}{arguments}")
+    arguments = iso_dates(offer.function, arguments)
     return Move(thought, name, arguments, turn.pieces(), part, missing)

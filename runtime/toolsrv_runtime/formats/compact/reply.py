@@ -25,6 +25,7 @@ from toolsrv_runtime.formats.compact.calculating import calculated, is_down, wor
 from toolsrv_runtime.formats.compact.choosing import choose
 from toolsrv_runtime.formats.compact.codes import coded
 from toolsrv_runtime.formats.compact.counts import too_few
+from toolsrv_runtime.formats.compact.dates import iso_dates
 from toolsrv_runtime.formats.compact.filling import Filling
 from toolsrv_runtime.formats.compact.forced import forced
 from toolsrv_runtime.formats.compact.matched import Matched
@@ -275,7 +276,7 @@ class Reply:
             turn.rewind(mark)
             return forced(turn, part, offer, json.dumps(straight, ensure_ascii=False), missing)
         thought = turn.text().partition(layout.ACTION)[0]
-        text = json.dumps(arguments, ensure_ascii=False)
+        text = iso_dates(offer.function, json.dumps(arguments, ensure_ascii=False))
         return Move(thought, offer.function.name, text, turn.pieces(), part, missing)
 
     def _straightened(self, part: str, offer: Offer, arguments: dict[str, str]) -> dict[str, str]:
