@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
@@ -28,6 +29,7 @@ settings.register_profile("nightly", settings.get_profile("commit"), max_example
 settings.load_profile("commit")
 
 SCORES = json.loads((Path(__file__).parent / "scores.json").read_text("utf-8"))
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
 MAX_WORKERS = 4
 """More workers gain little: each holds the models, and the longest file bounds the run."""
 
@@ -86,6 +88,25 @@ def _scores(reporter: pytest.TerminalReporter) -> dict[str, tuple[int, int]]:
             solved, scored = found.get(name, (0, 0))
             found[name] = (solved + passed, scored + 1)
     return found
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_terminal() -> Iterator[None]:
+    """Let the processes of tests start alike, whatever started pytest.
+
+    GNU readline, once imported, exports the size of the terminal, and workers inherit it.
+    A process started by nohup or behind a shell's & ignores signals, and hands that on; the
+    handler that does nothing is not handed on.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COLUMNS", raising=False)
+        patch.delenv("LINES", raising=False)
+        ignored = [one for one in SIGNALS if signal.getsignal(one) == signal.SIG_IGN]
+        for one in ignored:
+            signal.signal(one, lambda *_: None)
+        yield
+        for one in ignored:
+            signal.signal(one, signal.SIG_IGN)
 
 
 @pytest.fixture(scope="session")

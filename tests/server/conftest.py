@@ -37,10 +37,9 @@ def anyio_backend() -> str:
 
 @pytest.fixture(autouse=True)
 def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The test's own, still empty data folder; nothing of the developer's settings or terminal is seen."""
+    """The test's own, still empty data folder; nothing of the developer's settings is seen."""
     for name in [one for one in os.environ if one.startswith("TOOLSRV_")]:
         monkeypatch.delenv(name)
-    monkeypatch.delenv("COLUMNS", raising=False)
     folder = tmp_path / "data"
     monkeypatch.setenv("TOOLSRV_DATA_DIR", str(folder))
     return folder
