@@ -362,9 +362,7 @@ def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @given(data=st.data())
-@settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_damage_does_more_than_a_data_error(
     data: st.DataObject, whole: bytes, tmp_path: Path
 ) -> None:

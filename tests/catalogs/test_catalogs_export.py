@@ -351,9 +351,7 @@ _TOOLS = st.dictionaries(
 
 
 @given(_TOOLS, st.sampled_from(FORMS))
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_nothing_is_lost_from_import_to_import(
     tmp_path_factory: pytest.TempPathFactory, tools: dict[tuple[str, str], Any], form: str
 ) -> None:
@@ -366,9 +364,7 @@ def test_nothing_is_lost_from_import_to_import(
 
 
 @given(_APIS, st.fixed_dictionaries({}, optional={"tool_description": _TEXT | st.none()}))
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_an_export_says_what_was_read(
     tmp_path_factory: pytest.TempPathFactory, apis: list[dict[str, Any]], about: dict[str, Any]
 ) -> None:
@@ -401,6 +397,7 @@ def _documents(path: Path) -> dict[str, Any]:
         }
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not DATA.is_dir(), reason="ToolBench's data is not at ../shared/data")
 @pytest.mark.parametrize("form", ["toolenv.tar.gz", "toolenv"])
 def test_all_of_toolbench_survives(tmp_path: Path, form: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_catalogs import openapi_refs
@@ -633,7 +633,6 @@ _DOCUMENTS = st.recursive(
     st.dictionaries(st.just("schemas"), _DOCUMENTS),
     _DOCUMENTS,
 )
-@settings(max_examples=300, deadline=None)
 def test_any_document_reads_or_is_refused_in_parts(
     paths: dict[str, Any], security: Any, components: dict[str, Any], info: Any
 ) -> None:

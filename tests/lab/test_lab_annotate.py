@@ -9,7 +9,7 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -52,14 +52,6 @@ OPTIONS = SolveOptions(width=2, depth=12)
 CHAT = Profile(name="chat", format="chat", context=8192)
 TASKS = Path(__file__).parents[1] / "runtime" / "data" / "tasks.jsonl"
 Run = Callable[..., Result]
-
-
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
-    found = Registry.open(tmp_path_factory.mktemp("registry"), [load_offline_catalog()])
-    found.ensure_index()
-    yield found
-    found.close()
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -31,14 +31,6 @@ from toolsrv_runtime.solve import SolveOptions
 APIS = {api.id: api for api in load_offline_catalog().apis}
 CAPITAL = "Data/country_facts/capital_city"
 METHOD = "DFS_woFilter_w2"
-
-
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
-    found = Registry.open(tmp_path_factory.mktemp("registry"), [load_offline_catalog()])
-    found.ensure_index()
-    yield found
-    found.close()
 
 
 def solve(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_lab.bench import bench
@@ -101,7 +101,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 # --- copies -----------------------------------------------------------------------------------
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     st.lists(st.tuples(*[st.text(max_size=40)] * 3), min_size=1, max_size=8),
     st.integers(0, 9),

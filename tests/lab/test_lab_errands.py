@@ -52,6 +52,7 @@ def test_a_key_twice_means_the_last_two_answers_in_their_order() -> None:
     assert sources(both, []) == {}
 
 
+@pytest.mark.nightly
 def test_every_errand_is_served_by_its_calls(apis: Mapping[str, Api]) -> None:
     async def serve() -> list[str]:
         async with default_caller() as caller:

@@ -225,13 +225,6 @@ def test_a_book_needs_a_place(tmp_path: Path) -> None:
 
 
 # ---------------------------------------------------------------- an engine that fails
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Registry:
-    found = Registry.open(tmp_path_factory.mktemp("registry"), [load_offline_catalog()])
-    found.ensure_index()
-    return found
-
-
 def said(country: str, capital: str) -> list[str]:
     arguments = json.dumps({"country": country})
     answer = json.dumps({"return_type": "give_answer", "final_answer": capital})

@@ -8,26 +8,14 @@ measured (NDCG@5 76.2, Recall@5 83.9).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.retrieval.evaluation import evaluate
 from toolsrv_lab.retrieval.queries import Named, Query
 from toolsrv_registry.registry import Registry
 
 TASKS = Path(__file__).parents[1] / "runtime" / "data" / "tasks_dev.jsonl"
 NDCG_FLOOR, RECALL_FLOOR = 74.0, 82.0
-
-
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
-    folder = tmp_path_factory.mktemp("gate")
-    with Registry.open(folder, [load_offline_catalog()]) as opened:
-        opened.ensure_index()
-        yield opened
 
 
 def questions() -> list[Query]:

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolsrv_catalogs.offline import load_offline_catalog
@@ -52,7 +52,6 @@ def test_a_tools_topic_leaves_out_what_says_nothing() -> None:
     assert topic(api("x", tool="Weather-api_v2 2")) == "weather"
 
 
-@settings(deadline=None)  # the word lists are read with the first text
 @given(st.text(max_size=200), st.text(max_size=300), st.text(max_size=80), st.integers(0, 99))
 @example("", "0000", "000A", 45)
 def test_any_document_gives_a_text(name: str, description: str, tool: str, seed: int) -> None:
@@ -61,7 +60,6 @@ def test_any_document_gives_a_text(name: str, description: str, tool: str, seed:
     assert text == " ".join(text.split())
 
 
-@settings(deadline=None)  # the word lists are read with the first text
 @given(st.text(max_size=30), st.sampled_from(["STRING", "NUMBER", "DATE", ""]), st.integers(0, 99))
 def test_any_parameter_gets_a_value(name: str, kind: str, seed: int) -> None:
     assert spoken_value(Parameter(name=name, type=kind), random.Random(seed))

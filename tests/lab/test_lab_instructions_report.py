@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv.cli.main import cli
@@ -145,7 +145,6 @@ def test_a_spread_rises(values: list[float]) -> None:
     assert (found.min, found.max) == (min(values), max(values))
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=5))
 def test_any_text_has_figures(texts: list[str]) -> None:
     if not any(text.split() for text in texts):

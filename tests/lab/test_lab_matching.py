@@ -56,6 +56,7 @@ def samples(folder: Path) -> list[Sample]:
     return read_samples(folder / TRAINING)
 
 
+@pytest.mark.nightly
 def test_every_value_stands_where_the_sample_says(samples: list[Sample]) -> None:
     told = 0
     for one in samples:
@@ -70,6 +71,7 @@ def test_every_value_stands_where_the_sample_says(samples: list[Sample]) -> None
     assert told > 2_000
 
 
+@pytest.mark.nightly
 def test_values_of_errands_are_as_they_were_written(samples: list[Sample]) -> None:
     written = {
         (errand.task, step.api, name): value.said
@@ -87,12 +89,14 @@ def test_values_of_errands_are_as_they_were_written(samples: list[Sample]) -> No
     assert found > 2_000
 
 
+@pytest.mark.nightly
 def test_later_steps_know_what_earlier_calls_answered(samples: list[Sample]) -> None:
     referred = [one for one in samples if any(span and span[0] for span in one.spans.values())]
     assert len(referred) > 200
     assert all(one.facts for one in referred)
 
 
+@pytest.mark.nightly
 def test_a_value_that_an_answer_pads_is_found_without_its_blanks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -187,6 +191,7 @@ def test_needs_that_nothing_serves_have_no_api(samples: list[Sample]) -> None:
     assert all(one.others and not one.spans for one in nothing)
 
 
+@pytest.mark.nightly
 def test_the_same_seed_gives_the_same_texts(folder: Path, tmp_path: Path) -> None:
     write_samples(APIS, HashingEncoder(), tmp_path, PLAN, progress=lambda *_: None)
     one, other = read_samples(folder / TRAINING), read_samples(tmp_path / TRAINING)

@@ -66,6 +66,7 @@ def test_the_open_and_the_sealed_tasks_are_of_every_kind() -> None:
         assert len({call.api for task in tasks for call in task.calls}) >= 120
 
 
+@pytest.mark.nightly
 def test_the_marked_values_of_the_needs_are_what_the_apis_take(apis: Mapping[str, Api]) -> None:
     needs = [(apis[one], need) for one in written() if one in apis for need in written()[one]]
     assert len(needs) > 4_700

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_catalogs.toolbench import distinct, read_tool
 from toolsrv_registry.api import Api, Catalog
 from toolsrv_registry.documents import content_hash
@@ -21,13 +20,6 @@ MakeApi = Callable[..., Api]
 MakeCatalog = Callable[..., Catalog]
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "toolbench" / "toolenv.tar.gz"
-
-
-@pytest.fixture(scope="module")
-def shipped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
-    with Registry.open(tmp_path_factory.mktemp("called"), [load_offline_catalog()]) as opened:
-        opened.ensure_index()
-        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +45,9 @@ def lost(registry: Registry, text: str, api: Api) -> bool:
     return not any(api.id == hit.api.id or api.id in hit.similar for hit in hits)
 
 
-def test_every_api_that_ships_comes_first_by_its_names(shipped: Registry) -> None:
-    for api in shipped.store.apis():
-        result = shipped.retriever.search(f"{api.tool} {api.name}", 10)
+def test_every_api_that_ships_comes_first_by_its_names(registry: Registry) -> None:
+    for api in registry.store.apis():
+        result = registry.retriever.search(f"{api.tool} {api.name}", 10)
         assert result.hits[0].api.id == api.id
         assert not result.nothing_fits
 

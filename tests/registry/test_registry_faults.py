@@ -26,7 +26,7 @@ from toolsrv_registry.schema import MIGRATIONS
 from toolsrv_registry.store import STORE_FILE, Store
 
 WORKER = str(Path(__file__).with_name("fault_worker.py"))
-KILLS = 50
+KILLS = [15, pytest.param(50, marks=pytest.mark.nightly)]
 # Above 1,000 vectors Chroma keeps its graph in files of its own.
 APIS = 1_100
 MIB = 1024 * 1024
@@ -89,15 +89,16 @@ def graphs(folder: Path) -> list[Path]:
 # --- killed -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("kills", KILLS)
 def test_killed_at_any_moment_of_import_and_build_everything_opens_and_the_next_run_completes(
-    tmp_path: Path, start: Start
+    tmp_path: Path, start: Start, kills: int
 ) -> None:
     worker = start(tmp_path)
     worker("write", version=0)
     whole = worker("write", version=1)["seconds"]
     chance = random.Random(3)
     stored, killed = 1, 0
-    for version in range(2, KILLS + 2):
+    for version in range(2, kills + 2):
         # Each half of the work gets its share: most of the time is spent in the build.
         share = chance.uniform(0, 0.25) if version % 3 == 0 else chance.uniform(0, 1.0)
         killed += worker("write", version=version, kill_after=share * whole)["killed"]
@@ -109,7 +110,7 @@ def test_killed_at_any_moment_of_import_and_build_everything_opens_and_the_next_
         stored = present
         assert (found["by_words"], found["hits"]) == (5, 5)
         assert (found["state"] == "ready") == (found["degraded"] == "")
-    assert killed > KILLS // 2
+    assert killed > kills // 2
     assert worker("write", version=99)["state"] == "ready"
     found = worker("check")
     assert (found["versions"], found["measured"], found["degraded"]) == (["99"], True, "")

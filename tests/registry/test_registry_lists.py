@@ -6,11 +6,8 @@ the tools or APIs of which one must be there (parts of ids).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.registry import Registry
 
 LISTS = (
@@ -71,13 +68,6 @@ LISTS = (
     ("a discount of 20 percent, an inflation forecast and the car emissions of my trip",
      ("discount", "inflation", "car_emissions")),
 )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
-    with Registry.open(tmp_path_factory.mktemp("lists"), [load_offline_catalog()]) as opened:
-        opened.ensure_index()
-        yield opened
 
 
 def missing(registry: Registry, text: str, needed: tuple[str, ...]) -> list[str]:

@@ -281,7 +281,7 @@ def test_words_are_found_stemmed_and_split(filled: Store) -> None:
 
 
 @given(terms=st.lists(st.text(max_size=30), max_size=80))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_text_is_ever_read_as_a_query(filled: Store, terms: list[str]) -> None:
     filled.match(terms, 5)
     filled.frequency(" ".join(terms))

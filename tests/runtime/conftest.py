@@ -14,6 +14,7 @@ from toolsrv_registry.registry import Registry
 from toolsrv_runtime.calls.caller import default_caller
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.events import Event
+from toolsrv_runtime.finder import Finder
 from toolsrv_runtime.models import load_engine
 from toolsrv_runtime.outcome import Outcome
 from toolsrv_runtime.profile import Profile
@@ -49,10 +50,13 @@ def tiny_llama() -> Path:
 
 
 @pytest.fixture(scope="session")
-def solve(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Outcome]:
+def retriever(registry: Registry) -> Finder:
+    return registry.retriever
+
+
+@pytest.fixture(scope="session")
+def solve(retriever: Finder) -> Callable[..., Outcome]:
     """Return a function that solves "capital of Peru" on the offline catalog with an engine."""
-    registry = Registry.open(tmp_path_factory.mktemp("solve"), [load_offline_catalog()])
-    registry.ensure_index()
     chat = Profile(name="chat", format="chat", context=8192)
 
     def run(
@@ -66,8 +70,7 @@ def solve(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Outcome]:
     ) -> Outcome:
         async def main() -> Outcome:
             async with default_caller() as caller:
-                finder = registry.retriever
-                solver = Solver(retriever=finder, engine=engine, profile=profile, caller=caller)
+                solver = Solver(retriever=retriever, engine=engine, profile=profile, caller=caller)
                 heard: list[Event] = [] if events is None else events
                 return await solver.solve(task, options, on_event=heard.append, stop=stop)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_registry.errors import DataError, NotFoundError, ToolsrvError, UsageError
@@ -205,7 +205,6 @@ JSON = st.recursive(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from([DFS_FILE, COT_FILE]),
     st.lists(st.sampled_from(["tree", "trys", "answer_generation", "win", "query"]), max_size=3),

@@ -331,7 +331,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Any:
     headers=HEADERS,
     body=BODIES,
 )
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_nothing_about_a_call_is_raised(
     kept: RecordingStore,
     kind: str,

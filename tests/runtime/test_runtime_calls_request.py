@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_registry.api import Api, Parameter, SecurityScheme, Style
@@ -343,7 +343,6 @@ def test_an_address_that_an_argument_or_a_trick_could_move_is_refused(url: str) 
         build(target, {"host": "evil.test", "port": "80"})
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_no_value_moves_a_request_to_another_host_or_path(one: str, other: str) -> None:
     target = api("https://api.test/v1/{a}/end", required=(Parameter(name="a"), Parameter(name="b")))

@@ -12,6 +12,7 @@ from toolsrv_runtime.outcome import Outcome
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.solve import SolveOptions
 
+pytestmark = [pytest.mark.nightly, pytest.mark.scored("chains")]
 Calls = list[tuple[str, dict[str, Any]]]
 
 CHAINS: list[tuple[str, Calls]] = [

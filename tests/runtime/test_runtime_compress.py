@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_catalogs.text import clean
@@ -64,7 +64,6 @@ def test_a_schema_that_the_reference_crashes_on_leaves_out_what_it_does_not_name
 
 
 @given(st.dictionaries(st.text(max_size=5), values, max_size=5), values)
-@settings(max_examples=40, deadline=None)
 def test_a_schema_only_ever_leaves_out(response: dict[str, Any], schema: Any) -> None:
     assert list(by_schema(response, schema)) == [
         key
@@ -103,7 +102,6 @@ def test_a_list_at_the_top_has_no_schema() -> None:
 
 
 @given(values, st.integers(TINY, 2_000))
-@settings(max_examples=40, deadline=None)
 def test_the_text_is_json_and_never_over_a_budget_of_characters(value: Any, most: int) -> None:
     text = compressed(value, Budget(most))
     json.loads(text, parse_constant=pytest.fail)
@@ -111,7 +109,6 @@ def test_the_text_is_json_and_never_over_a_budget_of_characters(value: Any, most
 
 
 @given(values, st.integers(TINY, 700))
-@settings(max_examples=40, deadline=None)
 def test_the_text_is_json_and_never_over_a_budget_of_tokens(value: Any, most: int) -> None:
     text = compressed(value, Budget(most, bytes_by_three, reach=8))
     json.loads(text)
@@ -119,13 +116,11 @@ def test_the_text_is_json_and_never_over_a_budget_of_tokens(value: Any, most: in
 
 
 @given(values, st.integers(0, TINY))
-@settings(max_examples=40, deadline=None)
 def test_a_tiny_budget_is_kept_too(value: Any, most: int) -> None:
     assert len(compressed(value, Budget(most))) <= most
 
 
 @given(values, st.integers(TINY, 2_000))
-@settings(max_examples=40, deadline=None)
 def test_what_fits_comes_back_clean_and_else_unchanged(value: Any, most: int) -> None:
     if len(json.dumps(value, ensure_ascii=False)) <= most:
         assert json.loads(compressed(value, Budget(most))) == cleaned(value)
@@ -143,7 +138,6 @@ def cleaned(value: Any) -> Any:
 
 
 @given(values, st.integers(TINY, 1_000))
-@settings(max_examples=40, deadline=None)
 def test_what_is_left_out_is_counted_rightly(value: Any, most: int) -> None:
     shown = json.loads(compressed(value, Budget(most)), object_pairs_hook=Pairs)
     check(value, shown)
@@ -193,7 +187,6 @@ def check(value: Any, shown: Any) -> None:
 
 
 @given(st.dictionaries(st.text("abcdef", min_size=1, max_size=20), st.text(min_size=9), min_size=1))
-@settings(max_examples=40, deadline=None)
 def test_keys_are_kept_before_values(value: dict[str, str]) -> None:
     room = sum(len(key) + 6 + len(SHORTENED) for key in value)
     assert list(json.loads(compressed(value, Budget(max(TINY, room))))) == list(value)

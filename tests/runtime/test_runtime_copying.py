@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import llguidance
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_runtime.formats import grounded
@@ -53,7 +53,6 @@ def test_a_value_is_a_run_of_words_of_a_source(text: str, *, good: bool) -> None
     assert accepts(copying.value([TASK, "Lima", "2026-01-01"]), text) is good
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.text(min_size=1, max_size=60))
 def test_the_whole_of_any_text_can_be_copied(text: str) -> None:
     plain = facts.plain(text)

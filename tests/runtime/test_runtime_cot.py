@@ -10,7 +10,6 @@ from pydantic import ValidationError
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
-from toolsrv_registry.registry import Registry
 from toolsrv_runtime.answers.model import CotAnswer
 from toolsrv_runtime.answers.write import answer_of, method_of
 from toolsrv_runtime.calls.caller import default_caller
@@ -27,13 +26,6 @@ GIVE_UP = 'Thought: no\nAction: Finish\nAction Input: {"return_type": "give_up_a
 COT = SolveOptions(strategy="cot")
 
 
-@pytest.fixture(scope="module")
-def finder(tmp_path_factory: pytest.TempPathFactory) -> Finder:
-    registry = Registry.open(tmp_path_factory.mktemp("cot"), [load_offline_catalog()])
-    registry.ensure_index()
-    return registry.retriever
-
-
 def call(country: str) -> str:
     return f"Thought: t\nAction: {CAPITAL}\nAction Input: {json.dumps({'country': country})}"
 
@@ -44,7 +36,7 @@ def answer(text: str) -> str:
 
 
 def solve(
-    finder: Finder,
+    retriever: Finder,
     engine: ScriptedEngine,
     *,
     profile: Profile = GREEDY,
@@ -53,18 +45,18 @@ def solve(
 ) -> Outcome:
     async def main() -> Outcome:
         async with default_caller() as caller:
-            solver = Solver(retriever=finder, engine=engine, profile=profile, caller=caller)
+            solver = Solver(retriever=retriever, engine=engine, profile=profile, caller=caller)
             heard: list[Event] = [] if events is None else events
             return await solver.solve("capital of Peru", options, on_event=heard.append)
 
     return asyncio.run(main())
 
 
-def test_the_first_chain_that_answers_ends_it(finder: Finder) -> None:
+def test_the_first_chain_that_answers_ends_it(retriever: Finder) -> None:
     script = [call("Atlantis"), GIVE_UP, call("Peru"), answer("Lima"), call("Chile")]
     events: list[Event] = []
     engine = ScriptedEngine(script)
-    outcome = solve(finder, engine, events=events)
+    outcome = solve(retriever, engine, events=events)
     assert (outcome.status, outcome.answer, outcome.chains) == ("answered", "Lima", 5)
     assert len(engine.prompts) == 4
     assert [node.parent for node in outcome.tree if node.depth == 1] == [0, 0]
@@ -75,48 +67,48 @@ def test_the_first_chain_that_answers_ends_it(finder: Finder) -> None:
     ]
 
 
-def test_a_model_that_always_says_the_same_is_told_what_was_tried(finder: Finder) -> None:
+def test_a_model_that_always_says_the_same_is_told_what_was_tried(retriever: Finder) -> None:
     engine = ScriptedEngine([call("Atlantis"), GIVE_UP, call("Peru"), answer("Lima")])
-    solve(finder, engine)
+    solve(retriever, engine)
     assert "Atlantis" in engine.prompts[2]
     assert "already tried" in engine.prompts[2]
 
 
-def test_a_model_that_always_says_the_same_is_not_asked_on_and_on(finder: Finder) -> None:
+def test_a_model_that_always_says_the_same_is_not_asked_on_and_on(retriever: Finder) -> None:
     engine = ScriptedEngine([GIVE_UP], loop=True)
-    assert solve(finder, engine).status == "gave_up"
+    assert solve(retriever, engine).status == "gave_up"
     assert len(engine.prompts) == 2
 
 
-def test_chains_that_are_drawn_know_nothing_of_each_other(finder: Finder) -> None:
+def test_chains_that_are_drawn_know_nothing_of_each_other(retriever: Finder) -> None:
     engine = ScriptedEngine([call("Atlantis"), GIVE_UP, call("Peru"), answer("Lima")])
-    outcome = solve(finder, engine, profile=DRAWN)
+    outcome = solve(retriever, engine, profile=DRAWN)
     assert outcome.status == "answered"
     assert engine.prompts[2] == engine.prompts[0]
 
 
 @pytest.mark.parametrize("chains", [1, 3])
-def test_drawn_chains_are_as_many_as_asked_for(finder: Finder, chains: int) -> None:
+def test_drawn_chains_are_as_many_as_asked_for(retriever: Finder, chains: int) -> None:
     engine = ScriptedEngine([GIVE_UP], loop=True)
     options = SolveOptions(strategy="cot", chains=chains)
-    outcome = solve(finder, engine, profile=DRAWN, options=options)
+    outcome = solve(retriever, engine, profile=DRAWN, options=options)
     assert outcome.status == "gave_up"
     assert len(engine.prompts) == chains
 
 
-def test_one_chain_is_react(finder: Finder) -> None:
+def test_one_chain_is_react(retriever: Finder) -> None:
     script = [call("Atlantis"), GIVE_UP, call("Peru"), answer("Lima")]
     react, cot = (
-        solve(finder, ScriptedEngine(script), options=options)
+        solve(retriever, ScriptedEngine(script), options=options)
         for options in (SolveOptions(strategy="react"), SolveOptions(strategy="cot", chains=1))
     )
     assert [n.text for n in react.tree] == [n.text for n in cot.tree]
     assert (react.status, react.chains) == (cot.status, cot.chains) == ("gave_up", 1)
 
 
-def test_an_answer_file_holds_a_try_for_each_chain(finder: Finder) -> None:
+def test_an_answer_file_holds_a_try_for_each_chain(retriever: Finder) -> None:
     script = [call("Atlantis"), GIVE_UP, call("Peru"), answer("Lima")]
-    outcome = solve(finder, ScriptedEngine(script))
+    outcome = solve(retriever, ScriptedEngine(script))
     apis = {api.id: api for api in load_offline_catalog().apis}
     offered = FunctionList([apis[one] for one in outcome.candidates])
     written = answer_of(outcome, offered.to_json())

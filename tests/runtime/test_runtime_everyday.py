@@ -13,6 +13,7 @@ from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.reading import days
 from toolsrv_runtime.solve import SolveOptions
 
+pytestmark = [pytest.mark.nightly, pytest.mark.scored("everyday")]
 Calls = list[tuple[str, dict[str, Any]]]
 
 TASKS: list[tuple[str, Calls, str]] = [

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_catalogs.text import clean
@@ -245,7 +245,6 @@ def test_a_number_is_supported_with_its_sign(answer: str, value: Any, supported:
     assert (texts(traced.unsupported) == []) is supported
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.decimals(min_value="0.01", max_value=10**6, places=2), st.booleans())
 def test_another_sign_is_another_number(value: Any, negative: bool) -> None:
     said, other = (f"-{value}", str(value)) if negative else (str(value), f"-{value}")
@@ -290,7 +289,6 @@ WORDS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(WORDS, min_size=1, max_size=12), st.data())
 def test_text_copied_from_a_response_is_always_supported(words: list[str], data: Any) -> None:
     words = clean(" ".join(words), SOURCE_LIMIT).split()  # as a model sees a response
@@ -301,7 +299,6 @@ def test_text_copied_from_a_response_is_always_supported(words: list[str], data:
     assert texts(traced.unsupported) == []
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.integers(10_000_000, 99_999_999),
     st.lists(st.one_of(st.integers(), st.dates().map(str), st.text())),

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_registry.api import Api
@@ -95,7 +95,6 @@ def test_a_response_is_condensed_by_its_structure_before_it_is_cut() -> None:
     assert len(condensed("no JSON " * 100, 40)) == 43
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.tuples(st.text(max_size=300), st.text(max_size=40)), max_size=9),
     st.lists(st.text(max_size=900), max_size=8),

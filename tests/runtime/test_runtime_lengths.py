@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import Function, FunctionList
-from toolsrv_registry.registry import Registry
 from toolsrv_runtime.calls.caller import default_caller
 from toolsrv_runtime.engine.openai.load import load_servers
 from toolsrv_runtime.errors import ContextError, TaskTooLongError
@@ -29,13 +27,6 @@ ModelServer, Call, answer = (_FAKE[name] for name in ("ModelServer", "Call", "an
 TASK = "capital of Peru"
 CAPITAL = "capital_city_for_country_facts"
 PERU = Call(CAPITAL, {"country": "Peru"}, "look it up")
-
-
-@pytest.fixture(scope="module")
-def retriever(tmp_path_factory: pytest.TempPathFactory) -> Finder:
-    registry = Registry.open(tmp_path_factory.mktemp("registry"), [load_offline_catalog()])
-    registry.ensure_index()
-    return registry.retriever
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_runtime.convert.checkpoint import convert
@@ -183,7 +183,6 @@ def test_a_file_carries_what_its_positions_are_stretched_to_whatever_it_claims()
     assert other.carried(None) == 131_072  # its stretching is in its tensors
 
 
-@settings(max_examples=500)
 @given(st.integers(64, 2**20), st.integers(65, 2**31 - 1))
 def test_what_a_refusal_advises_is_accepted(trained: int, context: int) -> None:
     one = facts(trained=trained)

@@ -13,6 +13,7 @@ import pytest
 
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.engine.chat import Answer, Past, Request
+from toolsrv_runtime.engine.openai import servers
 from toolsrv_runtime.engine.openai.place import places
 from toolsrv_runtime.engine.openai.server import Server
 from toolsrv_runtime.engine.openai.servers import OpenAIChat
@@ -173,7 +174,10 @@ def test_after_one_misbehaviour_the_next_try_succeeds(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [*RECOVERS, "!401", "!404", "!400", "!redirect", "!429-long"])
-def test_a_server_that_always_misbehaves_ends_in_an_error_that_names_it(kind: str) -> None:
+def test_a_server_that_always_misbehaves_ends_in_an_error_that_names_it(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers, "_FIRST_REST_S", 0.01)
     with ModelServer([kind]) as server:
         one = chat(server.url)
         with pytest.raises(ServerError) as caught:

@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -146,7 +146,6 @@ CALLS = st.fixed_dictionaries(
 
 
 @given(call=CALLS, seed=st.randoms(use_true_random=False))
-@settings(max_examples=150, deadline=None)
 def test_a_key_knows_no_order_and_no_spelling(call: dict[str, Any], seed: random.Random) -> None:
     try:
         bound = args.bind(FORECAST, call)
@@ -178,7 +177,6 @@ JSON = st.recursive(
     arguments=st.dictionaries(st.sampled_from(["city", "days", "fields", "x", "day"]), JSON),
     response=JSON,
 )
-@settings(max_examples=150, deadline=None)
 def test_any_arguments_and_response_can_be_recorded(
     arguments: dict[str, Any], response: Any
 ) -> None:

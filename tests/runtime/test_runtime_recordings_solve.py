@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api
 from toolsrv_registry.registry import Registry
 from toolsrv_runtime.calls.caller import Caller, CallResult
@@ -45,14 +44,6 @@ def shut() -> Iterator[None]:
     _SHUT.append(True)
     yield
     _SHUT.clear()
-
-
-@pytest.fixture(scope="module")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry]:
-    opened = Registry.open(tmp_path_factory.mktemp("replay"), [load_offline_catalog()])
-    opened.ensure_index()
-    yield opened
-    opened.close()
 
 
 Work = Callable[[Caller], Outcome]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_registry.api import Api, Parameter
@@ -84,13 +84,11 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=8), VALUES, max_size=4))
-@settings(max_examples=150, deadline=None)
 def test_a_key_can_be_read_back(arguments: dict[str, Any]) -> None:
     assert stb.read_key(stb.cache_key(arguments)) == arguments
 
 
 @given(st.text(max_size=40))
-@settings(max_examples=150, deadline=None)
 def test_any_text_is_read_or_refused(text: str) -> None:
     stb.read_key(text)
     stb.judge({"error": "", "response": text})

@@ -17,11 +17,9 @@ from typing import Any
 
 import pytest
 
-from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.errors import UsageError
-from toolsrv_registry.registry import Registry
 from toolsrv_runtime.calls.caller import default_caller
-from toolsrv_runtime.engine.openai import load
+from toolsrv_runtime.engine.openai import load, servers
 from toolsrv_runtime.engine.openai.load import inspect_servers, load_servers
 from toolsrv_runtime.errors import ServerError
 from toolsrv_runtime.finder import Finder
@@ -36,13 +34,6 @@ ModelServer, Call, GIVE_UP, answer = (
 TASK = "capital of Peru"
 CAPITAL = "capital_city_for_country_facts"
 PERU = Call(CAPITAL, {"country": "Peru"}, "look it up")
-
-
-@pytest.fixture(scope="module")
-def retriever(tmp_path_factory: pytest.TempPathFactory) -> Finder:
-    registry = Registry.open(tmp_path_factory.mktemp("registry"), [load_offline_catalog()])
-    registry.ensure_index()
-    return registry.retriever
 
 
 @pytest.fixture(autouse=True)
@@ -174,8 +165,9 @@ HOSTILE = [
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_server_that_fails_in_the_middle_leaves_what_was_found(
-    kind: str, retriever: Finder
+    kind: str, retriever: Finder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(servers, "_FIRST_REST_S", 0.01)
     with ModelServer([PERU, kind]) as server:
         outcome = solve(server.url, retriever, silence=0.8, limits=Limits(seconds=4))
     assert outcome.status == "partial"
@@ -186,8 +178,9 @@ def test_a_server_that_fails_in_the_middle_leaves_what_was_found(
 
 @pytest.mark.parametrize("kind", ["!html", "!401", "!429-long"])
 def test_a_server_that_fails_before_anything_was_found_is_an_error(
-    kind: str, retriever: Finder
+    kind: str, retriever: Finder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(servers, "_FIRST_REST_S", 0.01)
     with ModelServer([kind]) as server, pytest.raises(ServerError) as caught:
         solve(server.url, retriever, limits=Limits(seconds=60))
     assert caught.value.hint
@@ -304,6 +297,7 @@ def test_what_a_real_server_offers_is_found_out(llama_server: str) -> None:
     assert info.model.endswith("tiny.gguf")
 
 
+@pytest.mark.nightly
 def test_random_words_of_a_real_server_are_calls_of_offered_functions(
     llama_server: str, retriever: Finder
 ) -> None:

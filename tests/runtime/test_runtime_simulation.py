@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_registry.api import Api, Parameter
@@ -145,7 +145,6 @@ def test_arguments_and_policy_are_judged_as_for_a_real_call(
     ),
     st.integers(),
 )
-@settings(max_examples=60)
 def test_any_schema_gives_json_that_the_schema_names(schema: Any, seed: int) -> None:
     made = invented(schema, {}, random.Random(seed))
     assert json.loads(json.dumps(made)) == made

@@ -13,11 +13,10 @@ from typing import Any
 import httpx
 import pytest
 
-from toolsrv_catalogs.offline import OFFLINE_HOST, load_offline_catalog
+from toolsrv_catalogs.offline import OFFLINE_HOST
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import NotFoundError, UsageError
 from toolsrv_registry.matcher import Asked, Match
-from toolsrv_registry.registry import Registry
 from toolsrv_runtime.calls.caller import Caller, default_caller
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.engine.scripted import ScriptedEngine
@@ -31,13 +30,6 @@ from toolsrv_runtime.stop import Stop
 CHAT = Profile(name="chat", format="chat", context=8192)
 CAPITAL = "capital_city_for_country_facts"
 TWO_CALLS = "What is the capital of Peru, and what is 15 percent of 240?"
-
-
-@pytest.fixture(scope="session")
-def retriever(tmp_path_factory: pytest.TempPathFactory) -> Finder:
-    registry = Registry.open(tmp_path_factory.mktemp("registry"), [load_offline_catalog()])
-    registry.ensure_index()
-    return registry.retriever
 
 
 def call(country: str, thought: str = "look it up") -> str:

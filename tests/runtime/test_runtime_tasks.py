@@ -21,6 +21,7 @@ JACKET = (
     "A jacket is 240 dollars before tax. The shop takes 25% off, and on the reduced price comes 13%"
     " sales tax. How much is it after the discount and how much do I pay at the end?"
 )
+pytestmark = [pytest.mark.nightly, pytest.mark.scored("tasks")]
 Calls = list[tuple[str, dict[str, Any]]]
 
 SOLVED: list[tuple[str, Calls]] = [

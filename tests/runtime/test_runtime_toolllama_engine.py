@@ -13,7 +13,6 @@ from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import UsageError
 from toolsrv_registry.functions import FunctionList
-from toolsrv_registry.registry import Registry
 from toolsrv_runtime.calls.caller import default_caller
 from toolsrv_runtime.convert.checkpoint import convert
 from toolsrv_runtime.convert.tiny import TokenizerKind, write_tiny_checkpoint
@@ -26,6 +25,7 @@ from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.engine.states import StateStore
 from toolsrv_runtime.engine.vocabulary import Vocabulary
 from toolsrv_runtime.fidelity import FAITHFUL, Fidelity
+from toolsrv_runtime.finder import Finder
 from toolsrv_runtime.formats.base import Meter, Move, Step, View
 from toolsrv_runtime.formats.toolllama import ToolllamaFormat
 from toolsrv_runtime.outcome import Limits, Outcome
@@ -130,8 +130,7 @@ def test_every_round_extends_the_prompt_before_and_evaluates_nothing_twice(
     assert spent.evaluated >= 0.95 * distinct
 
 
-def solve(engine: LlamaEngine, folder: Path, fidelity: Fidelity, strategy: str) -> Outcome:
-    registry = Registry.open(folder, [load_offline_catalog()])
+def solve(engine: LlamaEngine, retriever: Finder, fidelity: Fidelity, strategy: str) -> Outcome:
     options = SolveOptions.model_validate(
         {
             "strategy": strategy,
@@ -144,7 +143,7 @@ def solve(engine: LlamaEngine, folder: Path, fidelity: Fidelity, strategy: str) 
     async def main() -> Outcome:
         async with default_caller() as caller:
             solver = Solver(
-                retriever=registry.retriever,
+                retriever=retriever,
                 engine=engine,
                 profile=PROFILE,
                 caller=caller,
@@ -152,18 +151,15 @@ def solve(engine: LlamaEngine, folder: Path, fidelity: Fidelity, strategy: str) 
             )
             return await solver.solve("What is the capital of Peru?", options)
 
-    try:
-        return asyncio.run(main())
-    finally:
-        registry.close()
+    return asyncio.run(main())
 
 
 @pytest.mark.parametrize("strategy", ["dfsdt", "cot"])
 @pytest.mark.parametrize("fidelity", [Fidelity(), FAITHFUL], ids=["default", "faithful"])
 def test_a_solve_with_a_random_model_comes_to_an_end(
-    llama: LlamaEngine, tmp_path: Path, fidelity: Fidelity, strategy: str
+    llama: LlamaEngine, retriever: Finder, fidelity: Fidelity, strategy: str
 ) -> None:
-    outcome = solve(llama, tmp_path, fidelity, strategy)
+    outcome = solve(llama, retriever, fidelity, strategy)
     faithful = fidelity == FAITHFUL
     assert outcome.format == f"toolllama{', faithful' if faithful else ''}, own wording"
     assert outcome.depth == (12 if faithful else 24)
@@ -180,16 +176,15 @@ def _offered(outcome: Outcome) -> list[Api]:
     return [by_id[one] for one in outcome.candidates]
 
 
-def test_only_a_toolllama_can_be_faithful(tmp_path: Path) -> None:
+def test_only_a_toolllama_can_be_faithful(retriever: Finder) -> None:
     chat = PROFILE.model_copy(update={"name": "chat", "format": "chat"})
-    with Registry.open(tmp_path, [load_offline_catalog()]) as registry:
-        solver = Solver(
-            retriever=registry.retriever,
-            engine=ScriptedEngine([]),
-            profile=chat,
-            caller=default_caller(),
-            fidelity=Fidelity(depth=12),
-        )
-        with pytest.raises(UsageError, match="is of the format chat") as caught:
-            asyncio.run(solver.solve("What is the capital of Peru?"))
+    solver = Solver(
+        retriever=retriever,
+        engine=ScriptedEngine([]),
+        profile=chat,
+        caller=default_caller(),
+        fidelity=Fidelity(depth=12),
+    )
+    with pytest.raises(UsageError, match="is of the format chat") as caught:
+        asyncio.run(solver.solve("What is the capital of Peru?"))
     assert "--faithful" in caught.value.hint

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import FunctionList
-from toolsrv_registry.registry import Registry
 from toolsrv_runtime.calls.result import CallResult
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.engine.scripted import ScriptedEngine
@@ -40,15 +38,8 @@ def call(country: str) -> str:
     return said("capital_city_for_country_facts", json.dumps({"country": country}))
 
 
-@pytest.fixture(scope="module")
-def finder(tmp_path_factory: pytest.TempPathFactory) -> Finder:
-    registry = Registry.open(tmp_path_factory.mktemp("unserved"), [load_offline_catalog()])
-    registry.ensure_index()
-    return registry.retriever
-
-
 def left(
-    finder: Finder, apis: dict[str, Api], task: str, made: Sequence[tuple[str, dict[str, Any]]]
+    retriever: Finder, apis: dict[str, Api], task: str, made: Sequence[tuple[str, dict[str, Any]]]
 ) -> tuple[str, ...]:
     """Return what is open of a task after calls that succeeded."""
     results = [
@@ -59,7 +50,7 @@ def left(
         for api_id, arguments in made
     ]  # fmt: skip
     functions = tuple(FunctionList([apis[CAPITAL], apis[FLAG], apis[CURRENCY]]))
-    return unserved(task, functions, results, finder)
+    return unserved(task, functions, results, retriever)
 
 
 @pytest.mark.parametrize(
@@ -94,21 +85,21 @@ def left(
     ],
 )
 def test_what_no_call_served_is_open(
-    finder: Finder,
+    retriever: Finder,
     apis: dict[str, Api],
     task: str,
     made: list[tuple[str, dict[str, Any]]],
     open_: tuple[str, ...],
 ) -> None:
-    assert left(finder, apis, task, made) == open_
+    assert left(retriever, apis, task, made) == open_
 
 
-def test_a_call_that_failed_serves_nothing(finder: Finder, apis: dict[str, Api]) -> None:
+def test_a_call_that_failed_serves_nothing(retriever: Finder, apis: dict[str, Api]) -> None:
     failed = CallResult(
         api_id=CAPITAL, arguments={"country": "Peru"}, url="", status=404, response=None,
         error="not found", source="offline", seconds=0.0,
     )  # fmt: skip
-    found = unserved("capital of Peru", tuple(FunctionList([apis[CAPITAL]])), [failed], finder)
+    found = unserved("capital of Peru", tuple(FunctionList([apis[CAPITAL]])), [failed], retriever)
     assert found == ("capital of Peru",)
 
 

@@ -35,19 +35,6 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(scope="session")
-def built_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder whose index is built: made once, copied for each test that needs it."""
-    folder = tmp_path_factory.mktemp("built")
-    subprocess.run(
-        [*TOOLSRV, "--data-dir", str(folder), "index", "build", "--json"],
-        check=True,
-        stdout=subprocess.DEVNULL,
-        timeout=300,
-    )
-    return folder
-
-
 @pytest.fixture(autouse=True)
 def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The test's own, still empty data folder; nothing of the developer's settings is seen."""

@@ -128,7 +128,16 @@ TRIED_HERE = [
 ]
 
 
-@pytest.mark.parametrize("path", TRIED_HERE, ids=" ".join)
+SLOW = {("lab", "export", "examples"), ("lab", "train", "ranker"), ("lab", "episodes")}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.nightly] if path in SLOW else [], id=" ".join(path))
+        for path in TRIED_HERE
+    ],
+)
 def test_every_example_works_and_its_json_is_one_document(
     run: Run, path: tuple[str, ...], ready_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("matcher") / "samples"
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("ready_dir")
 def test_samples_are_written_and_the_matcher_that_ships_is_judged(run: Run, folder: Path) -> None:
     words = ("--own-rounds", "1", "--errand-rounds", "1", "--out", str(folder))
