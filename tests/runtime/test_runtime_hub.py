@@ -208,9 +208,9 @@ def test_two_processes_do_not_bring_one_file(hub: Any, tmp_path: Path) -> None:
     file = remote(hub)
     here = tmp_path / f"{NAME}.{(file.sha256 or '')[:12]}.partial"
     code = (
-        "import fcntl, sys\n"
-        "held = open(sys.argv[1], 'ab')\n"
-        "fcntl.flock(held, fcntl.LOCK_EX)\n"
+        "import pathlib, sys\n"
+        "from toolsrv_registry.file_lock import lock_beside\n"
+        "held = lock_beside(pathlib.Path(sys.argv[1]))\n"
         "print('held', flush=True)\n"
         "sys.stdin.read()\n"
     )
