@@ -17,6 +17,7 @@ from typing import BinaryIO, NoReturn
 
 from toolsrv_registry.errors import BusyError, DataError
 from toolsrv_registry.file_lock import HeldLock, lock_beside
+from toolsrv_registry.file_names import portable_name
 from toolsrv_runtime.hub.errors import HubError, told_plainly
 from toolsrv_runtime.hub.library import set_up
 from toolsrv_runtime.hub.listing import RemoteFile
@@ -39,7 +40,7 @@ def pull(
         DataError: The disk has no room.
         BusyError: Another process brings the same file.
     """
-    target = folder / Path(file.name).name
+    target = folder / file_name(file)
     if target.is_file() and _is(target, file):
         return target
     tag = (file.sha256 or file.commit)[:12]
@@ -57,6 +58,11 @@ def pull(
     except OSError as error:
         raise _full(error, file, partial) from error
     return target
+
+
+def file_name(file: RemoteFile) -> str:
+    """Return the name that a file of a hub has on this machine."""
+    return portable_name(Path(file.name).name)
 
 
 def _is(path: Path, file: RemoteFile) -> bool:
