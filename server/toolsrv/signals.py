@@ -1,10 +1,20 @@
-"""The signals that end work as Ctrl-C does, and the exit code that tells which it was."""
+"""The signals that end work as Ctrl-C does, on every system, and the exit code that names one."""
 
 from __future__ import annotations
 
+import asyncio
 import signal
+from collections.abc import Callable
 
-ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+def _present(*names: str) -> tuple[signal.Signals, ...]:
+    """Return the signals of this system: SIGHUP is POSIX's, SIGBREAK (Ctrl-Break) Windows'."""
+    return tuple(getattr(signal, one) for one in names if hasattr(signal, one))
+
+
+ENDING = _present("SIGTERM", "SIGHUP", "SIGBREAK")
+ENDING_SERVER = _present("SIGINT", "SIGTERM", "SIGBREAK")
+"""What ends an MCP server in good order; a terminal that closes ends it at once."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -31,3 +41,16 @@ def number_of(error: BaseException) -> int:
         if isinstance(one, Interrupted):
             return one.number
     return signal.SIGINT
+
+
+def call_on_signal(
+    loop: asyncio.AbstractEventLoop, number: int, call: Callable[[int], object]
+) -> None:
+    """Have ``loop`` call ``call`` with the number of a signal that comes.
+
+    Windows' event loops take no signal handlers, but wake up for those of the process.
+    """
+    try:
+        loop.add_signal_handler(number, call, number)
+    except NotImplementedError:
+        signal.signal(number, lambda came, _frame: loop.call_soon_threadsafe(call, came))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +34,8 @@ def seal(folder: Path) -> None:
         file.flush()
         os.fsync(file.fileno())
     fresh.replace(folder / SEAL)
+    if sys.platform == "win32":  # it opens no folders, and keeps their entries by itself
+        return
     number = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(number)
