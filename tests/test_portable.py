@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from toolsrv import loopback
 from toolsrv.cli import rim
@@ -220,6 +222,31 @@ def test_work_that_is_stuck_is_left_even_where_nothing_can_be_said(hang: str) ->
     assert done.stdout.strip() == b"at once"
 
 
+CORES = """
+import os, sys
+import psutil
+for name in ("cpu_affinity", "rlimit"):
+    delattr(psutil.Process, name)
+del psutil.RLIMIT_AS
+from toolsrv_registry.memory import scarce
+from toolsrv_registry.process import addresses_left, usable_cores
+from toolsrv_runtime.machine import Memory, available_memory, physical_cores, shortage
+sys.platform = "darwin"
+assert usable_cores() == os.cpu_count()
+assert 1 <= physical_cores() <= os.cpu_count()
+assert addresses_left() is None
+assert not scarce()
+assert available_memory() > 1 << 20
+assert shortage(Memory(1 << 50, 0)).needed > 1 << 49
+assert shortage(Memory(0, 1 << 50)) is None
+"""
+
+
+def test_cores_and_memory_are_known_where_nothing_binds_a_process() -> None:
+    done = bare("-", CORES)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_a_link_is_not_read_where_opening_cannot_refuse_it(tmp_path: Path) -> None:
     (tmp_path / "real").write_bytes(b"{}")
     (tmp_path / "link").symlink_to(tmp_path / "real")
@@ -280,6 +307,7 @@ def test_redirected_output_of_windows_is_utf_8(
 def test_a_checkpoint_is_sealed_where_folders_cannot_be_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    fcntl = pytest.importorskip("fcntl")
     opened: Callable[..., int] = os.open
 
     def refusing(path: Any, *words: Any, **options: Any) -> int:
@@ -287,8 +315,25 @@ def test_a_checkpoint_is_sealed_where_folders_cannot_be_opened(
             raise PermissionError(13, "Permission denied", str(path))
         return opened(path, *words, **options)
 
+    def flushing(number: int) -> None:
+        if fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+            raise OSError(errno.EBADF, "Bad file descriptor")
+
     (tmp_path / "weights").write_bytes(b"1")
+    monkeypatch.setattr(os, "fsync", flushing)
     monkeypatch.setattr(os, "open", refusing)
     monkeypatch.setattr(sys, "platform", "win32")
     seals.seal(tmp_path)
     assert (tmp_path / seals.SEAL).is_file()
+
+
+def test_the_workflow_names_files_that_exist() -> None:
+    root = Path(__file__).parents[1]
+    path = root / ".github" / "workflows" / "ci.yml"
+    if not path.exists():
+        pytest.skip("a source distribution has no workflow")
+    jobs = yaml.safe_load(path.read_text("utf-8"))["jobs"]
+    lines = " ".join(step.get("run", "") for step in jobs["test"]["steps"]).split()
+    named = [word for word in lines if word.startswith("tests/")]
+    assert len(named) > 3
+    assert [one for one in named if not (root / one).is_file()] == []

@@ -25,7 +25,7 @@ def seal(folder: Path) -> None:
     """Force the folder's files onto the disk and seal it."""
     content = {}
     for path in _files(folder):
-        with path.open("rb") as file:
+        with path.open("r+b") as file:  # Windows flushes no file that is open to read
             os.fsync(file.fileno())
         content[str(path.relative_to(folder))] = [path.stat().st_size, _checksum(path)]
     fresh = folder / f".{SEAL}.new"
