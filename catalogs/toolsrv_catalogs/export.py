@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from toolsrv_catalogs.exported import ARCHIVES, ROOT, is_export
-from toolsrv_catalogs.fields import unused
 from toolsrv_catalogs.layout import schema_document, tool_document
 from toolsrv_catalogs.text import escaped
 from toolsrv_registry import names
 from toolsrv_registry.api import Catalog, Tool
 from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_registry.file_names import portable_name
 
 _STEM_BYTES = 200
 
@@ -68,8 +68,12 @@ def _files(catalog: Catalog) -> Iterator[tuple[str, bytes]]:
     """Yield (path inside the layout, content)."""
     taken: set[str] = set()
     for tool in catalog.tools:
-        place = f"{_component(tool.category)}/{_component(_stem(tool))}"
-        place = unused(place, taken)
+        wanted = f"{_component(tool.category)}/{_component(_stem(tool))}"
+        place, number = wanted, 1
+        while place.casefold() in taken:  # of Windows and macOS: they fold case
+            number += 1
+            place = f"{wanted}_{number}"
+        taken.add(place.casefold())
         yield f"tools/{place}.json", _json(tool_document(tool))
         if (schemas := schema_document(tool)) is not None:
             yield f"response_examples/{place}.json", _json(schemas)
@@ -81,8 +85,8 @@ def _stem(tool: Tool) -> str:
 
 def _component(name: str) -> str:
     """Return a name that is one path component on any system."""
-    safe = "".join("_" if one in '/\\\0\n\t:*?"<>|' else one for one in name).lstrip(".")
-    return safe.encode()[:_STEM_BYTES].decode(errors="ignore").strip() or "unnamed"
+    safe = portable_name(name.lstrip(".")).encode()[:_STEM_BYTES].decode(errors="ignore")
+    return portable_name(safe.strip()) or "unnamed"
 
 
 def _json(document: dict[str, Any]) -> bytes:

@@ -7,6 +7,9 @@ does not know what is in them. ``archive.py`` reads archives; ``opening.py`` tel
 
 from __future__ import annotations
 
+import errno
+import functools
+import operator
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -26,6 +29,9 @@ COUNT_LIMIT = 500_000
 
 Progress = Callable[[int, int], None]
 """Hears (bytes read, bytes in all) of the source as it lies on disk."""
+
+_FLAGS = ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")  # none of them is everywhere
+_READ = functools.reduce(operator.or_, (getattr(os, one, 0) for one in _FLAGS), os.O_RDONLY)
 
 
 @dataclass
@@ -147,7 +153,9 @@ def _walk(root: Path, watch: Watch) -> Iterator[tuple[Path, int]]:
 
 def content(path: Path) -> bytes:
     """Read a regular file without following a link at its place."""
-    number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not hasattr(os, "O_NOFOLLOW") and path.is_symlink():
+        raise OSError(errno.ELOOP, "is a link")
+    number = os.open(path, _READ)
     with os.fdopen(number, "rb") as file:
         if not stat.S_ISREG(os.fstat(number).st_mode):
             raise OSError(0, "no regular file")

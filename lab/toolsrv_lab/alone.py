@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 from collections.abc import Iterator
 from pathlib import Path
 
 from toolsrv_registry.errors import BusyError
+from toolsrv_registry.file_lock import acquire_lock
 
 LOCK = ".lock"
 
@@ -15,12 +15,12 @@ LOCK = ".lock"
 @contextlib.contextmanager
 def alone(out: Path) -> Iterator[None]:
     """Keep other trainings out of ``out``; raises BusyError where one is at work already."""
-    with (out / LOCK).open("ab") as held:
-        try:
-            fcntl.flock(held.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BusyError(
-                f"another training works in {str(out)!r}",
-                hint="wait for it, or choose another --out",
-            ) from None
+    try:
+        held = acquire_lock(out / LOCK, wait=False)
+    except BlockingIOError:
+        raise BusyError(
+            f"another training works in {str(out)!r}",
+            hint="wait for it, or choose another --out",
+        ) from None
+    with held:
         yield

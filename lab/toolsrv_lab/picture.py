@@ -35,9 +35,9 @@ def draw(task: str) -> str:
     """
     done = subprocess.run(  # noqa: S603 - our own program, no shell
         [sys.executable, "-m", "toolsrv", "solve", task],
-        env={**os.environ, "COLUMNS": str(WIDTH), "NO_COLOR": "1"},
+        env={**os.environ, "COLUMNS": str(WIDTH), "NO_COLOR": "1", "PYTHONUTF8": "1"},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         check=True,
     )
     console = Console(record=True, width=WIDTH, file=io.StringIO())

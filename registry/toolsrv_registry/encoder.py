@@ -26,7 +26,8 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from toolsrv_registry.errors import DataError, UsageError
-from toolsrv_registry.onnx_files import cores, load_onnx, read_onnx
+from toolsrv_registry.onnx_files import load_onnx, read_onnx
+from toolsrv_registry.process import usable_cores
 
 Vectors = npt.NDArray[np.float32]
 Progress = Callable[[int, int], None]
@@ -93,7 +94,7 @@ class OnnxEncoder:
         if threads is not None and threads < 1:
             raise UsageError(f"an encoder needs at least 1 thread, not {threads}")
         self._folder = folder
-        self._threads = threads or cores()
+        self._threads = threads or usable_cores()
         self._lock = threading.Lock()
         self._card: EncoderCard | None = None
         self._model: tuple[Any, Any] | None = None

@@ -28,8 +28,9 @@ from toolsrv_registry import pairing
 from toolsrv_registry.api import Api
 from toolsrv_registry.documents import content_hash
 from toolsrv_registry.errors import DataError
-from toolsrv_registry.onnx_files import cores, load_onnx
+from toolsrv_registry.onnx_files import load_onnx
 from toolsrv_registry.pairing import Document, Paired
+from toolsrv_registry.process import usable_cores
 
 SHIPPED_MATCHER = Path(__file__).parent / "models" / "matcher"
 
@@ -147,7 +148,7 @@ class Matcher:
 
     def __init__(self, folder: Path = SHIPPED_MATCHER, *, threads: int | None = None) -> None:
         self._folder = folder
-        self._threads = threads or cores()
+        self._threads = threads or usable_cores()
         self._lock = threading.Lock()
         self._loaded: tuple[Any, Any] | None = None
         self._pool: ThreadPoolExecutor | None = None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import errno
-import resource
-from pathlib import Path
+
+from toolsrv_registry.process import addresses_left
 
 AGAIN = "close other programs or raise the limit (ulimit -v, the control group's), and repeat"
 
@@ -42,11 +42,8 @@ def ran_short(error: BaseException) -> bool:
 
 def scarce() -> bool:
     """Whether ``ulimit -v`` leaves this process less than a library may want at once."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit == resource.RLIM_INFINITY:
-        return False
     try:
-        pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
-    except (OSError, ValueError, IndexError):
-        return False
-    return limit - pages * resource.getpagesize() < SCARCE_BYTES
+        left = addresses_left()
+    except (ImportError, MemoryError, OSError) as error:  # psutil itself found no room
+        return ran_short(error)
+    return left is not None and left < SCARCE_BYTES

@@ -1,14 +1,13 @@
 """An ONNX model that ships, with its tokeniser: compared with its card, then loaded.
 
 Knows nothing of what the model is for. A run has one thread; whoever has several rows runs as many
-at once as there are ``cores``.
+at once as there are cores.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,6 @@ from toolsrv_registry.errors import DataError
 from toolsrv_registry.onnx_runtime import onnxruntime
 
 _MODEL, _TOKENISER = "model.int8.onnx", "tokenizer.json"
-
-
-def cores() -> int:
-    """Return how many cores this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def read_onnx(folder: Path, digests: Mapping[str, str], *, of: str) -> dict[str, bytes]:

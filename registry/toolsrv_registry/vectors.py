@@ -13,7 +13,6 @@ Knows nothing about ranking; ids here are document hashes, the store knows their
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import secrets
 from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +29,7 @@ from toolsrv_registry.documents import contents_hash
 from toolsrv_registry.encoder import Encoder, Progress, Vectors
 from toolsrv_registry.entries import Document, IndexPointer
 from toolsrv_registry.errors import DataError, MemoryShortError
+from toolsrv_registry.file_lock import acquire_lock
 from toolsrv_registry.flat import MOST, Flat, FlatFile
 from toolsrv_registry.store import Store
 
@@ -319,13 +319,12 @@ class Index:
         path = self._folder / "index.lock"
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            file = path.open("w")
+            held = acquire_lock(path)
         except OSError as error:
             raise DataError(
                 f"cannot write {path}: {error.strerror}", hint="set another data directory"
             ) from error
-        with file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        with held:
             yield
 
 

@@ -1,12 +1,13 @@
-"""What this machine has: free memory, cores. Linux's own files; where they are missing, unknown."""
+"""What this machine has: free memory, cores. What the system does not say is unknown."""
 
 from __future__ import annotations
 
-import os
 import re
-import resource
+import sys
 from pathlib import Path
 from typing import NamedTuple
+
+from toolsrv_registry.process import addresses_left, core_numbers
 
 _CPUS = Path("/sys/devices/system/cpu")
 _CGROUP = Path("/sys/fs/cgroup")
@@ -46,38 +47,32 @@ def shortage(program: Memory) -> Shortage | None:
     return next((one for one in _limits(program) if one.needed > one.available), None)
 
 
-def logical_cores() -> int:
-    """Return how many threads of cores this process may run on: what libraries count."""
-    return len(os.sched_getaffinity(0))
-
-
 def physical_cores() -> int:
     """Return how many cores this process may run on; two threads of a core count once."""
-    cpus = os.sched_getaffinity(0)
+    cpus = core_numbers()
+    if not sys.platform.startswith("linux"):
+        import psutil  # noqa: PLC0415 - 10 ms of a start
+
+        return max(1, min(len(cpus), psutil.cpu_count(logical=False) or len(cpus)))
     cores = {_read(_CPUS / f"cpu{cpu}/topology/thread_siblings_list") or str(cpu) for cpu in cpus}
     return max(1, len(cores))
 
 
 def _limits(program: Memory) -> list[Shortage]:
     """Return every limit that is known, with what the process still needs of it."""
-    sizes = _read(Path("/proc/self/statm")).split()
-    total, resident, shared = (
-        int(one) * resource.getpagesize() for one in (sizes[:3] if len(sizes) > 2 else "000")
-    )
-    own = max(0, program.own - (resident - shared))
-    addresses = max(0, program.addresses - total)
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    import psutil  # noqa: PLC0415 - 10 ms of a start
+
+    taken = psutil.Process().memory_info()
+    # Windows counts what is the process's own; of Linux's pages those of files are shared.
+    resident = getattr(taken, "private", taken.rss) - getattr(taken, "shared", 0)
+    own = max(0, program.own - resident)
+    addresses = max(0, program.addresses - taken.vms)
     known = [
-        (own, _machine(), "the machine"),
+        (own, psutil.virtual_memory().available, "the machine"),
         (own, _control_group(), "the control group"),
-        (addresses, None if limit == resource.RLIM_INFINITY else limit - total, "ulimit -v"),
+        (addresses, addresses_left(), "ulimit -v"),
     ]
     return [Shortage(needed, left, who) for needed, left, who in known if left is not None]
-
-
-def _machine() -> int | None:
-    found = re.search(r"^MemAvailable:\s+(\d+) kB", _read(Path("/proc/meminfo")), re.MULTILINE)
-    return int(found[1]) * 1024 if found else None
 
 
 def _control_group() -> int | None:

@@ -61,9 +61,13 @@ def _made(folder: Path) -> Path:
 def _spare() -> Path:
     """Return a folder for this user alone, in a place where everybody may make folders.
 
+    Windows has that place, and its rights, for each user.
+
     Raises:
         OSError: It cannot be made, or what has its name is not ours or open to others.
     """
+    if sys.platform == "win32" or not hasattr(os, "geteuid"):
+        return _made(Path(tempfile.gettempdir()) / "toolsrv-faults")
     folder = Path(tempfile.gettempdir()) / f"toolsrv-faults-{os.geteuid()}"
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)

@@ -1,30 +1,29 @@
-"""A file that one process, and one thread of it, holds at a time: for read, change and write."""
+"""A lock file in the data folder: for read, change and write."""
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 from collections.abc import Iterator
 from pathlib import Path
 
 from toolsrv_registry.errors import DataError
+from toolsrv_registry.file_lock import acquire_lock
 
 
 @contextlib.contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Hold the lock ``path`` in the block; wait for whoever holds it. The file stays, empty.
+    """Hold the lock file ``path`` in the block; wait for whoever holds it.
 
     Raises:
         DataError: Its folder cannot be used.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = path.open("a")
+        held = acquire_lock(path)
     except OSError as error:
         raise DataError(
             f"cannot use the folder {path.parent}: {error.strerror}",
             hint="name another data folder with --data-dir",
         ) from None
-    with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with held:
         yield

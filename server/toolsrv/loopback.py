@@ -49,8 +49,10 @@ def listen(host: str, port: int) -> socket.socket:
         )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # On Windows SO_REUSEADDR would let another program listen on a port that is taken.
+    option = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
     try:
+        listener.setsockopt(socket.SOL_SOCKET, option, 1)
         listener.bind((host, port))
         listener.listen(128)
     except OSError as error:

@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toolsrv_registry.errors import MemoryShortError
-from toolsrv_runtime.machine import Memory, logical_cores, shortage
+from toolsrv_registry.process import usable_cores
+from toolsrv_runtime.machine import Memory, shortage
 
 MIB = 1 << 20
 
@@ -37,7 +38,7 @@ class Work:
     def memory(self, apis: int = 0) -> Memory:
         """Return what it comes to with so many APIs, on this machine's cores."""
         more = self.per_api * apis // 1024
-        addresses = self.addresses + self.per_core * logical_cores() + more
+        addresses = self.addresses + self.per_core * usable_cores() + more
         return Memory((self.own + more) * MIB, addresses * MIB)
 
 

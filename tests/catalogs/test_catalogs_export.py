@@ -223,6 +223,23 @@ def test_odd_names_of_places_become_harmless_files(tmp_path: Path) -> None:
     assert len(list(target.rglob("*.json"))) == 6
 
 
+def test_an_export_can_be_unpacked_on_windows_and_macos(tmp_path: Path) -> None:
+    tools = tuple(
+        Tool(
+            category=category,
+            name=name,
+            apis=(Api(id=f"{n}", category=category, tool=name, name="a"),),
+        )
+        for n, (category, name) in enumerate(
+            [("Data", "x"), ("data", "x"), ("NUL", "con"), ("Data.", "x")]
+        )
+    )
+    export_catalog(Catalog(name="x", tools=tools), tmp_path / "x.zip")
+    with zipfile.ZipFile(tmp_path / "x.zip") as archive:
+        found = [one.split("tools/")[1] for one in archive.namelist()]
+    assert found == ["Data/x.json", "data/x_2.json", "NUL_/con_.json", "Data/x_3.json"]
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_what_is_there_is_not_overwritten_unasked(tmp_path: Path, form: str) -> None:
     offline = load_offline_catalog()

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.bench.engine import reuse
 from toolsrv_lab.bench.figures import figure, percentile, significant, wilson
-from toolsrv_lab.bench.machine import Memory, cores, machine, memory, versions
+from toolsrv_lab.bench.machine import Memory, machine, memory, versions
 from toolsrv_lab.bench.tally import by_kind
 from toolsrv_lab.bench.texts import TASKS, queries
 from toolsrv_lab.bench.wire import NEW_ERA, OLD_ERA, Era, ServerProcess
 from toolsrv_lab.solving import Verdict
 from toolsrv_registry.errors import DataError
+from toolsrv_registry.process import usable_cores
 from toolsrv_runtime.outcome import Usage
 
 numbers = st.floats(min_value=1e-6, max_value=1e9)
@@ -122,7 +123,7 @@ def test_verdicts_are_counted_by_kind() -> None:
 
 def test_the_machine_is_described() -> None:
     found = machine()
-    assert found["cores"] == cores() >= 1
+    assert found["cores"] == usable_cores() >= 1
     assert found["cpu"]
     assert found["python"] == platform.python_version()
     assert versions()["toolsrv"] != "not installed"

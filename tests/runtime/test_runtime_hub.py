@@ -18,7 +18,7 @@ from toolsrv_runtime.hub import pull as pulling
 from toolsrv_runtime.hub.errors import HubError
 from toolsrv_runtime.hub.library import PIECE_BYTES
 from toolsrv_runtime.hub.listing import RemoteFile, gguf_files, pick
-from toolsrv_runtime.hub.pull import pull
+from toolsrv_runtime.hub.pull import file_name, pull
 
 HubHost = runpy.run_path(str(Path(__file__).parents[1] / "hub_host.py"))["HubHost"]
 REPO = "maker/model-GGUF"
@@ -204,13 +204,19 @@ def test_a_disk_that_fills_up_keeps_what_is_here(hub: Any, tmp_path: Path) -> No
     assert hub.ranges[-1] == "bytes=100000-"
 
 
+def test_a_file_gets_a_name_that_every_system_takes(hub: Any) -> None:
+    names = ["a/b/model.gguf", "aux.gguf", "a:b.gguf"]
+    made = [file_name(remote(hub).model_copy(update={"name": name})) for name in names]
+    assert made == ["model.gguf", "aux_.gguf", "a_b.gguf"]
+
+
 def test_two_processes_do_not_bring_one_file(hub: Any, tmp_path: Path) -> None:
     file = remote(hub)
     here = tmp_path / f"{NAME}.{(file.sha256 or '')[:12]}.partial"
     code = (
-        "import fcntl, sys\n"
-        "held = open(sys.argv[1], 'ab')\n"
-        "fcntl.flock(held, fcntl.LOCK_EX)\n"
+        "import pathlib, sys\n"
+        "from toolsrv_registry.file_lock import lock_beside\n"
+        "held = lock_beside(pathlib.Path(sys.argv[1]))\n"
         "print('held', flush=True)\n"
         "sys.stdin.read()\n"
     )

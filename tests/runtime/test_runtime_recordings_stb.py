@@ -193,6 +193,13 @@ def test_no_export_leaves_its_folder(cache: Path, tmp_path: Path, api_id: str) -
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache"]
 
 
+def test_a_cache_can_be_written_on_windows(cache: Path, tmp_path: Path) -> None:
+    [first, *_] = read(cache, files.Seen())
+    files.write_cache(tmp_path / "out", [first.model_copy(update={"api_id": "aux/a:b/nul.x"})])
+    [path] = (tmp_path / "out").rglob("*.json")
+    assert path.relative_to(tmp_path / "out").parts[-3:] == ("aux_", "a_b_for_aux_", "nul_.x.json")
+
+
 def test_places_that_will_not_do(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError):
         files.cache_files(tmp_path)

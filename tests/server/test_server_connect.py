@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import sys
 import tomllib
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 import pytest
 import yaml
 from click.testing import Result
 
+from toolsrv.cli.connect import _machine
 from toolsrv.clients import jsonc
 from toolsrv.clients.known import CLIENTS, Machine, System
 from toolsrv.clients.register import BACKUP, command, connecting, disconnecting, registered
 from toolsrv_registry.errors import DataError, UsageError
 
 Run = Callable[..., Result]
+POSIX = os.name == "posix"
 PLACES = {
     ("claude-desktop", "linux"): ".config/Claude/claude_desktop_config.json",
     ("claude-desktop", "darwin"): "Library/Application Support/Claude/claude_desktop_config.json",
@@ -117,7 +121,7 @@ def test_an_entry_comes_and_goes_and_nothing_else_changes(client: str, tmp_path:
     assert "toolsrv" in change.diff()
     assert change.write() == path.with_name(path.name + BACKUP)
     text = path.read_text("utf-8")
-    assert path.stat().st_mode & 0o777 == 0o640
+    assert not POSIX or path.stat().st_mode & 0o777 == 0o640
     assert set(before(client).splitlines()) <= set(text.splitlines())
     servers = parsed(client, text)[one.keys[0]]
     assert next(iter(servers)) == "other" or client == "goose"
@@ -134,7 +138,7 @@ def test_a_client_without_a_file_gets_one(client: str, tmp_path: Path) -> None:
     assert connecting(one, at).write() is None
     text = one.path(at).read_text("utf-8")
     assert parsed(client, text)[one.keys[0]]["toolsrv"] == one.entry(command(), ("serve",))
-    assert one.path(at).stat().st_mode & 0o777 == 0o600
+    assert not POSIX or one.path(at).stat().st_mode & 0o777 == 0o600
     disconnecting(one, at).write()
     assert "toolsrv" not in one.path(at).read_text("utf-8")
 
@@ -187,6 +191,7 @@ def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
         connecting(one, at)
 
 
+@pytest.mark.skipif(not POSIX, reason="on Windows a link needs a privilege")
 def test_a_link_stays_a_link(tmp_path: Path) -> None:
     one, at = CLIENTS["claude-code"], machine(tmp_path)
     (tmp_path / "real.json").write_text("{}")
@@ -238,9 +243,8 @@ def test_any_json_with_comments_keeps_all_but_our_entry() -> None:
 def test_the_command_line_connects_and_disconnects(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("toolsrv.cli.connect._machine", lambda: machine(tmp_path))
     monkeypatch.delenv("TOOLSRV_DATA_DIR")
-    monkeypatch.setattr("sys.platform", "linux")
     path = tmp_path / ".cursor" / "mcp.json"
     dry = run("connect", "cursor", "--dry-run")
     assert dry.exit_code == 0
@@ -333,8 +337,7 @@ def test_a_former_entry_that_was_removed_since_stays_removed(tmp_path: Path) -> 
 def test_the_command_line_refuses_another_programs_entry(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr("toolsrv.cli.connect._machine", lambda: machine(tmp_path))
     path = tmp_path / ".cursor" / "mcp.json"
     path.parent.mkdir()
     path.write_text(foreign("cursor"))
@@ -350,8 +353,7 @@ def test_the_command_line_refuses_another_programs_entry(
 def test_a_named_data_folder_goes_into_the_entry(
     run: Run, tmp_path: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setattr("toolsrv.cli.connect._machine", lambda: machine(tmp_path))
     path = tmp_path / ".cursor" / "mcp.json"
 
     def arguments() -> list[str]:
@@ -371,3 +373,99 @@ def test_an_unknown_client_is_told_which_there_are(run: Run) -> None:
         done = run(*words)
         assert done.exit_code == 2
         assert "vs-code" in done.stderr
+
+
+PACKAGE = "AppData/Local/Packages/Claude_pzs8sxrjxfjjc"
+INSIDE = "LocalCache/Roaming/Claude/claude_desktop_config.json"
+INSTALLED = "AppData/Roaming/Claude/claude_desktop_config.json"
+PROGRAM = PureWindowsPath(r"C:\Users\Ann Lee Ünal 😀\AppData\Local\toolsrv\Scripts\toolsrv.exe")
+FOLDER = r"D:\new data\tools \u0041 'a' C:\temp"
+
+
+@pytest.mark.parametrize(
+    ("folders", "files"),
+    [
+        ([], [INSTALLED]),
+        (["AppData/Roaming/Claude"], [INSTALLED]),
+        ([PACKAGE], [f"{PACKAGE}/{INSIDE}"]),
+        (
+            [PACKAGE, "AppData/Roaming/Claude"],
+            [f"{PACKAGE}/{INSIDE}", INSTALLED],
+        ),
+        (
+            ["AppData/Local/Packages/Claude_b", "AppData/Local/Packages/Claude_a"],
+            [f"AppData/Local/Packages/Claude_{one}/{INSIDE}" for one in "ab"],
+        ),
+        (["AppData/Local/Packages/Other_a"], [INSTALLED]),
+    ],
+)
+def test_every_installation_of_claude_desktop_on_windows_has_its_file(
+    folders: list[str], files: list[str], tmp_path: Path
+) -> None:
+    for one in folders:
+        (tmp_path / one).mkdir(parents=True)
+    client, at = CLIENTS["claude-desktop"], machine(tmp_path, "win32")
+    assert [one.relative_to(tmp_path).as_posix() for one in client.paths(at)] == files
+    assert client.found(at) is any("Claude" in one for one in folders)
+    assert client.paths(machine(tmp_path)) == (client.path(machine(tmp_path)),)
+
+
+def test_localappdata_moves_the_packages(tmp_path: Path) -> None:
+    (tmp_path / "L" / "Packages" / "Claude_x").mkdir(parents=True)
+    at = machine(tmp_path, "win32", LOCALAPPDATA=str(tmp_path / "L"))
+    path = CLIENTS["claude-desktop"].path(at)
+    assert path == tmp_path / "L" / "Packages" / "Claude_x" / INSIDE
+
+
+def test_the_command_line_writes_every_file_of_a_client(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / PACKAGE).mkdir(parents=True)
+    (tmp_path / INSTALLED).parent.mkdir(parents=True)
+    monkeypatch.setattr("toolsrv.cli.connect._machine", lambda: machine(tmp_path, "win32"))
+    files = [tmp_path / PACKAGE / INSIDE, tmp_path / INSTALLED]
+    done = json.loads(run("connect", "claude-desktop", "--json").stdout)
+    assert [done["path"], *(one["path"] for one in done["others"])] == [str(one) for one in files]
+    for one in files:
+        assert list(json.loads(one.read_text("utf-8"))["mcpServers"]) == ["toolsrv"]
+    files[1].write_text("{}", "utf-8")  # half of it is not all of it
+    rows = {row["client"]: row for row in json.loads(run("connect", "--list", "--json").stdout)}
+    assert rows["claude-desktop"]["connected"] is False
+    said = run("connect", "claude-desktop").stdout
+    assert f"{files[0]}: nothing to change" in said
+    assert f"{files[1]}: written" in said
+    assert run("disconnect", "claude-desktop").exit_code == 0
+    assert [json.loads(one.read_text("utf-8")) for one in files] == [{"mcpServers": {}}] * 2
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_paths_of_windows_come_back_as_they_were(client: str, tmp_path: Path) -> None:
+    one, at = CLIENTS[client], machine(tmp_path, "win32")
+    arguments = ("--data-dir", FOLDER, "serve")
+    connecting(one, at, arguments, program=PROGRAM).write()
+    entry = parsed(client, one.path(at).read_text("utf-8"))[one.keys[0]]["toolsrv"]
+    assert isinstance(entry, dict)
+    assert entry.get("command", entry.get("cmd")) == str(PROGRAM)
+    assert entry["args"] == list(arguments)
+    assert registered(one, at)
+    assert not connecting(one, at, arguments, program=PROGRAM).needed
+    other = {"command": str(PROGRAM.with_name("other.exe")), "args": [FOLDER]}
+    again = connecting(one, at, ("serve",), program=PROGRAM)
+    again.write()
+    disconnecting(one, at).write()
+    assert not registered(one, at)
+    if one.form == "json":
+        text = jsonc.with_entry(one.path(at).read_text("utf-8"), (*one.keys, "other"), other)
+        one.path(at).write_text(text, "utf-8")
+        connecting(one, at, arguments, program=PROGRAM).write()
+        disconnecting(one, at).write()
+        kept = parsed(client, one.path(at).read_text("utf-8"))
+        assert kept[one.keys[0]] == {"other": other}
+
+
+def test_the_machine_is_this_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for variable in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    found = _machine()
+    assert found.home == tmp_path
+    assert found.system == (sys.platform if sys.platform in {"darwin", "win32"} else "linux")

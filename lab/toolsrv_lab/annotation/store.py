@@ -7,7 +7,6 @@ is not a .json file, so that a conversion of the folder passes it over. One run 
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -17,6 +16,7 @@ from typing import Any, Literal, Self, TextIO
 
 from toolsrv_lab.annotation.assignments import Assignment
 from toolsrv_registry.errors import BusyError, DataError, UsageError
+from toolsrv_registry.file_lock import HeldLock, lock_beside
 from toolsrv_runtime.answers.model import Answer
 from toolsrv_runtime.answers.read import read_answer
 from toolsrv_runtime.answers.write import write_answer
@@ -45,23 +45,30 @@ class AnswerFolder:
         self._method = method
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            self._lock = _locked(folder)
+        except OSError as error:
+            raise _unwritable(folder, error) from error
+        try:
             self._record: TextIO = (folder / RECORD).open("a+", encoding="utf-8", newline="\n")
         except OSError as error:
-            raise UsageError(
-                f"cannot write answers to {folder}: {error.strerror or error}",
-                hint="name another folder with --out",
-            ) from error
+            self._lock.release()
+            raise _unwritable(folder, error) from error
         try:
             self._begin(json.loads(json.dumps(settings)))
         except BaseException:
-            self._record.close()
+            self.close()
             raise
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the record and let others write the folder; idempotent."""
         self._record.close()
+        self._lock.release()
 
     def path(self, assignment: Assignment) -> Path:
         """Return where the answer of a task stands."""
@@ -107,13 +114,6 @@ class AnswerFolder:
             ) from error
 
     def _begin(self, settings: dict[str, Any]) -> None:
-        try:
-            fcntl.flock(self._record, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise BusyError(
-                f"another annotation writes {self.folder}",
-                hint="wait for it, or name another folder with --out",
-            ) from error
         for left in self.folder.glob(f".*_{self._method}.json.*.new"):
             left.unlink(missing_ok=True)  # of a run that was killed
         there = self._settings()
@@ -144,6 +144,23 @@ class AnswerFolder:
                 hint="delete it to make it anew, if the answers beside it are of the same settings",
             ) from error
         return dict(value)
+
+
+def _locked(folder: Path) -> HeldLock:
+    try:
+        return lock_beside(folder / RECORD)
+    except BlockingIOError as error:
+        raise BusyError(
+            f"another annotation writes {folder}",
+            hint="wait for it, or name another folder with --out",
+        ) from error
+
+
+def _unwritable(folder: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"cannot write answers to {folder}: {error.strerror or error}",
+        hint="name another folder with --out",
+    )
 
 
 def status_of(answer: Answer) -> Status:

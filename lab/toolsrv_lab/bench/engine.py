@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolsrv_lab.bench.figures import Figure, figure, share
-from toolsrv_lab.bench.machine import cores, machine
+from toolsrv_lab.bench.machine import machine
 from toolsrv_lab.bench.report import (
     Report,
     emit,
@@ -29,6 +29,7 @@ from toolsrv_lab.bench.report import (
     tell,
     threads_option,
 )
+from toolsrv_registry.process import usable_cores
 
 if TYPE_CHECKING:  # the runtime is loaded by the command
     from toolsrv_lab.bench.parts import Parts
@@ -142,7 +143,7 @@ async def measure(model: Path | None, *, runs: int, threads: int | None = None) 
         options={
             "model": name,
             "context": context,
-            "threads": threads or cores(),
+            "threads": threads or usable_cores(),
             "runs": runs,
             "tasks": len(TASKS),
         },

@@ -6,11 +6,13 @@ Reads Linux's ``/proc``; elsewhere what cannot be known is "unknown" or None. Me
 from __future__ import annotations
 
 import importlib.metadata
-import os
 import platform
 from pathlib import Path
 
+import psutil
 from pydantic import BaseModel, ConfigDict
+
+from toolsrv_registry.process import usable_cores
 
 _PACKAGES = (
     "toolsrv",
@@ -42,18 +44,11 @@ def machine() -> dict[str, str | int | float]:
     """Return processor, usable cores, system and Python, and how busy the machine is already."""
     return {
         "cpu": _processor(),
-        "cores": cores(),
+        "cores": usable_cores(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "python": platform.python_version(),
         "load": _load(),
     }
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def versions() -> dict[str, str]:
@@ -85,7 +80,7 @@ def _processor() -> str:
 
 def _load() -> float | str:
     try:
-        return round(os.getloadavg()[0], 2)
+        return round(float(psutil.getloadavg()[0]), 2)
     except OSError:
         return "unknown"
 

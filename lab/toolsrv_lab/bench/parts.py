@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolsrv_lab.bench.machine import cores
 from toolsrv_lab.bench.scratch import scratch_folder
 from toolsrv_lab.solving import FaultyCaller
 from toolsrv_registry.api import Api
+from toolsrv_registry.process import usable_cores
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.models import load_engine
 from toolsrv_runtime.profile import Profile
@@ -44,7 +44,7 @@ async def open_parts(model: Path | None, *, threads: int | None = None) -> Async
     from toolsrv_registry.registry import Registry  # noqa: PLC0415 - heavy
     from toolsrv_runtime.calls.offline import transports  # noqa: PLC0415 - heavy
 
-    engine, profile = load_engine(model, threads=threads or cores())
+    engine, profile = load_engine(model, threads=threads or usable_cores())
     catalog = load_offline_catalog()
     try:
         with (

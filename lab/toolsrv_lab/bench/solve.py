@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolsrv_lab.bench.machine import cores, machine
+from toolsrv_lab.bench.machine import machine
 from toolsrv_lab.bench.report import (
     Report,
     emit,
@@ -26,6 +26,7 @@ from toolsrv_lab.bench.report import (
 )
 from toolsrv_lab.bench.tally import by_kind, show_kinds, show_tasks
 from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_registry.process import usable_cores
 
 if TYPE_CHECKING:  # the runtime is loaded by the command
     from toolsrv_lab.solving import Task, Verdict
@@ -118,7 +119,7 @@ async def measure(
         )
         shown = options.model_dump(include={"strategy", "width", "depth", "candidates", "seed"})
         shown |= {"model": parts.engine.name, "format": parts.profile.format, "file": path.name}
-        shown["threads"] = threads or cores()
+        shown["threads"] = threads or usable_cores()
         shown["candidates"] = shown["candidates"] or parts.profile.candidates
     report = Report(
         bench="solve",

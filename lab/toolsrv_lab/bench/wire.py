@@ -10,10 +10,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
+import queue
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -27,7 +28,6 @@ NEW_ERA: Era = "2026-07-28"
 
 _CLIENT = {"name": "toolsrv-bench", "version": "1"}
 _END_S = 10.0
-_CHUNK = 1 << 16
 
 
 class ServerProcess:
@@ -39,7 +39,7 @@ class ServerProcess:
     def __init__(self, data_dir: Path, *, era: Era, patience_s: float = 120.0) -> None:
         self._era = era
         self._patience = patience_s
-        self._buffer = b""
+        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._id = 0
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         # Settings of the person who measures would make the figures their own.
@@ -52,6 +52,7 @@ class ServerProcess:
             stderr=self._log,
             env=environment,
         )
+        threading.Thread(target=self._collect, daemon=True).start()
 
     def __enter__(self) -> Self:
         return self
@@ -100,10 +101,9 @@ class ServerProcess:
 
     def close(self) -> None:
         """End the process: by closing its stdin, by force where that is not enough."""
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    pipe.close()
+        if self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
         try:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(timeout=_END_S)
@@ -136,26 +136,30 @@ class ServerProcess:
 
     def _read(self, method: str, deadline: float) -> dict[str, Any]:
         """Return the next message, or raise DataError after ``deadline``."""
-        pipe = self._process.stdout
-        if pipe is None:
-            raise TypeError("the process has no stdout")
-        while b"\n" not in self._buffer:
-            left = max(0.0, deadline - time.monotonic())
-            if not select.select([pipe], [], [], left)[0]:
-                raise DataError(
-                    f"the server did not answer {method} within {self._patience:g} s",
-                    hint="try again when the machine is less busy",
-                )
-            chunk = os.read(pipe.fileno(), _CHUNK)
-            if not chunk:
-                raise self._ended(method)
-            self._buffer += chunk
-        line, _, self._buffer = self._buffer.partition(b"\n")
+        try:
+            line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            raise DataError(
+                f"the server did not answer {method} within {self._patience:g} s",
+                hint="try again when the machine is less busy",
+            ) from None
+        if not line.endswith(b"\n"):
+            raise self._ended(method)
         try:
             message = json.loads(line)
         except ValueError:
             raise DataError(f"the server wrote a line that is not JSON: {line[:80]!r}") from None
         return message if isinstance(message, dict) else {}
+
+    def _collect(self) -> None:
+        """Read the lines of stdout to its end: a pipe of Windows has no reads with a time limit."""
+        pipe = self._process.stdout
+        if pipe is None:
+            raise TypeError("the process has no stdout")
+        with pipe:
+            for line in pipe:
+                self._lines.put(line)
+        self._lines.put(b"")
 
     def _ended(self, method: str) -> DataError:
         self._log.seek(0)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import select
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Self
+
+import psutil
 
 from toolsrv_lab.bench.machine import Memory, memory
 from toolsrv_registry.errors import DataError
@@ -60,11 +62,10 @@ class WorldProcess:
     def cpu_seconds(self) -> float:
         """Return the processor time that it has used, 0.0 where that cannot be known."""
         try:
-            stat = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="utf-8")
-        except OSError:
+            times = psutil.Process(self._process.pid).cpu_times()
+        except psutil.Error:
             return 0.0
-        fields = stat.rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return float(times.user + times.system)
 
     def end(self) -> float:
         """End it as a service manager does, by force where that is not enough; return seconds."""
@@ -84,15 +85,18 @@ class WorldProcess:
         pipe = self._process.stderr
         if pipe is None:
             raise TypeError("the process has no stderr")
-        said, deadline = b"", time.monotonic() + _START_S
+        said = b""
+        patience = threading.Timer(_START_S, self._process.kill)
+        patience.start()
         while not (found := re.search(rb"http://127\.0\.0\.1:(\d+)/", said)):
-            left = max(0.0, deadline - time.monotonic())
-            chunk = os.read(pipe.fileno(), 4096) if select.select([pipe], [], [], left)[0] else b""
-            if not chunk:
+            line = pipe.readline()  # a pipe of Windows cannot be waited for with a time limit
+            if not line:
+                patience.cancel()
                 lines = said.decode("utf-8", "replace").strip().splitlines()
                 raise DataError(
                     f"the world did not start{f': {lines[0][:300]}' if lines else ''}",
                     hint="run 'toolsrv world serve' by hand to see why",
                 )
-            said += chunk
+            said += line
+        patience.cancel()
         return int(found[1])

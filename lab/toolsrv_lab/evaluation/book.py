@@ -7,7 +7,6 @@ disk before the next task is begun. Solves nothing.
 from __future__ import annotations
 
 import errno
-import fcntl
 import io
 import json
 import os
@@ -19,6 +18,7 @@ from pydantic import ValidationError
 
 from toolsrv_lab.solving import Verdict
 from toolsrv_registry.errors import BusyError, DataError, UsageError
+from toolsrv_registry.file_lock import HeldLock, lock_beside
 from toolsrv_runtime.atomic import check_target
 
 _ELSE = "name another --out, or delete this file to begin again"
@@ -38,17 +38,19 @@ class Book:
         self.path = path
         self._found: dict[tuple[str, str], Verdict] = {}
         self._file: io.FileIO | None = None
+        self._lock: HeldLock | None = None
         if path is None:
             return
         check_target(path)
         try:
+            self._lock = _locked(path)
             self._file = path.open("a+b", buffering=0)  # what failed is not written again
         except OSError as error:
+            self.close()
             raise UsageError(
                 f"cannot write {path}: {error.strerror or error}", hint="name another file"
             ) from error
         try:
-            _lock(self._file, path)
             self._resume(self._file, path, json.loads(json.dumps(settings)))
         except BaseException:
             self.close()
@@ -82,10 +84,13 @@ class Book:
         self._found[strategy, verdict.id] = verdict
 
     def close(self) -> None:
-        """Close the file; idempotent."""
+        """Close the file and let others write it; idempotent."""
         if self._file is not None:
             self._file.close()
             self._file = None
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     def _resume(self, file: io.FileIO, path: Path, settings: dict[str, Any]) -> None:
         """Read what is there; what a kill cut off in the middle of a line is dropped."""
@@ -131,10 +136,10 @@ class Book:
             ) from error
 
 
-def _lock(file: io.FileIO, path: Path) -> None:
+def _locked(path: Path) -> HeldLock:
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
+        return lock_beside(path)
+    except BlockingIOError as error:
         raise BusyError(
             f"another evaluation writes {path}", hint="wait for it, or name another --out"
         ) from error

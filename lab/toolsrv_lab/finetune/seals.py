@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,7 @@ def seal(folder: Path) -> None:
     """Force the folder's files onto the disk and seal it."""
     content = {}
     for path in _files(folder):
-        with path.open("rb") as file:
+        with path.open("r+b") as file:  # Windows flushes no file that is open to read
             os.fsync(file.fileno())
         content[str(path.relative_to(folder))] = [path.stat().st_size, _checksum(path)]
     fresh = folder / f".{SEAL}.new"
@@ -33,6 +34,8 @@ def seal(folder: Path) -> None:
         file.flush()
         os.fsync(file.fileno())
     fresh.replace(folder / SEAL)
+    if sys.platform == "win32":  # it opens no folders, and keeps their entries by itself
+        return
     number = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(number)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from toolsrv_registry.errors import BusyError, UsageError
+from toolsrv_registry.file_lock import HeldLock, lock_beside
 from toolsrv_runtime.atomic import check_target
 from toolsrv_runtime.convert.errors import WriteError
 
@@ -41,14 +41,16 @@ def fresh_file(target: Path) -> Iterator[Path]:
     check_target(target)
     fresh = target.with_name(f"{target.name}.partial")
     try:
-        with fresh.open("ab") as held:
-            _lock(held.fileno(), target)
+        with _locked(target):
             try:
+                fresh.touch()
                 yield fresh
-                os.fsync(held.fileno())
+                with fresh.open("r+b") as written:
+                    os.fsync(written.fileno())
                 fresh.replace(target)
             finally:
-                fresh.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):  # on Windows while llama.cpp still writes it
+                    fresh.unlink(missing_ok=True)
     except OSError as error:
         raise WriteError(
             f"cannot write {str(target)!r}: {error.strerror or error}",
@@ -56,9 +58,9 @@ def fresh_file(target: Path) -> Iterator[Path]:
         ) from error
 
 
-def _lock(number: int, target: Path) -> None:
+def _locked(target: Path) -> HeldLock:
     try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return lock_beside(target)
     except BlockingIOError:
         raise BusyError(
             f"another process is writing {str(target)!r}",

@@ -7,7 +7,6 @@ only when its SHA-256 is the one that the hub lists.
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import logging
 import os
@@ -17,6 +16,8 @@ from pathlib import Path
 from typing import BinaryIO, NoReturn
 
 from toolsrv_registry.errors import BusyError, DataError
+from toolsrv_registry.file_lock import HeldLock, lock_beside
+from toolsrv_registry.file_names import portable_name
 from toolsrv_runtime.hub.errors import HubError, told_plainly
 from toolsrv_runtime.hub.library import set_up
 from toolsrv_runtime.hub.listing import RemoteFile
@@ -39,24 +40,29 @@ def pull(
         DataError: The disk has no room.
         BusyError: Another process brings the same file.
     """
-    target = folder / Path(file.name).name
+    target = folder / file_name(file)
     if target.is_file() and _is(target, file):
         return target
     tag = (file.sha256 or file.commit)[:12]
     partial = target.with_name(f"{target.name}.{tag}.partial")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with partial.open("ab") as stream:
-            _lock(stream, partial)
-            _check_room(file, stream.tell(), folder)
-            _fetch(file, stream, endpoint, progress)
-            stream.flush()
-            os.fsync(stream.fileno())
+        with _locked(partial):
+            with partial.open("ab") as stream:
+                _check_room(file, stream.tell(), folder)
+                _fetch(file, stream, endpoint, progress)
+                stream.flush()
+                os.fsync(stream.fileno())
             _check(file, partial)
             partial.replace(target)
     except OSError as error:
         raise _full(error, file, partial) from error
     return target
+
+
+def file_name(file: RemoteFile) -> str:
+    """Return the name that a file of a hub has on this machine."""
+    return portable_name(Path(file.name).name)
 
 
 def _is(path: Path, file: RemoteFile) -> bool:
@@ -71,9 +77,9 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _lock(stream: BinaryIO, partial: Path) -> None:
+def _locked(partial: Path) -> HeldLock:
     try:
-        fcntl.flock(stream.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return lock_beside(partial)
     except BlockingIOError:
         raise BusyError(f"another process is bringing {partial.name}", hint="wait for it") from None
 

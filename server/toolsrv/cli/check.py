@@ -16,9 +16,9 @@ from toolsrv.cli.interrupt import stoppable
 from toolsrv.cli.options import category_option, example, json_option
 from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session, pass_session
-from toolsrv.cli.signals import Interrupted, exit_code
 from toolsrv.cli.wording import counted
 from toolsrv.key_store import KeyStore
+from toolsrv.signals import Interrupted, exit_code
 from toolsrv_registry.errors import BusyError, UsageError
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -43,8 +44,12 @@ def connect(
 
     chosen = _chosen(client)
     arguments = (*_data_folder(session), "serve")
-    change = connecting(chosen, _machine(), arguments, replace=replace)
-    _carry_out(change, dry_run=dry_run, as_json=as_json, then=chosen.then)
+    machine = _machine()
+    changes = [
+        connecting(chosen, machine, arguments, replace=replace, path=path)
+        for path in chosen.paths(machine)
+    ]
+    _carry_out(changes, dry_run=dry_run, as_json=as_json, then=chosen.then)
 
 
 def _data_folder(session: Session) -> tuple[str, ...]:
@@ -66,34 +71,43 @@ def disconnect(client: str | None, dry_run: bool, as_json: bool) -> None:
     """
     from toolsrv.clients.register import disconnecting
 
-    change = disconnecting(_chosen(client), _machine())
-    _carry_out(change, dry_run=dry_run, as_json=as_json, then="restart it to let go of toolsrv")
+    chosen, machine = _chosen(client), _machine()
+    changes = [disconnecting(chosen, machine, path=path) for path in chosen.paths(machine)]
+    _carry_out(changes, dry_run=dry_run, as_json=as_json, then="restart it to let go of toolsrv")
 
 
-def _carry_out(change: Change, *, dry_run: bool, as_json: bool, then: str) -> None:
-    backup = change.write() if change.needed and not dry_run else None
+def _carry_out(changes: Sequence[Change], *, dry_run: bool, as_json: bool, then: str) -> None:
+    """Write the files of a client, and tell it; with ``as_json`` the other ones are ``others``."""
+    views: list[dict[str, Any]] = []
+    for change in changes:
+        backup = change.write() if change.needed and not dry_run else None
+        if as_json:
+            views.append(_view(change, backup, dry_run=dry_run))
+        elif not change.needed:
+            click.echo(f"{change.path}: nothing to change")
+        elif dry_run:
+            click.echo(change.diff())
+        else:
+            click.echo(f"{change.path}: written")
+            if change.restores:
+                note(f"the entry toolsrv is again the one that was there before, from {backup}")
+            elif backup is not None:
+                note(f"the old file: {backup}")
     if as_json:
-        emit_json(
-            {
-                "client": change.client.id,
-                "path": str(change.path),
-                "changed": change.needed and not dry_run,
-                "diff": change.diff(),
-                "backup": None if backup is None else str(backup),
-                "restored": change.restores,
-            }
-        )
-    elif not change.needed:
-        click.echo(f"{change.path}: nothing to change")
-    elif dry_run:
-        click.echo(change.diff())
-    else:
-        click.echo(f"{change.path}: written")
-        if change.restores:
-            note(f"the entry toolsrv is again the one that was there before, from {backup}")
-        elif backup is not None:
-            note(f"the old file: {backup}")
-        note(f"{change.client.title}: {then}")
+        emit_json(views[0] | ({"others": views[1:]} if views[1:] else {}))
+    elif not dry_run and any(change.needed for change in changes):
+        note(f"{changes[0].client.title}: {then}")
+
+
+def _view(change: Change, backup: Path | None, *, dry_run: bool) -> dict[str, Any]:
+    return {
+        "client": change.client.id,
+        "path": str(change.path),
+        "changed": change.needed and not dry_run,
+        "diff": change.diff(),
+        "backup": None if backup is None else str(backup),
+        "restored": change.restores,
+    }
 
 
 def _list(as_json: bool) -> None:

@@ -43,6 +43,12 @@ def _answered(text: str) -> bool:
 
 def _forget_typed() -> None:
     """Drop what was typed before there was a question."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        while msvcrt.kbhit():
+            msvcrt.getwch()
+        return
     with contextlib.suppress(ImportError, OSError):
         import termios
 

@@ -11,19 +11,24 @@ import asyncio
 import contextlib
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from types import FrameType
 from typing import TypeVar
 
-from toolsrv.cli.signals import Interrupted, exit_code, heard
+from toolsrv.signals import Interrupted, exit_code, heard
 
 T = TypeVar("T")
+
+Arm = Callable[[float], object]
+"""Sets a timer to so many seconds."""
 
 GRACE_S = 0.9
 STUCK_S = 3.0
 AGAIN_S = 1.0
+SAY_S = 1.0
 
 
 async def stoppable(
@@ -53,17 +58,15 @@ async def stoppable(
         nonlocal first
         if not first:  # else whoever keeps pressing Ctrl-C would put the end off
             first = number
-            signal.setitimer(signal.ITIMER_REAL, GRACE_S + STUCK_S)
+            arm(GRACE_S + STUCK_S)
+        loop.call_soon_threadsafe(on_interrupt, number)
 
-    def on_stuck(_signal: int, _frame: FrameType | None) -> None:
-        at_once()
-        os._exit(exit_code(first))
-
-    before = signal.signal(signal.SIGALRM, on_stuck)
-    numbers = (signal.SIGINT, *heard())
-    for number in numbers:
-        loop.add_signal_handler(number, on_interrupt, number)
-        signal.signal(number, on_signal)  # the loop's own does nothing but wake it
+    arm, disarm = _timer(at_once, lambda: os._exit(exit_code(first)))
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, *heard())}
+    for number in before:
+        with contextlib.suppress(NotImplementedError):  # Windows' loops wake up without
+            loop.add_signal_handler(number, _nothing)  # it wakes the loop
+        signal.signal(number, on_signal)
     task = asyncio.ensure_future(work)
     watch = asyncio.create_task(interrupted.wait())
     try:
@@ -75,11 +78,47 @@ async def stoppable(
         return None, first
     finally:
         watch.cancel()
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        with contextlib.suppress(NotImplementedError):
-            for number in numbers:
+        disarm()
+        for number, handler in before.items():
+            try:
                 loop.remove_signal_handler(number)
+            except NotImplementedError:
+                signal.signal(number, handler)
+
+
+def _nothing() -> None:
+    pass
+
+
+def _timer(
+    say: Callable[[], object], leave: Callable[[], object]
+) -> tuple[Arm, Callable[[], object]]:
+    """Return what arms a timer that interrupts a stuck main thread, and what disarms it."""
+    if sys.platform != "win32" and hasattr(signal, "SIGALRM"):
+        before = signal.signal(signal.SIGALRM, lambda _signal, _frame: (say(), leave()))
+
+        def disarm() -> None:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
+        return lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds), disarm
+    timers: list[threading.Timer] = []
+
+    def start(seconds: float, *calls: Callable[[], object]) -> None:
+        timer = threading.Timer(seconds, lambda: [call() for call in calls])
+        timer.daemon = True
+        timer.start()
+        timers.append(timer)
+
+    def arm(seconds: float) -> None:
+        start(seconds, say, leave)
+        start(seconds + SAY_S, leave)  # where the stuck thread holds a lock that ``say`` needs
+
+    def cancel() -> None:
+        for timer in timers:
+            timer.cancel()
+
+    return arm, cancel
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session, pass_session
 from toolsrv.model_file import is_file
 from toolsrv_registry.errors import UsageError
+from toolsrv_registry.file_names import portable_name
 
 if TYPE_CHECKING:
     from toolsrv.model_list import ModelList
@@ -84,15 +85,16 @@ def pull(session: Session, repo: str, name: str | None, as_json: bool) -> None:
     opens private repositories.
     """
     from toolsrv_runtime.hub.listing import gguf_files, pick
+    from toolsrv_runtime.hub.pull import file_name
     from toolsrv_runtime.hub.pull import pull as work
 
     models = _list(session)
     endpoint = os.environ.get("HF_ENDPOINT") or None
     owner, _, file = repo.partition(":")
     chosen = pick(owner, gguf_files(owner, endpoint=endpoint), file or None)
-    folder = models.folder / owner
+    folder = models.folder.joinpath(*map(portable_name, owner.split("/")))
     if name is not None:
-        models.check_name(name, folder / Path(chosen[0].name).name)
+        models.check_name(name, folder / file_name(chosen[0]))
     paths = []
     for one in chosen:
         with Bar(f"pulling {Path(one.name).name}", "bytes") as bar, interruptible():

@@ -18,8 +18,8 @@ import click
 from toolsrv import faults
 from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session
-from toolsrv.cli.signals import exit_code, number_of
 from toolsrv.plain import one_line
+from toolsrv.signals import exit_code, number_of
 from toolsrv_registry.errors import NotFoundError, ToolsrvError, UsageError
 from toolsrv_registry.memory import AGAIN, ran_short
 
@@ -49,14 +49,23 @@ def guard(run: Callable[[], object], session: Session, arguments: Sequence[str])
     return code
 
 
-def _prepare_streams() -> None:
-    """Make the streams usable: present, and never failing for a character they lack."""
+def _prepare_streams(system: str = sys.platform) -> None:
+    """Make the streams usable: present, and never failing for a character they lack.
+
+    Windows' redirected ones have the code page of the system: they become UTF-8, unless
+    PYTHONIOENCODING names something else.
+    """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:  # closed by whoever started us
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
         elif hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(errors="backslashreplace", encoding=_encoding(system))
+
+
+def _encoding(system: str) -> str | None:
+    """Return the encoding to set, None for that which a stream has."""
+    return "utf-8" if system == "win32" and "PYTHONIOENCODING" not in os.environ else None
 
 
 def _ending(error: BaseException, session: Session) -> Ending:

@@ -15,10 +15,10 @@ from toolsrv.cli import consent, rim
 from toolsrv.cli.options import example, json_option, solve_options
 from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session, pass_session
-from toolsrv.cli.signals import exit_code
 from toolsrv.cli.stdin import read_text
 from toolsrv.consent import worth_asking
 from toolsrv.plain import clean_task
+from toolsrv.signals import exit_code
 from toolsrv_registry.errors import ToolsrvError
 
 if TYPE_CHECKING:

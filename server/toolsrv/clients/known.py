@@ -1,7 +1,7 @@
 """The MCP clients that toolsrv can register itself in: where each keeps its servers, and how.
 
-Places are those of each client's documentation of November 2026. Pure: environment, home and
-platform come in; nothing is read or written here.
+Places are those of each client's documentation of November 2026. Environment, home and platform
+come in; files are looked for, never read or written here.
 """
 
 from __future__ import annotations
@@ -33,6 +33,10 @@ class Machine:
             return self.home / "Library" / "Application Support"
         return self.xdg()
 
+    def local(self) -> Path:
+        """Return the folder of Windows in which packaged applications have theirs."""
+        return Path(self.environment.get("LOCALAPPDATA") or self.home / "AppData" / "Local")
+
     def xdg(self) -> Path:
         """Return the XDG configuration folder, which some tools use on macOS too."""
         return Path(self.environment.get("XDG_CONFIG_HOME") or self.home / ".config")
@@ -49,13 +53,29 @@ class Client:
     then: str
 
     def path(self, machine: Machine) -> Path:
-        """Return the place of the client's user-wide configuration file."""
-        return _PLACES[self.id](machine)
+        """Return the place of the client's user-wide configuration file, the first of ``paths``."""
+        return self.paths(machine)[0]
+
+    def paths(self, machine: Machine) -> tuple[Path, ...]:
+        """Return the configuration files of every installation of the client; never none.
+
+        On Windows a packaged Claude Desktop reads a file of its own, and the one that an installer
+        puts there another: those whose folders exist, the packaged ones first.
+        """
+        usual = _PLACES[self.id](machine)
+        if self.id != "claude-desktop" or machine.system != "win32":
+            return (usual,)
+        inside = Path("LocalCache", "Roaming", "Claude", usual.name)
+        packages = sorted((machine.local() / "Packages").glob("Claude_*"))
+        found = [one / inside for one in packages if one.is_dir()]
+        if not found or _used(usual, machine):
+            found.append(usual)
+        return tuple(found)
 
     def found(self, machine: Machine) -> bool:
         """Whether the client has been used on this machine: its file or its folder is there."""
-        path = self.path(machine)
-        return path.exists() or (path.parent != machine.home and path.parent.is_dir())
+        paths = self.paths(machine)
+        return len(paths) > 1 or _packaged(paths[0], machine) or _used(paths[0], machine)
 
     def entry(self, command: PurePath, arguments: tuple[str, ...]) -> dict[str, Any]:
         """Return the entry that starts ``command`` in this client's words."""
@@ -75,6 +95,14 @@ class Client:
         if self.id == "codex":
             return entry | {"tool_timeout_sec": 300}
         return entry
+
+
+def _used(path: Path, machine: Machine) -> bool:
+    return path.exists() or (path.parent != machine.home and path.parent.is_dir())
+
+
+def _packaged(path: Path, machine: Machine) -> bool:
+    return machine.system == "win32" and path.is_relative_to(machine.local() / "Packages")
 
 
 def _goose(machine: Machine) -> Path:

@@ -18,7 +18,7 @@ import sysconfig
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PureWindowsPath
+from pathlib import Path, PurePath, PureWindowsPath
 from typing import Any
 
 from toolsrv.clients import jsonc, tables
@@ -87,16 +87,21 @@ def connecting(
     arguments: Sequence[str] = ("serve",),
     *,
     replace: bool = False,
+    path: Path | None = None,
+    program: PurePath | None = None,
 ) -> Change:
     """Return the change that registers ``toolsrv ARGUMENTS`` in a client.
+
+    ``path`` is one of the client's ``paths``, its first by default; ``program`` is what the client
+    starts, ``command()`` by default.
 
     Raises:
         UsageError: another program's entry has our name, and it is not to be replaced.
     """
-    path = client.path(machine)
+    path = path or client.path(machine)
     before = _read(path)
     keys = (*client.keys, NAME)
-    entry = client.entry(command(), tuple(arguments))
+    entry = client.entry(program or command(), tuple(arguments))
     wanted = copy.deepcopy(_parsed(client.form, path, before))
     table = wanted
     for key in client.keys:
@@ -114,12 +119,13 @@ def connecting(
     return _checked(Change(client, path, before, after, ours=_is_ours(there)), wanted)
 
 
-def disconnecting(client: Client, machine: Machine) -> Change:
+def disconnecting(client: Client, machine: Machine, *, path: Path | None = None) -> Change:
     """Return the change that takes toolsrv out of a client, and nothing else.
 
-    What our entry had replaced comes back. An entry of our name that is not ours stays.
+    What our entry had replaced comes back. An entry of our name that is not ours stays. For
+    ``path`` see ``connecting``.
     """
-    path = client.path(machine)
+    path = path or client.path(machine)
     before = _read(path)
     keys = (*client.keys, NAME)
     wanted = copy.deepcopy(_parsed(client.form, path, before))
@@ -139,9 +145,11 @@ def disconnecting(client: Client, machine: Machine) -> Change:
 
 
 def registered(client: Client, machine: Machine) -> bool:
-    """Whether toolsrv stands in the client's file."""
-    path = client.path(machine)
-    return _is_ours(_servers(_parsed(client.form, path, _read(path)), client.keys).get(NAME))
+    """Whether toolsrv stands in all of the client's files."""
+    return all(
+        _is_ours(_servers(_parsed(client.form, path, _read(path)), client.keys).get(NAME))
+        for path in client.paths(machine)
+    )
 
 
 def _servers(document: dict[str, Any], keys: Sequence[str]) -> dict[str, Any]:

@@ -65,7 +65,10 @@ def yaml_with(text: str, keys: Sequence[str], entry: Mapping[str, Any]) -> str:
         unit = _indent(lines[at + 1 :]) or "  "
         lines[at] = re.sub(r":\s*(?:\{\s*\}|null|~)\s*(?=#|$)", ":", lines[at].rstrip()) + "\n"
     block = [f"{unit}{name}:\n"]
-    block += [f"{unit * 2}{key}: {json.dumps(value)}\n" for key, value in entry.items()]
+    block += [
+        f"{unit * 2}{key}: {json.dumps(value, ensure_ascii=False)}\n"
+        for key, value in entry.items()
+    ]
     return "".join([*lines[: at + 1], *block, *lines[at + 1 :]])
 
 

@@ -11,11 +11,14 @@ import asyncio
 import contextlib
 import logging
 import os
-import signal
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
+from mcp.server.stdio import stdio_server
+
 from toolsrv.mcp_server.build import build_server
+from toolsrv.mcp_server.wire import claimed_stdout
+from toolsrv.signals import ENDING_SERVER, call_on_signal
 
 if TYPE_CHECKING:
     from toolsrv.mcp_server.rim import ToolsrvServer
@@ -47,9 +50,10 @@ async def _serve(bench: Workbench, *, warm: bool) -> None:
             _end(128 + number)
         leaving.append(loop.create_task(_leave(server, 128 + number)))
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, leave, number)
-    await server.run_stdio_async()
+    for number in ENDING_SERVER:
+        call_on_signal(loop, number, leave)
+    async with stdio_server(stdout=claimed_stdout()) as (inbox, outbox):
+        await server.serve_streams(inbox, outbox)
     _end(0)
 
 

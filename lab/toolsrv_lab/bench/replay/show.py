@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from toolsrv_lab.bench.figures import significant
-from toolsrv_lab.bench.machine import cores
 from toolsrv_lab.bench.replay import random_model
 from toolsrv_lab.bench.replay.ways import WAYS, Measured, figures, measure
 from toolsrv_lab.bench.report import number, table, tell
 from toolsrv_lab.bench.scratch import scratch_folder
+from toolsrv_registry.process import usable_cores
 from toolsrv_runtime.models import SHIPPED_MODEL
 
 
@@ -29,7 +29,7 @@ def compare(
         DataError: a way to run it failed, or ``vocabulary`` is no GGUF file.
     """
     model = model or SHIPPED_MODEL
-    used = threads or cores()
+    used = threads or usable_cores()
     with scratch_folder() as folder:
         models = [model]
         if random_weights:

@@ -166,7 +166,8 @@ def _run(
     done = subprocess.run(  # noqa: S603 - this interpreter, our arguments
         [*command, str(threads), str(number)],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
+        errors="replace",
         timeout=_TIMEOUT_S,
         check=False,
     )

@@ -15,6 +15,7 @@ from typing import Any
 from toolsrv_registry.api import Api
 from toolsrv_registry.documents import content_hash
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
+from toolsrv_registry.file_names import portable_name
 from toolsrv_runtime.calls import toolbench_codes as codes
 from toolsrv_runtime.calls.body import too_deep
 from toolsrv_runtime.calls.recordings import stabletoolbench as stb
@@ -184,7 +185,7 @@ def _place(api_id: str) -> str:
             f"the API id {api_id[:80]!r} is no CATEGORY/TOOL/API",
             hint="leave it out: toolsrv recordings export --api ID",
         )
-    category, tool, name = parts
+    category, tool, name = map(portable_name, parts)
     return f"{stb.ROOT}/{category}/{tool}_for_{category}/{name}.json"
 
 
