@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from toolsrv_catalogs.offline.values.day import parse_date, parse_time
+from toolsrv_registry import wellformed
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.errors import UsageError
 from toolsrv_registry.functions import parameter_keys
@@ -35,7 +36,7 @@ def parse(text: str) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
-        value = json.loads(text)
+        value = wellformed.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError also for endless integers
         why = "too deep or too long"
         if isinstance(error, json.JSONDecodeError):

@@ -10,7 +10,7 @@ import difflib
 import logging
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
@@ -25,6 +25,10 @@ from toolsrv.plain import one_line
 from toolsrv_registry.errors import ToolsrvError
 from toolsrv_registry.memory import AGAIN, ran_short
 
+if TYPE_CHECKING:
+    from mcp.shared._stream_protocols import ReadStream, WriteStream
+    from mcp.shared.message import SessionMessage
+
 log = logging.getLogger(__name__)
 
 
@@ -34,6 +38,13 @@ class ToolsrvServer(MCPServer[None]):
     fault_folder: Path
     close_runs: Callable[[], Coroutine[Any, Any, None]]
     on_listed: Callable[[], None] | None = None
+
+    async def serve_streams(
+        self, inbox: ReadStream[SessionMessage | Exception], outbox: WriteStream[SessionMessage]
+    ) -> None:
+        """Serve one client, in the era that it opens with, until its messages end."""
+        server = self._lowlevel_server
+        await server.run(inbox, outbox, server.create_initialization_options())
 
     async def list_tools(self) -> list[ToolEntry]:
         """Return the tools, and tell that a client has them."""
