@@ -6,7 +6,6 @@ sentences are not part of this program; ``INSTRUCTIONS`` says the same in words 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -88,7 +88,7 @@ async def _read_lines(
             async for line in lines:
                 if not line.strip():
                     continue
-                found = read(line)
+                found = read(line.strip("\r\n"))
                 if isinstance(found, Unreadable):
                     log.warning("a message was refused: %s", found.message)
                     for refusal in found.answers():
