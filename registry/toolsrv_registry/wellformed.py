@@ -1,6 +1,6 @@
-"""Well-formed Unicode: text and JSON without lone surrogates (half surrogate pairs).
+r"""Well-formed Unicode: text and JSON without lone surrogates (half surrogate pairs).
 
-JSON may escape half a pair (``"\\ud83d"``, as programs write that cut strings by UTF-16 units), but
+JSON may escape half a pair (``"\ud83d"``, as programs write that cut strings by UTF-16 units), but
 UTF-8 cannot encode one. JSON from outside passes through ``loads`` or ``json_text`` where it is
 decoded; a lone surrogate becomes U+FFFD, the replacement character.
 """

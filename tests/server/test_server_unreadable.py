@@ -209,7 +209,7 @@ BROKEN: list[tuple[bytes, int, list[int | str | None]]] = [
         + b"}}",
         -32700,
         [8],
-    ),  # fmt: skip
+    ),
     (b'{"jsonrpc":"2.0","id":9,"method":"ping"} more', -32700, [9]),
     (b'[{"jsonrpc":"2.0","id":2,"method":"ping"}]', -32600, [2]),
     (b"[]", -32600, [None]),
