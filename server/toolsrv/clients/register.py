@@ -215,7 +215,7 @@ _P = ParamSpec("_P")
 def _behind_mark(edit: Callable[Concatenate[str, _P], str]) -> Callable[Concatenate[str, _P], str]:
     """Return an edit of a text that leaves the byte order mark before it alone."""
 
-    def edited(text: str, *args: _P.args, **kwargs: _P.kwargs) -> str:
+    def edited(text: str, /, *args: _P.args, **kwargs: _P.kwargs) -> str:
         mark = _MARK * text.startswith(_MARK)
         return mark + edit(text.removeprefix(mark), *args, **kwargs)
 
