@@ -1,7 +1,8 @@
 """A real HTTP server on loopback whose paths misbehave, each in its own way; it notes every call.
 
 ``/fine``, ``/slow`` (0.4 s), ``/never``, ``/reset``, ``/half`` (a body that breaks off), ``/html``,
-``/error`` (200 with only an error), ``/empty``, ``/nothing`` ([]), ``/text``, ``/500``, ``/404``,
+``/error`` (200 with only an error),
+``/cut`` (half surrogate pairs in keys and values; ``/cut/bad`` as a 404), ``/empty``, ``/nothing`` ([]), ``/text``, ``/500``, ``/404``,
 ``/401``, ``/busy`` (429 twice, then fine), ``/flaky`` (503 once, then fine), ``/shut`` (429
 always), ``/echo`` (what was sent). Anything after the first part of the path is free. Only
 ``/write`` takes a POST; what it was sent stands in ``written``.
@@ -105,6 +106,9 @@ def _handler(state: FaultyHost) -> type[BaseHTTPRequestHandler]:
                     self._say(200, page, "text/html")
                 case "error":
                     self._say(200, b'{"message": "Endpoint \'/x\' does not exist"}')
+                case "cut":
+                    body = b'{"cut \\ud83d": ["\\ude00 text", {"\\ud83d": "\\ud83d\\ude00"}]}'
+                    self._say(404 if "bad" in self.path else 200, body)
                 case "empty":
                     self._say(200, b"")
                 case "nothing":

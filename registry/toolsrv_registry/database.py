@@ -20,6 +20,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Self
 
+from toolsrv_registry import wellformed
 from toolsrv_registry.errors import BusyError, DamagedError, DataError, ToolsrvError
 from toolsrv_registry.room import REPEAT, shortage
 
@@ -158,7 +159,7 @@ _SEEN: ContextVar[tuple[Database, int] | None] = ContextVar("toolsrv_seen", defa
 
 def _storable(value: Any) -> Any:
     """Return text without lone surrogates, which no UTF-8 database holds."""
-    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+    return wellformed.text(value) if isinstance(value, str) else value
 
 
 def _read_only(path: Path, known: int) -> sqlite3.Connection | None:

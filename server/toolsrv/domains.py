@@ -37,6 +37,44 @@ def domains(folder: Path) -> tuple[str, ...]:
     return tuple(sorted({tool.name if few else tool.category for tool in tools} | imported))
 
 
+def rule_notes(folder: Path, calls: str) -> tuple[str, ...]:
+    """Return a note for every rule that names a catalog which is not there (any more, or yet).
+
+    ``calls`` is the setting, ``folder`` the data folder.
+    """
+    from toolsrv_runtime.calls.policy import parse_rules
+
+    rules = parse_rules(calls)
+    if not any(one.catalog or one.host for one in rules):
+        return ()
+    known = {one.lower(): one for one in _names(folder)}
+    notes = []
+    for rule in rules:
+        said = f"note: the rule '{rule.verdict} {rule.method} {rule.place}'"
+        if rule.catalog and rule.catalog.lower() not in known:
+            names = ", ".join(sorted(known.values()))
+            notes.append(f"{said} fits nothing now: no catalog has that name (there are: {names})")
+        elif rule.host in known:
+            meant = f"catalog:{known[rule.host]}"
+            notes.append(f"{said} names a host; for the catalog of that name write {meant}")
+    return tuple(notes)
+
+
+def _names(folder: Path) -> set[str]:
+    """Return the names of all catalogs, disabled ones too."""
+    from toolsrv_registry.store import STORE_FILE, Store
+
+    names = {one.name for one in load_catalogs()}
+    if not (folder / STORE_FILE).exists():
+        return names
+    try:
+        with Store.open(folder / STORE_FILE) as store:
+            return names | {one.name for one in store.catalogs()}
+    except ToolsrvError as error:  # told by the first command that needs the store
+        log.warning("the catalogs cannot be listed: %s", error.message)
+        return names
+
+
 def _imported(folder: Path) -> tuple[set[str], set[str]]:
     """Return the known categories of imported catalogs, and the names of disabled catalogs."""
     from toolsrv_catalogs.categories import CATEGORIES

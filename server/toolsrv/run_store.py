@@ -21,6 +21,7 @@ from pydantic import BaseModel, ValidationError
 
 from toolsrv.response_page import ResponsePage, no_response, response_page
 from toolsrv.run_record import RunRecord, response_text
+from toolsrv_registry import wellformed
 from toolsrv_registry.database import Database
 from toolsrv_registry.errors import DamagedError, DataError, NotFoundError, ToolsrvError
 from toolsrv_runtime.outcome import Evidence, Outcome
@@ -113,7 +114,7 @@ class RunStore:
         if whole and row["id"] != run_id:
             raise NotFoundError(_no_run(run_id), hint=_LIST)
         try:
-            return RunRecord.model_validate_json(row["document"])
+            return RunRecord.model_validate_json(wellformed.json_text(row["document"]))
         except ValidationError as error:
             raise DataError(
                 f"the run {row['id']} in {self._database.path} cannot be read by this toolsrv",
@@ -205,7 +206,7 @@ def _figures(outcome: Outcome | None) -> tuple[str, float, int, int]:
 
 def _sound(text: str) -> str:
     """Return text without lone surrogates and NUL, which SQLite does not hold."""
-    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+    return wellformed.text(text).replace("\0", "\ufffd")
 
 
 def _unknown(run_id: str) -> str:

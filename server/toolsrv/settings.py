@@ -133,7 +133,7 @@ class Settings(BaseSettings):
     calls: str = Field(
         default="",
         description="Rules beyond reading, the last one wins: allow POST api.example.com, "
-        "deny * catalog:NAME, ask GET.",
+        "allow PUT localhost:8080, deny * catalog:NAME, ask GET.",
     )
     own_hosts: str = Field(
         default="",

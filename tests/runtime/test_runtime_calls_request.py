@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from typing import Any
 
 import httpx
@@ -502,6 +503,70 @@ def test_what_is_no_rule_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_rules(text)
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("rule", "address"),
+    [
+        ("deny * localhost:9011", "http://localhost:9011/x"),
+        ("deny GET localhost:80", "http://localhost/x"),
+        ("deny * LOCALHOST.:443", "https://localhost/x"),
+        ("Deny get Api.Example.COM.", "https://api.example.com/x"),
+        ("deny * api.example.com", "https://API.example.com:8443/x"),
+        ("deny * ::1", "http://[::1]:8080/x"),
+        ("deny * [0:0::1]:8080", "http://[::1]:8080/x"),
+        ("deny * münchen.example", "https://xn--mnchen-3ya.example/x"),
+        ("deny * XN--mnchen-3ya.example", "https://münchen.example/x"),
+        ("deny * api.münchen.example", "https://api.xn--mnchen-3ya.example/x"),
+        ("deny * Catalog:NAS", "https://api.test/x"),
+        ("deny * *", "https://api.test/x"),
+    ],
+)
+def test_a_rule_fits_its_host_however_both_are_spelt(rule: str, address: str) -> None:
+    target = api(address)
+    policy = Policy(rules=parse_rules(rule))
+    assert not policy.could_pass(target, "nas", asks=True)
+    with pytest.raises(PolicyError, match="denied"):
+        policy.check(target, build(target, {}), {}, catalog="nas")
+
+
+def test_a_rule_with_a_port_holds_for_that_port_only() -> None:
+    policy = Policy(rules=parse_rules("allow POST localhost:9011"))
+    for address, asks in (("http://localhost:9011/x", False), ("http://localhost:9012/x", True)):
+        target = api(address, method="POST")
+        assert (policy.check(target, build(target, {}), {}) is not None) is asks
+
+
+@pytest.mark.parametrize(
+    ("place", "instead"),
+    [
+        ("http://localhost:9011/read?x", "localhost:9011"),
+        ("HTTPS://me:pw@api.example.com", "api.example.com"),
+        ("localhost/read", "HOST|host"),
+        ("Other/nas/read", "catalog:NAME"),
+        ("10.0.0.0/8", "each host"),
+        ("fe80::/10", "each host"),
+        ("*.example.com", "each host"),
+        ("localhost:*", "each host"),
+        ("catalog:", "catalog:NAME"),
+        ("catalog:*", "catalog:NAME"),
+        ("me@localhost", "localhost"),
+        *(
+            (one, "a host")
+            for one in (
+                "localhost:", "localhost:0", "localhost:70000", "localhost:http", ":80", "a..b",
+                "127.1", "[localhost]", "[::1", "fe80::1%eth0", "localhost?x", "ａpi.test", "[]",
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_a_rule_that_no_call_can_fit_is_refused_with_what_to_write(
+    place: str, instead: str
+) -> None:
+    for verdict in ("allow POST", "deny *", "ask GET"):
+        with pytest.raises(UsageError, match="no call can fit") as caught:
+            parse_rules(f"{verdict} {place}")
+        assert re.search(instead, caught.value.hint)
 
 
 def test_the_last_rule_that_fits_decides() -> None:

@@ -348,3 +348,10 @@ def test_a_long_response_is_cut_for_the_prompt() -> None:
     assert engine.count((Piece(text),)) <= CHAT.observation_limit
     assert json.loads(text)["y"] == 1
     assert json.loads(form.observation(None, "no answer")) == {"error": "no answer"}
+
+
+def test_what_a_model_writes_is_well_formed_in_a_move() -> None:
+    move = Move("half \ud83d", "f\ude00", '{"\\ud83d": "\\ud83d\\ude00 \\\\ud83d"}')
+    assert (move.thought, move.function) == ("half \ufffd", "f\ufffd")
+    assert json.loads(move.arguments) == {"\ufffd": "\U0001f600 \\ud83d"}
+    assert Move(None, "f", "{}").thought is None

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from huggingface_hub import close_session
 
 from toolsrv_registry.errors import BusyError, DataError, NotFoundError, UsageError
 from toolsrv_runtime.hub import pull as pulling
@@ -232,3 +233,56 @@ def test_two_processes_do_not_bring_one_file(hub: Any, tmp_path: Path) -> None:
         pull(file, tmp_path, endpoint=hub.url)
     other.communicate("", timeout=30)
     assert pull(file, tmp_path, endpoint=hub.url).is_file()
+
+
+@pytest.fixture
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """An environment without proxies, to set some in; no client of another one is kept."""
+    for name in [one for one in os.environ if one.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    close_session()
+    yield monkeypatch
+    close_session()
+
+
+@pytest.mark.parametrize("variable", ["ALL_PROXY", "all_proxy", "HTTP_PROXY"])
+@pytest.mark.parametrize("proxy", ["socks5://me:secret@127.0.0.1:1", "socks5h://127.0.0.1:1"])
+def test_a_socks_proxy_without_its_package_is_told_with_what_to_do(
+    hub: Any, no_proxies: pytest.MonkeyPatch, variable: str, proxy: str
+) -> None:
+    no_proxies.setenv(variable, proxy)
+    no_proxies.setitem(sys.modules, "socksio", None)
+    with pytest.raises(HubError, match=f"SOCKS.*{variable}") as caught:
+        gguf_files(REPO, endpoint=hub.url)
+    assert "socksio" in caught.value.hint
+    assert "secret" not in f"{caught.value.message} {caught.value.hint}"
+
+
+@pytest.mark.parametrize(
+    ("proxy", "said"),
+    [
+        ("socks4://127.0.0.1:1", "cannot be used"),
+        ("gopher://me:secret@127.0.0.1", "cannot be used"),
+        ("://", "cannot be used"),
+        ("http://127.0.0.1:99999", "cannot be reached"),
+        ("http://me:secret@127.0.0.1:1", "cannot be reached"),
+    ],
+)
+def test_a_proxy_that_cannot_be_used_is_told_by_its_variable(
+    hub: Any, no_proxies: pytest.MonkeyPatch, proxy: str, said: str
+) -> None:
+    no_proxies.setenv("HTTP_PROXY", proxy)
+    no_proxies.setenv("HTTPS_PROXY", proxy)
+    with pytest.raises(HubError, match=said) as caught:
+        gguf_files(REPO, endpoint=hub.url.replace("127.0.0.1", "hub.test"))
+    told = f"{caught.value.message} {caught.value.hint}"
+    assert "HTTP_PROXY" in told
+    assert "HTTPS_PROXY" in told
+    assert "secret" not in told
+
+
+def test_a_proxy_variable_that_is_empty_counts_as_none(
+    hub: Any, no_proxies: pytest.MonkeyPatch
+) -> None:
+    no_proxies.setenv("ALL_PROXY", "")
+    assert [one.name for one in gguf_files(REPO, endpoint=hub.url)] == [NAME]

@@ -213,3 +213,9 @@ def test_a_failing_export_leaves_the_old_file(made: tuple[Path, list[Entry]]) ->
         write_pack(made[0], entries(), ())
     assert made[0].read_bytes() == before
     assert sorted(path.name for path in made[0].parent.iterdir()) == ["calls.pack"]
+
+
+def test_a_recording_with_half_a_pair_is_kept_as_it_is_and_replayed_well_formed() -> None:
+    kept = entry(1)
+    assert kept.response["odd"] == "\ud800 é"
+    assert kept.result({"q": "1"}, "").response == {"n": 1, "odd": "\ufffd é"}

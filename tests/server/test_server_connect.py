@@ -469,3 +469,61 @@ def test_the_machine_is_this_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     found = _machine()
     assert found.home == tmp_path
     assert found.system == (sys.platform if sys.platform in {"darwin", "win32"} else "linux")
+
+
+EMPTY = {
+    "json": (
+        "null", " null\n", "{}", '{"%s": null}', '{"%s": null, "a": 1}', '{\n  "%s": null // x\n}\n',
+        "// nothing yet", "// nothing yet\n", "/* a */\n\n// b\n", "/* a */ null // b\n",
+        '// a\n{"%s": /* b */ null}\n',
+    ),
+    "yaml": (
+        "null\n", "~", "{}\n", "--- null # x\n", "---\n", "%s: null\n", "%s:\n", "%s: ~ # x\n",
+        "%s: {}", "# nothing yet", "# a\nnull # b\n", "a: 1\n%s: null\n",
+    ),
+    "toml": ("# nothing yet", "# a\n\n# b\n", "[%s]\n", "a = 1\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["plain", "marked"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"], ids=["lf", "crlf"])
+def test_a_file_without_servers_counts_as_an_empty_table(
+    client: str, mark: str, line_end: str, tmp_path: Path
+) -> None:
+    one, at = CLIENTS[client], machine(tmp_path)
+    path = one.path(at)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for form in ("", " ", "\n\n", " \t\n", *EMPTY[one.form]):
+        text = mark + form.replace("%s", one.keys[0]).replace("\n", line_end)
+        path.write_bytes(text.encode())
+        assert not registered(one, at)
+        assert not disconnecting(one, at).needed
+        connecting(one, at).write()
+        new = path.read_bytes().decode()
+        assert new.startswith(mark)
+        document = parsed(client, new.removeprefix("\ufeff"))
+        assert document[one.keys[0]] == {"toolsrv": one.entry(command(), ("serve",))}, text
+        assert {key for key in document if key != one.keys[0]} <= {"a"}
+        for comment in ("// nothing yet", "/* a */", "// b", "# nothing yet", "# x", "# a", "# b"):
+            assert (comment in new) is (comment in text), (text, new)
+        disconnecting(one, at).write()
+        assert not registered(one, at)
+        path.with_name(path.name + BACKUP).unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("text", ["0", '"x"', "false", "[]", "/* open", "nul"])
+def test_a_file_of_another_kind_is_refused_in_one_line(text: str, tmp_path: Path, run: Run) -> None:
+    home = {"HOME": str(tmp_path)}
+    (tmp_path / ".cursor").mkdir()
+    path = tmp_path / ".cursor" / "mcp.json"
+    path.write_text(text, "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", home["HOME"])
+        patch.setattr("sys.platform", "linux")
+        for command_ in ("connect", "disconnect"):
+            result = run(command_, "cursor")
+            assert result.exit_code == 2, result.output
+            assert str(path) in result.stderr
+            assert "unexpected" not in result.stderr
+    assert path.read_text("utf-8") == text

@@ -308,3 +308,16 @@ def test_hints_name_only_options_that_the_command_has(
     assert done.exit_code == 1
     assert "is not a GGUF file" in done.stderr
     assert "--model" not in done.stderr
+
+
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "socks4://127.0.0.1:1", "://"])
+def test_a_pull_through_a_proxy_that_cannot_be_used_is_one_clear_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    monkeypatch.setitem(sys.modules, "socksio", None)
+    result = run("model", "pull", "maker/model:file.gguf")
+    assert result.exit_code == 1
+    assert "ALL_PROXY" in result.stderr
+    assert "unexpected" not in result.stderr
+    assert result.stderr.count("\n") == 2  # the error and its hint

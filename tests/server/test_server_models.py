@@ -77,6 +77,17 @@ def test_model_info_tells_what_a_server_offers(run: Run, offers: tuple[str, ...]
     assert found["mode"] in shown.stdout
 
 
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "http://127.0.0.1:1", "://"])
+def test_a_model_server_is_reached_whatever_proxy_the_environment_names(
+    run: Run, monkeypatch: pytest.MonkeyPatch, proxy: str
+) -> None:
+    for name in ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, proxy)
+    with ModelServer([], offers=("tools",)) as server:
+        done = run("model", "info", server.url, "--json")
+    assert json.loads(done.stdout)["servers"][0]["models"] == ["tiny"]
+
+
 def test_model_info_of_servers_that_are_gone_says_so_and_fails(run: Run) -> None:
     gone = run("model", "info", "http://127.0.0.1:9/v1")
     told = run("model", "info", "http://127.0.0.1:9/v1", "--json")

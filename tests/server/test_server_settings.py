@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import Result
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -193,3 +195,36 @@ def test_differences_from_toolbench_are_given_up_by_name() -> None:
     assert Workbench(both).fidelity() == FAITHFUL.model_copy(update={"assistant_turns": "reply"})
     with pytest.raises(UsageError, match="no difference from ToolBench is named 'deep'"):
         settings.load({"faithful_in": "deep"})
+
+
+IMPOSSIBLE = "deny * http://localhost:9011"
+
+
+def test_a_rule_that_no_call_can_fit_is_refused_wherever_it_is_set(
+    run: Callable[..., Result], data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = run("config", "set", "calls", IMPOSSIBLE)
+    assert refused.exit_code == 2
+    assert "write the host: localhost:9011" in refused.output
+    assert not (data_dir / "config.toml").exists()
+    monkeypatch.setenv("TOOLSRV_CALLS", IMPOSSIBLE)
+    shown = run("catalog", "list")
+    assert shown.exit_code == 2
+    assert "TOOLSRV_CALLS" in shown.output
+    assert "write the host" in shown.output
+    monkeypatch.delenv("TOOLSRV_CALLS")
+    data_dir.mkdir(exist_ok=True)
+    (data_dir / "config.toml").write_text(f'calls = "{IMPOSSIBLE}"\n')
+    served = run("serve")
+    assert served.exit_code == 2
+    assert "config.toml" in served.output
+
+
+def test_a_rule_for_a_catalog_that_is_not_there_is_noted(run: Callable[..., Result]) -> None:
+    set_ = run("config", "set", "calls", "deny * catalog:nowhere; allow GET offline")
+    assert set_.exit_code == 0
+    assert "'deny * catalog:nowhere' fits nothing now" in set_.stderr
+    assert "write catalog:offline" in set_.stderr
+    assert "catalog:nowhere" in run("config", "show").stderr
+    fine = run("config", "set", "calls", "deny * catalog:Offline; allow POST localhost:9011")
+    assert "note: the rule" not in fine.stderr

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from toolsrv_registry import wellformed
 from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_runtime.answers.prompts import Prompts
 from toolsrv_runtime.answers.read import parse_answer
@@ -117,7 +118,8 @@ def _listed(listing: str) -> list[dict[str, Any]]:
 def _head_of(path: Path) -> str:
     try:
         with open_file(path) as file:
-            return file.read(MOST_BYTES).decode("utf-8-sig", errors="ignore").lstrip()
+            text = file.read(MOST_BYTES).decode("utf-8-sig", errors="ignore").lstrip()
+            return wellformed.json_text(text)
     except FileNotFoundError as error:
         raise NotFoundError(f"{path} does not exist", hint=_HINT) from error
     except OSError as error:

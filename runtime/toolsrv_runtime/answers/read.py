@@ -13,6 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from toolsrv_registry import wellformed
 from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_runtime.answers.model import Answer, AnswerNode, CotAnswer, DfsAnswer
 from toolsrv_runtime.file_in import read_file
@@ -95,7 +96,7 @@ def _json(path: Path) -> Any:
         text = read_file(path, MOST_BYTES).decode("utf-8-sig")
         if not text.strip():
             raise DataError(f"{path} is empty", hint=_HINT)
-        return json.loads(text)
+        return wellformed.loads(text)
     except FileNotFoundError as error:
         raise NotFoundError(f"{path} does not exist", hint=_HINT) from error
     except OSError as error:
@@ -188,7 +189,7 @@ def _arguments(node: AnswerNode) -> dict[str, Any]:
     if _kind(node) != "call" or node.observation_code == Code.UNKNOWN_FUNCTION:
         return {}
     try:
-        value = json.loads(node.description, strict=False)
+        value = wellformed.loads(node.description, strict=False)
     except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

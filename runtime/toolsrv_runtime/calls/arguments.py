@@ -12,6 +12,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from toolsrv_registry import wellformed
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import parameter_keys
 from toolsrv_runtime.calls.body import too_deep
@@ -35,7 +36,7 @@ def parse(text: str) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
-        value = json.loads(text)
+        value = wellformed.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError also for endless integers
         why = "too deep or too long"
         if isinstance(error, json.JSONDecodeError):

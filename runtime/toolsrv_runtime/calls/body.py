@@ -20,6 +20,7 @@ from urllib.parse import quote, quote_plus
 import httpx
 
 from toolsrv_catalogs.text import clean
+from toolsrv_registry import wellformed
 
 SHOWN_OF_TOO_LARGE = 20_000
 """Characters that are kept of a body that is over the limit."""
@@ -123,7 +124,7 @@ def understand(
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     says_json = kind.endswith(("/json", "+json"))
     try:
-        value = json.loads(text, parse_constant=_no_number, parse_float=_finite)
+        value = wellformed.loads(text, parse_constant=_no_number, parse_float=_finite)
     except (ValueError, RecursionError):
         plain = clean(text, len(text))
         page = kind in {"text/html", "application/xhtml+xml"} or _opens_as_page(text)

@@ -6,11 +6,11 @@ sentences are not part of this program; ``INSTRUCTIONS`` says the same in words 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
+from toolsrv_registry import wellformed
 from toolsrv_registry.api import Api, Parameter
 
 INSTRUCTIONS = (
@@ -57,7 +57,7 @@ def parse(text: str) -> tuple[Any, Any] | None:
     A broken reply is read as far as it goes: the error up to a quote, the response to the end.
     """
     try:
-        value = json.loads(text)
+        value = wellformed.loads(text)
     except (ValueError, RecursionError):
         found = (_REASONED if "mechanism_of_the_api" in text else _TOLD).search(text)
         return None if found is None else (found[1], found[2])

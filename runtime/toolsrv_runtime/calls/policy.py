@@ -7,6 +7,7 @@ no longer stand in for consent. Knows nothing of how a call is made.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from typing import Any, Literal, Self
 
 import httpx
 
+from toolsrv_catalogs.hosts import host_fault
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.calls.request import Outgoing, web_address
@@ -23,6 +25,10 @@ from toolsrv_runtime.errors import PolicyError
 READING = frozenset({"GET", "HEAD"})
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _PORTS = {"http": 80, "https": 443}
+_HOST = re.compile(
+    r"(?:\[(?P<address>[^\[\]]+)\]|(?P<host>[^\[\]:]+|[0-9A-Fa-f.]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*))"
+    r"(?::(?P<port>[^:]+))?"
+)
 Verdict = Literal["allow", "ask", "deny"]
 
 
@@ -31,39 +37,125 @@ class Rule:
     """What a person's setting says of some calls.
 
     ``method`` is ``*`` for all; ``host`` and ``catalog`` are empty where the rule holds for all.
+    ``host`` is in canonical form (``canonical_host``), ``port`` None for every port. Catalogs are
+    compared without regard to case.
     """
 
     verdict: Verdict
     method: str = "*"
     host: str = ""
     catalog: str = ""
+    port: int | None = None
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read ``allow POST api.example.com``, ``deny * catalog:NAME``, ``ask GET``.
+        """Read ``allow POST api.example.com``, ``deny * catalog:NAME``, ``ask GET localhost:8080``.
 
         Raises:
-            UsageError: it is no rule.
+            UsageError: it is no rule, or one that no call can fit.
         """
         verdict, method, place = (*text.split(), "", "", "")[:3]
-        method = method.upper()
+        verdict, method = verdict.lower(), method.upper()
         known = verdict in {"allow", "ask", "deny"} and (method == "*" or method in _METHODS)
         if not known or len(text.split()) > 3:
             raise UsageError(
                 f"{text[:80]!r} is no rule for calls",
-                hint="write: allow|ask|deny METHOD [HOST|catalog:NAME], METHOD may be *",
+                hint="write: allow|ask|deny METHOD [HOST|HOST:PORT|catalog:NAME], METHOD may be *",
             )
-        if place.startswith("catalog:"):
-            return cls(verdict, method, catalog=place.removeprefix("catalog:"))  # type: ignore[arg-type]
-        return cls(verdict, method, host=place.lower())  # type: ignore[arg-type]
+        said: Verdict = verdict  # type: ignore[assignment]
+        kind, colon, name = place.partition(":")
+        if colon and kind.lower() == "catalog":
+            from toolsrv_catalogs.importer import NAME  # noqa: PLC0415 - loads readers
 
-    def fits(self, method: str, host: str, catalog: str) -> bool:
+            if not NAME.fullmatch(name):
+                raise _no_place(
+                    text, f"{name[:80]!r} cannot be a catalog's name", "catalog:NAME, one catalog"
+                )
+            return cls(said, method, catalog=name)
+        if place in {"", "*"}:
+            return cls(said, method)
+        host, port = _host_and_port(text, place)
+        return cls(said, method, host=host, port=port)
+
+    def fits(self, method: str, host: str, catalog: str, port: int | None = None) -> bool:
         """Whether the rule speaks about such a call."""
         return (
             self.method in {"*", method}
-            and self.host in {"", host}
-            and (not self.catalog or self.catalog == catalog)
+            and (not self.host or self.host == canonical_host(host))
+            and self.port in {None, port}
+            and (not self.catalog or self.catalog.lower() == catalog.lower())
         )
+
+    @property
+    def place(self) -> str:
+        """Where the rule holds, as a rule is written; ``""`` for everywhere."""
+        if self.catalog:
+            return f"catalog:{self.catalog}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port is None else f"{host}:{self.port}"
+
+
+def canonical_host(host: str) -> str:
+    """Return a host in lower case and ASCII (IDNA), an IP address in its short form.
+
+    Brackets around an address and a dot at the end are left out. What is no host is returned in
+    lower case.
+    """
+    bare = host.lower().removeprefix("[").removesuffix("]").rstrip(".")
+    try:
+        return str(ipaddress.ip_address(bare))
+    except ValueError:
+        pass
+    if bare.isascii():
+        return bare
+    try:
+        return httpx.URL(f"http://{bare}").raw_host.decode("ascii").rstrip(".")
+    except httpx.InvalidURL:
+        return bare
+
+
+def _host_and_port(text: str, place: str) -> tuple[str, int | None]:
+    """Return the canonical host of a rule and its port.
+
+    Raises:
+        UsageError: it is no host; says what to write instead.
+    """
+    scheme, has_scheme, rest = place.partition("://")
+    if has_scheme and scheme.isalnum():
+        host = re.split(r"[/?#]", rest)[0].rpartition("@")[2]
+        raise _no_place(text, f"{place[:80]!r} is a URL", f"the host: {host[:80]}" if host else "")
+    if "/" in place:
+        try:
+            ipaddress.ip_network(place, strict=False)
+        except ValueError:
+            raise _no_place(text, f"{place[:80]!r} is a path or an API's id") from None
+        raise _no_place(text, f"{place[:80]!r} is a network", "one rule for each host")
+    if "*" in place:
+        raise _no_place(text, f"{place[:80]!r} has a wildcard", "one rule for each host")
+    if "@" in place:
+        raise _no_place(
+            text, f"{place[:80]!r} has a user in it", f"the host: {place.rpartition('@')[2][:80]}"
+        )
+    found = _HOST.fullmatch(place)
+    bare = (found["address"] or found["host"]) if found else ""
+    known = canonical_host(bare)
+    if not found or host_fault(bare) or host_fault(known) or not known.isascii() or "%" in known:
+        raise _no_place(text, f"{place[:80]!r} is no host")
+    if found["address"] and ":" not in known:
+        raise _no_place(text, f"{place[:80]!r} is no IPv6 address")
+    port = found["port"] or ""
+    if not port:
+        return known, None
+    if not (port.isascii() and port.isdecimal() and 0 < int(port[:9]) < 65_536):
+        raise _no_place(text, f"{port[:80]!r} is no port")
+    return known, int(port)
+
+
+def _no_place(text: str, fault: str, instead: str = "") -> UsageError:
+    return UsageError(
+        f"no call can fit the rule {text.strip()[:80]!r}: {fault}",
+        hint=f"write {instead or 'a host (api.example.com, localhost:8080) or catalog:NAME'}",
+    )
 
 
 def parse_rules(text: str) -> tuple[Rule, ...]:
@@ -105,7 +197,7 @@ class Policy:
             PolicyError: the call is refused whatever a person says.
         """
         check_address(api, outgoing.url, hosts)
-        verdict = self._verdict(outgoing.method, outgoing.url.host, catalog)
+        verdict = self._verdict(outgoing.method, outgoing.url, catalog)
         if verdict == "deny":
             raise PolicyError(
                 f"{api.id}: {outgoing.method} {outgoing.url.host} is denied by your settings",
@@ -123,16 +215,18 @@ class Policy:
     def could_pass(self, api: Api, catalog: str = "", *, asks: bool = False) -> bool:
         """Whether a call of this API passes in any run: by itself, or, where ``asks``, on a yes."""
         try:
-            host = web_address(api.url).host
+            url = web_address(api.url)
         except httpx.InvalidURL:
             return False
         method = api.method.upper()
-        verdict = self._verdict(method, host, catalog)
+        verdict = self._verdict(method, url, catalog)
         return verdict != "deny" if asks else method in READING and verdict == "allow"
 
-    def _verdict(self, method: str, host: str, catalog: str) -> Verdict:
+    def _verdict(self, method: str, url: httpx.URL, catalog: str) -> Verdict:
+        host = url.raw_host.decode("ascii")
+        port = url.port or _PORTS.get(url.scheme)
         for rule in reversed(self.rules):
-            if rule.fits(method, host, catalog):
+            if rule.fits(method, host, catalog, port):
                 return rule.verdict
         return "allow" if method in self.methods else "ask"
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import httpx
 
+from toolsrv_registry import wellformed
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import ToolsrvError
 from toolsrv_runtime.calls import mirror
@@ -200,6 +201,6 @@ def _value(response: Any) -> Any:
     if not isinstance(response, str):
         return response
     try:
-        return json.loads(response)
+        return wellformed.loads(response)
     except (ValueError, RecursionError):
         return response

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from toolsrv_registry import wellformed
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_runtime.check.worlds import Reply
@@ -96,7 +97,7 @@ class Recorded:
                 raise DataError(f"{self._path}: line {number} is longer than {LINE_LIMIT:,} bytes")
             return None  # a recorder that was killed leaves half a line
         try:
-            return Line.model_validate(json.loads(content))
+            return Line.model_validate(wellformed.loads(content))
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             where = ".".join(str(part) for part in first["loc"])
@@ -133,8 +134,7 @@ class Recorder:
             "failure": reply.failure,
             "error": reply.error,
         }
-        # Lone surrogates, which JSON allows and UTF-8 does not, become question marks.
-        text = json.dumps(line, ensure_ascii=False).encode("utf-8", "replace")
+        text = wellformed.json_text(json.dumps(line, ensure_ascii=False)).encode()
         self._file.write(text + b"\n")
         self._file.flush()
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from toolsrv_registry import wellformed
 from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.file_in import read_file
@@ -65,7 +66,7 @@ def _read(path: Path) -> Script:
     hint = 'write {"replies": [{"function": "Finish", "arguments": {…}}]}, as JSON or TOML'
     try:
         text = read_file(path, MOST_BYTES).decode()
-        value = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+        value = tomllib.loads(text) if path.suffix == ".toml" else wellformed.loads(text)
     except FileNotFoundError:
         raise NotFoundError(f"there is no script {str(path)!r}", hint=hint) from None
     except OSError as error:

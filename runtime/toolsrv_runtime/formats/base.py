@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from toolsrv_registry import wellformed
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import Function
 from toolsrv_registry.matcher import Asked, Match
@@ -67,6 +68,16 @@ class Move:
     wanted: tuple[str, ...] = ()
     target: str = ""
     verdict: Verdict | None = None
+
+    def __post_init__(self) -> None:
+        """Make what the model wrote well-formed Unicode: it goes into requests and records."""
+        for name, clean in (
+            ("thought", wellformed.text(self.thought or "") if self.thought else self.thought),
+            ("function", wellformed.text(self.function)),
+            ("arguments", wellformed.json_text(self.arguments)),
+        ):
+            if clean is not getattr(self, name):
+                object.__setattr__(self, name, clean)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 
 from toolsrv_registry.errors import DataError, NotFoundError
 
 
 class HubError(DataError):
     """A hub cannot be reached, or what came from it is not what it lists."""
+
+
+def proxies(environment: Mapping[str, str]) -> str:
+    """Return the variables that name proxies, without their values; ``""`` where there are none."""
+    named = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"}
+    return ", ".join(
+        sorted(key for key in environment if key.upper() in named and environment[key])
+    )
 
 
 @contextlib.contextmanager
@@ -50,10 +59,13 @@ def told_plainly(what: str, endpoint: str | None) -> Iterator[None]:
             f"{hub} answered {status} for {what}",
             hint=login if status in (401, 403) else "try again later",
         ) from None
-    except httpx2.ConnectError as error:
+    except (httpx2.ConnectError, httpx2.ProxyError, httpx2.InvalidURL) as error:
+        by = proxies(os.environ)
         raise HubError(
-            f"{hub} cannot be reached: {error}",
-            hint="check the connection, and HF_ENDPOINT if it is set",
+            f"{hub} cannot be reached: {error or type(error).__name__}",
+            hint="check the connection"
+            + (f", the proxy ({by})" if by else "")
+            + ", and HF_ENDPOINT if it is set",
         ) from None
     except (
         ValueError,

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
+
+if TYPE_CHECKING:
+    from toolsrv.settings import Settings
+
+
+def _note_rules(settings: Settings) -> None:
+    """Tell of rules that fit no call, because they name a catalog that is not there."""
+    if settings.calls:
+        from toolsrv.domains import rule_notes
+
+        for one in rule_notes(settings.data_dir, settings.calls):
+            note(one)
 
 
 @click.group(epilog=example("toolsrv config show"))
@@ -27,6 +39,7 @@ def show(session: Session, as_json: bool) -> None:
     values: dict[str, Any] = loaded.settings.model_dump(mode="json")
     for name in settings.unknown_variables():
         note(f"note: {name} is set but means nothing to toolsrv")
+    _note_rules(loaded.settings)
     if as_json:
         document = {
             key: {"value": value, "origin": loaded.origins[key]} for key, value in values.items()
@@ -77,7 +90,10 @@ def set_(session: Session, key: str, value: str, as_json: bool) -> None:
 
         check_model(session.load(**{key: value}).settings, origin="")
     config_file.write_key(place, key, parsed)
-    origin = session.load().origins[key]
+    loaded = session.load()
+    origin = loaded.origins[key]
+    if key == "calls":
+        _note_rules(loaded.settings)
     if origin not in (str(place), "default"):
         note(f"note: {origin} is set and wins over the file")
     if as_json:

@@ -15,6 +15,7 @@ import click
 
 from toolsrv.plain import plain
 from toolsrv_catalogs.text import escaped
+from toolsrv_registry import wellformed
 
 if TYPE_CHECKING:  # rich is loaded when something is shown
     from rich.console import Console
@@ -23,8 +24,9 @@ PIPE_WIDTH = 160
 
 
 def emit_json(document: Any) -> None:
-    """Print one JSON document on stdout (UTF-8; what nobody sees, or is not Unicode, is escaped)."""
-    text = escaped(json.dumps(document, ensure_ascii=False, indent=2, default=str))
+    """Print one JSON document on stdout in UTF-8; characters that nobody sees are escaped."""
+    dumped = json.dumps(document, ensure_ascii=False, indent=2, default=str)
+    text = escaped(wellformed.json_text(dumped))
     sys.stdout.flush()
     sys.stdout.buffer.write(text.encode() + b"\n")
     sys.stdout.buffer.flush()

@@ -48,13 +48,16 @@ class Member:
 
 
 def parse(text: str) -> Value:
-    """Return the value of a text.
+    """Return the value of a text; null, at its end, of one with nothing but blanks and comments.
 
     Raises:
         JsoncError: It is none.
     """
     reader = _Reader(text)
-    value = reader.value(reader.skip(0), 0)
+    start = reader.skip(0)
+    if start == len(text):
+        return Value(start, start)
+    value = reader.value(start, 0)
     end = reader.skip(value.end)
     if end != len(text):
         raise JsoncError("something follows the end", end)
@@ -64,11 +67,12 @@ def parse(text: str) -> Value:
 def with_entry(text: str, keys: Sequence[str], entry: Any) -> str:
     """Return the text with ``entry`` at the path ``keys``; missing objects are made.
 
+    Null counts as an empty object.
+
     Raises:
         JsoncError: It is no JSON, or what stands on the way is no object.
     """
-    if not text.strip():
-        text = "{}\n"
+    text = _with_objects(text, keys)
     node = parse(text)
     unit = _unit(text)
     for depth, key in enumerate(keys):
@@ -83,6 +87,25 @@ def with_entry(text: str, keys: Sequence[str], entry: Any) -> str:
         node = member.value
     dumped = _dumped(entry, unit, len(keys))
     return text[: node.start] + dumped + text[node.end :]
+
+
+def _with_objects(text: str, keys: Sequence[str]) -> str:
+    """Return the text with ``{}`` for a null on the way to the last of the keys."""
+    if not text.strip():
+        return "{}\n"
+    for depth in range(len(keys)):
+        node = parse(text)
+        for key in keys[:depth]:
+            member = (node.members or {}).get(key)
+            if member is None:
+                return text
+            node = member.value
+        if node.members is None and node.plain is None:
+            blank = node.start == node.end  # nothing but comments, the last of which may be open
+            before = "\n" if blank and not text.endswith("\n") else ""
+            after = "\n" if blank else ""
+            text = f"{text[: node.start]}{before}{{}}{after}{text[node.end :]}"
+    return text
 
 
 def without_entry(text: str, keys: Sequence[str]) -> str:

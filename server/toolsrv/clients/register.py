@@ -19,7 +19,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath, PureWindowsPath
-from typing import Any
+from typing import Any, Concatenate, ParamSpec
 
 from toolsrv.clients import jsonc, tables
 from toolsrv.clients.known import NAME, Client, Form, Machine
@@ -216,10 +216,24 @@ class _Editor:
     cut: Callable[[str, Sequence[str]], str]
 
 
+_MARK = "\ufeff"
+_P = ParamSpec("_P")
+
+
+def _behind_mark(edit: Callable[Concatenate[str, _P], str]) -> Callable[Concatenate[str, _P], str]:
+    """Return an edit of a text that leaves the byte order mark before it alone."""
+
+    def edited(text: str, /, *args: _P.args, **kwargs: _P.kwargs) -> str:
+        mark = _MARK * text.startswith(_MARK)
+        return mark + edit(text.removeprefix(mark), *args, **kwargs)
+
+    return edited
+
+
 _EDITORS: dict[Form, _Editor] = {
-    "json": _Editor(jsonc.with_entry, jsonc.without_entry),
-    "toml": _Editor(tables.toml_with, tables.toml_without),
-    "yaml": _Editor(tables.yaml_with, tables.yaml_without),
+    "json": _Editor(_behind_mark(jsonc.with_entry), _behind_mark(jsonc.without_entry)),
+    "toml": _Editor(_behind_mark(tables.toml_with), _behind_mark(tables.toml_without)),
+    "yaml": _Editor(_behind_mark(tables.yaml_with), _behind_mark(tables.yaml_without)),
 }
 
 
@@ -240,7 +254,7 @@ def _read(path: Path) -> str:
 
 def _table(table: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
     inner = table.setdefault(key, {})
-    if inner is None:  # an empty mapping of YAML
+    if inner is None:  # null in JSON, an empty mapping in YAML
         inner = table[key] = {}
     if not isinstance(inner, dict):
         raise UsageError(f"{path}: {key!r} is not a table", hint="correct it, or remove that key")
@@ -269,6 +283,7 @@ def _full(value: Any) -> Any:
 
 
 def _parsed(form: Form, path: Path, text: str) -> dict[str, Any]:
+    text = text.removeprefix(_MARK)
     if not text.strip():
         return {}
     try:

@@ -51,10 +51,17 @@ def _toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+_EMPTY_TABLE = re.compile(r":[ \t]*(?:\{\s*\}|null|Null|NULL|~)(?=[ \t]*(?:#|$))")
+_EMPTY_DOCUMENT = re.compile(r"^(--- *)?(?:null|Null|NULL|~|\{\s*\})[ \t]*((?:#.*)?\r?\n?)$")
+"""A line that says that the whole document is empty; what else is in it stays."""
+
+
 def yaml_with(text: str, keys: Sequence[str], entry: Mapping[str, Any]) -> str:
     """Return the YAML text with ``entry`` in the top-level mapping ``keys[0]``."""
     section, name = keys
-    lines = yaml_without(text, keys).splitlines(keepends=True)
+    if not text.strip():  # it may hold tabs, which YAML takes for no blanks
+        text = ""
+    lines = [_EMPTY_DOCUMENT.sub(r"\1\2", one) for one in yaml_without(text, keys).splitlines(True)]
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
     at = _section(lines, section)
@@ -63,7 +70,7 @@ def yaml_with(text: str, keys: Sequence[str], entry: Mapping[str, Any]) -> str:
         lines.append(f"{section}:\n")
     else:
         unit = _indent(lines[at + 1 :]) or "  "
-        lines[at] = re.sub(r":\s*(?:\{\s*\}|null|~)\s*(?=#|$)", ":", lines[at].rstrip()) + "\n"
+        lines[at] = _EMPTY_TABLE.sub(":", lines[at].rstrip()) + "\n"
     block = [f"{unit}{name}:\n"]
     block += [
         f"{unit * 2}{key}: {json.dumps(value, ensure_ascii=False)}\n"

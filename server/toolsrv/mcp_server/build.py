@@ -24,6 +24,7 @@ from toolsrv.background import in_thread
 from toolsrv.consent import worth_asking
 from toolsrv.mcp_server import words
 from toolsrv.mcp_server.kept import Kept, keep
+from toolsrv.mcp_server.messages import WellFormedResults
 from toolsrv.mcp_server.resources import add_responses
 from toolsrv.mcp_server.rim import ToolsrvServer
 from toolsrv.mcp_server.run_consent import RunConsents
@@ -92,6 +93,7 @@ def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
         cache_hints={"tools/list": CacheHint(ttl_ms=_DAY_MS, scope="public")},
         lifespan=_lifespan(bench, runs, warm=warm),
         log_level="WARNING",
+        middleware=[WellFormedResults()],
     )
     server.fault_folder = bench.settings.data_dir
     server.close_runs = runs.close

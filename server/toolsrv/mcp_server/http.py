@@ -1,7 +1,8 @@
 """The server on loopback HTTP, for clients on this machine that know the token.
 
 Every request needs ``Authorization: Bearer <token>``; the SDK's checks of Host and Origin
-(against DNS rebinding) stay on beneath that.
+(against DNS rebinding) stay on beneath that. A request that cannot be read is answered here, as on
+stdio, with its id where one can be read.
 """
 
 from __future__ import annotations
@@ -9,17 +10,21 @@ from __future__ import annotations
 import hmac
 import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolsrv.loopback import choose_token, listen, origin
 from toolsrv.mcp_server.build import build_server
+from toolsrv.mcp_server.messages import Unreadable, read
+from toolsrv_registry import wellformed
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from toolsrv.workbench import Workbench
 
 PATH = "/mcp"
+BODY_LIMIT = 4 * 1024 * 1024
+"""Bytes of a body that is read here: the SDK's limit, which refuses a longer one."""
 
 
 class BearerGate:
@@ -45,6 +50,37 @@ class BearerGate:
         return hmac.compare_digest(scheme.title() + b" " + token.strip(), self._expected)
 
 
+class ReadableMessages:
+    """ASGI middleware: 400 with a JSON-RPC error for a body that is no message of JSON-RPC.
+
+    What is handed on is UTF-8 without lone surrogates.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Read the body of a POST, and answer it or hand it on."""
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        body, last = b"", False
+        while not last and len(body) <= BODY_LIMIT:
+            message = await receive()
+            if message["type"] != "http.request":  # the client is gone
+                return
+            body += message.get("body", b"")
+            last = not message.get("more_body", False)
+        if last and len(body) <= BODY_LIMIT:
+            text = body.decode("utf-8-sig", "replace")
+            found = read(text)
+            if isinstance(found, Unreadable):
+                await _answer_unreadable(send, found)
+                return
+            body = wellformed.json_text(text).encode()
+        await self._app(scope, _replayed(body, receive, last=last), send)
+
+
 def serve_http(bench: Workbench, *, host: str, port: int, warm: bool = True) -> None:
     """Serve until interrupted; tells address and token on stderr.
 
@@ -56,7 +92,8 @@ def serve_http(bench: Workbench, *, host: str, port: int, warm: bool = True) -> 
 
     token = choose_token()
     listener = listen(host, port)
-    app = BearerGate(build_server(bench, warm=warm).streamable_http_app(host=host), token)
+    server = build_server(bench, warm=warm)
+    app = BearerGate(ReadableMessages(server.streamable_http_app(host=host)), token)
     sys.stderr.write(
         f"MCP server at {origin(host, listener)}{PATH}\nAuthorization: Bearer {token}\n"
     )
@@ -72,19 +109,37 @@ def _authorization(scope: Scope) -> bytes | None:
     return found[0] if len(found) == 1 else None
 
 
+def _replayed(body: bytes, receive: Receive, *, last: bool) -> Receive:
+    """Return a ``receive`` that begins with a body that was read already."""
+    first: list[Message] = [{"type": "http.request", "body": body, "more_body": not last}]
+
+    async def replay() -> Message:
+        return first.pop() if first else await receive()
+
+    return replay
+
+
+async def _answer_unreadable(send: Send, found: Unreadable) -> None:
+    """Answer with the one error that an HTTP response has room for."""
+    known = found.ids[0] if len(found.ids) == 1 else None
+    error = {"code": found.code, "message": found.message}
+    await _send_json(send, 400, {"jsonrpc": "2.0", "id": known, "error": error})
+
+
 async def _refuse(send: Send, *, given: bool) -> None:
     why = "the bearer token is wrong" if given else "a bearer token is required"
     challenge = b'Bearer realm="toolsrv"' + (b', error="invalid_token"' if given else b"")
-    body = json.dumps({"error": why}).encode()
-    await send(
-        {
-            "type": "http.response.start",
-            "status": 401,
-            "headers": [
-                (b"content-type", b"application/json"),
-                (b"content-length", str(len(body)).encode()),
-                (b"www-authenticate", challenge),
-            ],
-        }
-    )
+    await _send_json(send, 401, {"error": why}, (b"www-authenticate", challenge))
+
+
+async def _send_json(
+    send: Send, status: int, document: dict[str, Any], *headers: tuple[bytes, bytes]
+) -> None:
+    body = json.dumps(document).encode()
+    given = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(body)).encode()),
+        *headers,
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": given})
     await send({"type": "http.response.body", "body": body})

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from mcp.server.mcpserver import Context
 
 from toolsrv.runs import Run
+from toolsrv_registry import wellformed
 
 T = TypeVar("T")
 HEARTBEAT_S = 4.0
@@ -25,7 +26,7 @@ class Progress:
     async def tell(self, text: str) -> None:
         """Send the next notification."""
         self._count += 1
-        await self._context.report_progress(float(self._count), None, text)
+        await self._context.report_progress(float(self._count), None, wellformed.text(text))
 
     async def during(self, work: Awaitable[T], text: str) -> T:
         """Wait for ``work``, with a heartbeat."""

@@ -25,6 +25,7 @@ from mcp.types import (
 )
 
 from toolsrv_catalogs.text import clean
+from toolsrv_registry import wellformed
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.engine import textual
 from toolsrv_runtime.engine.chat import Answer, Request
@@ -145,11 +146,12 @@ def _params(request: Request) -> CreateMessageRequestParams:
     return CreateMessageRequestParams(
         messages=[
             SamplingMessage(
-                role=turn["role"], content=TextContent(type="text", text=turn["content"])
+                role=turn["role"],
+                content=TextContent(type="text", text=wellformed.text(turn["content"])),
             )
             for turn in turns
         ],
-        system_prompt=system["content"],
+        system_prompt=wellformed.text(system["content"]),
         max_tokens=request.max_tokens,
         temperature=request.temperature,
     )

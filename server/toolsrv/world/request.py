@@ -14,7 +14,7 @@ from itertools import product
 from typing import Any
 
 from toolsrv_catalogs.layout import api_place
-from toolsrv_registry import names
+from toolsrv_registry import names, wellformed
 from toolsrv_registry.errors import UsageError
 
 NAMES = ("category", "tool_name", "api_name")
@@ -68,7 +68,7 @@ def read_object(data: bytes) -> dict[str, Any]:
         UsageError: it is none.
     """
     try:
-        found = json.loads(data)
+        found = wellformed.loads(data)
     except (ValueError, RecursionError):  # ValueError also for bytes that are no text
         found = None
     if not isinstance(found, dict):

@@ -132,7 +132,7 @@ def _tell(where: str, mode: str, token: str | None, rules: tuple[Rule, ...]) -> 
     else:
         said += f"Authorization: Bearer {token}\n"
     for one in rules:
-        place = f"catalog {one.catalog}" if one.catalog else one.host or "all hosts"
+        place = f"catalog {one.catalog}" if one.catalog else one.place or "all hosts"
         said += f"made without a question, as your rules allow: {one.method} at {place}\n"
     sys.stderr.write(said)
     sys.stderr.flush()

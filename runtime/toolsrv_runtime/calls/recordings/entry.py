@@ -9,6 +9,7 @@ from typing import Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from toolsrv_registry import wellformed
 from toolsrv_registry.api import Api
 from toolsrv_registry.documents import content_hash
 from toolsrv_runtime.calls.body import too_deep
@@ -90,13 +91,13 @@ class Entry(BaseModel):
             arguments=arguments,
             url=url,
             status=self.status,
-            response=self.response,
-            error=self.error,
+            response=wellformed.value(self.response),
+            error=wellformed.text(self.error),
             source="simulated" if self.provenance == "simulated" else "recorded",
             seconds=0.0,
             kind=self.kind,
-            hint=self.hint,
-            page=self.page,
+            hint=wellformed.text(self.hint),
+            page=wellformed.text(self.page),
             retry_after=self.retry_after,
         )
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from toolsrv_registry import wellformed
 from toolsrv_registry.api import Api
 from toolsrv_registry.documents import content_hash
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
@@ -108,7 +109,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > FILE_LIMIT:
             raise DataError(f"files of more than {FILE_LIMIT:,} bytes")
-        found = json.loads(path.read_bytes())
+        found = wellformed.loads(path.read_bytes())
     except OSError as error:
         raise DataError(f"files that cannot be read ({error.strerror})") from error
     except (ValueError, RecursionError) as error:

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from rapidfuzz import fuzz
 
+from toolsrv_registry import wellformed
 from toolsrv_registry.database import Database
 from toolsrv_runtime.calls.recordings.entry import Entry, Provenance
 
@@ -166,7 +167,7 @@ class RecordingStore:
             " WHERE api_id = ? ORDER BY number DESC LIMIT ?",
             [api_id, NEAREST_LIMIT],
         )
-        known: list[dict[str, Any]] = [json.loads(row["arguments"]) for row in rows]
+        known: list[dict[str, Any]] = [wellformed.loads(row["arguments"]) for row in rows]
         return max(known, key=lambda one: _likeness(one, arguments), default=None)
 
     def entries(self, chosen: Chosen | None = None) -> Iterator[Entry]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 import time
@@ -12,6 +11,7 @@ from typing import Any
 import httpx
 
 from toolsrv_catalogs.text import clean
+from toolsrv_registry import wellformed
 from toolsrv_runtime.calls.sizes import counted
 from toolsrv_runtime.engine.chat import Answer, Mode, Request
 from toolsrv_runtime.engine.openai import body as bodies
@@ -181,7 +181,7 @@ class Server:
     async def _read_models(self, response: httpx.Response, heard: Heard) -> tuple[str, ...]:
         del heard
         try:
-            entries = json.loads(await read(response))["data"]
+            entries = wellformed.loads(await read(response))["data"]
             found = {clean(str(one["id"]), 200): one.get("max_model_len") for one in entries}
         except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
             raise self._http.error(
