@@ -64,7 +64,9 @@ class Asking:
         await self._renew()
         move = await self._propose(node)
         while isinstance(move, Move) and not self._state.ended():
-            found = await self._look_for([one for one in move.missing if not self._is_declined(one)])
+            found = await self._look_for(
+                [one for one in move.missing if not self._is_declined(one)]
+            )
             if not found and not await self._look_for(move.wanted, _BETTER):
                 break
             move = await self._propose(node)

@@ -74,10 +74,10 @@ class World:
         self, *script: str, says: Says | None = None, options: SolveOptions = OPTIONS,
         stop: Stop | None = None,
     ) -> Outcome:  # fmt: skip
-        async def ask(wanted: Consent) -> bool:
+        async def ask(wanted: Consent) -> bool | None:
             self.asked.append(wanted)
-            said: bool | None = await says(wanted) if says else False
-            return said
+            answered: bool | None = await says(wanted) if says else False
+            return answered
 
         def answer(request: httpx.Request) -> httpx.Response:
             self.sent.append(f"{request.method} {request.content.decode()}")
