@@ -188,6 +188,12 @@ def test_a_solve_with_a_declined_call_is_partial_and_says_so(world: World) -> No
     assert ended.reason.startswith(f"{why}; nothing was found before the search ended: ")
 
 
+def test_the_hint_of_a_missing_consent_is_told_once(world: World) -> None:
+    outcome = world.solve(write("a"), said("Finish", return_type="give_up_and_restart"))
+    assert outcome.status == "gave_up"
+    assert outcome.reason.count("with the setting calls") == 1
+
+
 def test_a_question_that_nobody_answers_is_no_refusal(world: World) -> None:
     outcome = world.solve(write("a"), ANSWER, says=silence)
     assert (len(world.asked), world.sent) == (1, [])

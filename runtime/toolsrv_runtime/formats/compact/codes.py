@@ -14,7 +14,6 @@ from toolsrv_registry.api import Parameter
 from toolsrv_registry.matcher import Asked, Span
 from toolsrv_runtime.formats.base import Prior, Step
 from toolsrv_runtime.formats.compact.bridging import SURE, Crossing, taker
-from toolsrv_runtime.formats.compact.calculating import is_down
 from toolsrv_runtime.formats.compact.matched import holds
 from toolsrv_runtime.formats.compact.scene import Offer, Scene, about, news
 from toolsrv_runtime.reading.facts import words
@@ -35,11 +34,13 @@ def coded(scene: Scene, prior: Prior, *, meant: bool) -> Crossing | None:
     """Return the next call towards a function that takes codes where the task tells names.
 
     One that was refused for names or, with ``meant``, that would serve the task if these were codes:
-    first what tells each name's code, then the function itself. None where nothing is new.
+    first what tells each name's code, then the function itself. None where nothing is new, and for
+    a function that is down or whose call a person declined.
     """
     meant = meant or bool(scene.path and _is_looked_up(scene.path[-1]))
+    left = {step.move.function for step in scene.attempts if step.down or step.declined}
     for offer in scene.offers:
-        examples = {} if is_down(offer.function, scene) else _examples(offer)
+        examples = {} if offer.function.name in left else _examples(offer)
         named = _refused(offer, examples, scene) if examples else None
         if examples and named is None and meant:
             named = _meant(offer, examples, scene, prior)
@@ -85,8 +86,7 @@ def _examples(offer: Offer) -> dict[str, str]:
 def _refused(offer: Offer, examples: Mapping[str, str], scene: Scene) -> tuple[str, Names] | None:
     """Return what a refused call was about, and the names that it was made with."""
     for step in scene.attempts:
-        failed = not step.ok and not step.down and not step.declined
-        if step.move.function == offer.function.name and failed:
+        if step.move.function == offer.function.name and not step.ok:
             given = {key: str(value) for key, value in json.loads(step.move.arguments).items()}
             names = {key: given[key] for key in examples if key in given}
             plain = [one for key, one in names.items() if not _is_code(one, examples[key])]
