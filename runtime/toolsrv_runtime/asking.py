@@ -64,7 +64,9 @@ class Asking:
         await self._renew()
         move = await self._propose(node)
         while isinstance(move, Move) and not self._state.ended():
-            found = await self._look_for(move.missing)
+            found = await self._look_for(
+                [one for one in move.missing if not self._is_declined(one)]
+            )
             if not found and not await self._look_for(move.wanted, _BETTER):
                 break
             move = await self._propose(node)
@@ -136,7 +138,12 @@ class Asking:
             return await self._off_loop(propose)
 
     async def _renew(self) -> None:
-        """Search for other candidates when all failed, or after a path gave up, if it may."""
+        """Search for other candidates when all failed, or after a path gave up, if it may.
+
+        Not once a person has declined a call: what is found could do the same as that call.
+        """
+        if any(step.declined for step in self._state.ledger.steps.values()):
+            return
         results = self._state.ledger.results.values()
         worked = {result.api_id for result in results if result.ok}
         failed = {result.api_id for result in results} - worked
@@ -150,6 +157,11 @@ class Asking:
         self.gave_up = False
         if offer.may_search() and await self._off_loop(lambda: offer.again(worked, failed, reason)):
             self._tell_candidates(offer.searches[-1])
+
+    def _is_declined(self, part: str) -> bool:
+        """Whether a part of the task has words in common with what a declined call was for."""
+        declined = (one.move.about for one in self._state.ledger.steps.values() if one.declined)
+        return any(part in about or about in part for about in declined)
 
     async def _look_for(self, missing: Sequence[str], reason: str = _UNSERVED) -> bool:
         """Search for the parts that nothing on offer serves; say whether there is more now.

@@ -1,12 +1,15 @@
 """Carrying out the model's moves: calls made once, told of, and written into the ledger.
 
 A call that stands on its path already is answered from there; the second such repetition closes
-the branch. Calls are the same when their arguments are after binding: "15" is 15 is 15.0.
+the branch. Calls are the same when their arguments are after binding: "15" is 15 is 15.0. A call
+that a person has declined is declined again without a question, and an API whose live calls failed
+``MOST_FAILED`` times gets no further request in this solve, whoever chooses the arguments.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -14,10 +17,11 @@ from toolsrv_registry.api import Api
 from toolsrv_runtime import events
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.caller import Caller, CallResult
-from toolsrv_runtime.calls.result import Ask, Consent
+from toolsrv_runtime.calls.result import Ask, Consent, Kind, declined
 from toolsrv_runtime.errors import ArgumentError
 from toolsrv_runtime.formats.base import FINISH, Format, Move, Step
 from toolsrv_runtime.ledger import code, settled
+from toolsrv_runtime.outcome import Source
 from toolsrv_runtime.search.dfsdt import Observed
 from toolsrv_runtime.search.tree import Code, Node
 from toolsrv_runtime.second_opinion import SecondOpinion
@@ -26,6 +30,9 @@ from toolsrv_runtime.waiting import until_stopped
 
 MOST_REPEATS = 1
 """Repetitions of a call on one path that the search goes on from."""
+
+MOST_FAILED = 2
+"""Failed live calls of one API, on all branches, after which a solve leaves that API alone."""
 
 
 class CallsOverError(Exception):
@@ -51,6 +58,8 @@ class Calling:
         self._ask = ask
         self._known: dict[str, CallResult] = {}
         self._made: dict[int, str] = {}
+        self._declined: set[str] = set()
+        self._failed: Counter[str] = Counter()
 
     async def act(self, node: Node) -> Observed:
         """Carry out the move of ``node``.
@@ -104,7 +113,7 @@ class Calling:
             shown = args.bind(api, arguments)
         except ArgumentError as error:
             shown, problem = {"arguments": move.arguments}, f"{error.message} ({error.hint})"
-            result = _refused(api, shown, problem)
+            result = _refused(api, shown, "bad_arguments", problem)
         else:
             self._made[node.id] = _key(api.id, shown)
             self._tell_call(node, move, api, shown, depth)
@@ -122,7 +131,14 @@ class Calling:
                 source=result.source,
             )
         )
-        step = Step(move, text, result.ok, result.response, down=result.down)
+        step = Step(
+            move,
+            text,
+            result.ok,
+            result.response,
+            down=not result.ok and (result.down or self._is_left(api)),
+            declined=result.kind == "declined",
+        )
         return self._seen(node, step, code(result))
 
     def _tell_call(
@@ -145,30 +161,49 @@ class Calling:
         key = self._made[node.id]
         if key in self._known and self._state.options.close_repeats:
             return self._known[key]
+        if self._is_left(api):
+            return _left(api, args.bind(api, arguments))
         self._state.budget.calls += 1
         tainted = self._tainted()
         call = self._caller.call(api, arguments, tainted=tainted)
         result = await until_stopped(call, self._state.stop)
-        if result.consent is not None and await self._allowed(node, result.consent):
-            call = self._caller.call(api, arguments, tainted=tainted, consent=result.consent)
-            result = await until_stopped(call, self._state.stop)
+        if result.consent is not None:
+            allowed = await self._allowed(node, result.consent)
+            if allowed:
+                call = self._caller.call(api, arguments, tainted=tainted, consent=result.consent)
+                result = await until_stopped(call, self._state.stop)
+            elif allowed is False:
+                result = declined(result)
+        if result.source == "live" and not result.ok and not result.refused:
+            self._failed[api.id] += 1
         if result.refused:
             result = result.model_copy(update={"error": f"{result.error} ({result.hint})"})
         self._known[key] = result
         return result
 
-    async def _allowed(self, node: Node, wanted: Consent) -> bool:
-        """Ask a person whether exactly this call may be made.
+    def _is_left(self, api: Api) -> bool:
+        """Whether so many live calls of an API failed that it gets no further one."""
+        return self._failed[api.id] >= MOST_FAILED
+
+    async def _allowed(self, node: Node, wanted: Consent) -> bool | None:
+        """Ask a person whether exactly this call may be made; None where nobody answers.
+
+        A request that was declined before, of whichever API, is declined without a question.
 
         Raises:
             Interrupted: the user wants to stop, and nobody waits for the answer any more.
         """
         if self._ask is None:
+            return None
+        request = _key(wanted.request, wanted.arguments)
+        if request in self._declined:
             return False
         self._tell_consent(node, wanted, None)
         with self._state.waiting():
             said = await until_stopped(self._ask(wanted), self._state.outer)
-        self._tell_consent(node, wanted, said)
+        if said is False:
+            self._declined.add(request)
+        self._tell_consent(node, wanted, bool(said))
         return said
 
     def _tell_consent(self, node: Node, wanted: Consent, allowed: bool | None) -> None:
@@ -200,7 +235,18 @@ def _key(name: str, arguments: str | dict[str, Any]) -> str:
     return json.dumps([name, arguments], sort_keys=True)
 
 
-def _refused(api: Api, arguments: dict[str, Any], problem: str) -> CallResult:
+def _left(api: Api, arguments: dict[str, Any]) -> CallResult:
+    """Return the result of a call of an API that is left alone: nothing was sent."""
+    problem = (
+        f"{api.id}: {MOST_FAILED} calls of it failed, and it is not called again in this solve "
+        "(choose another API, or answer with what is known)"
+    )
+    return _refused(api, arguments, "blocked_by_policy", problem, "live")
+
+
+def _refused(
+    api: Api, arguments: dict[str, Any], kind: Kind, problem: str, source: Source = "offline"
+) -> CallResult:
     return CallResult(
         api_id=api.id,
         arguments=arguments,
@@ -208,7 +254,7 @@ def _refused(api: Api, arguments: dict[str, Any], problem: str) -> CallResult:
         status=0,
         response=None,
         error=problem,
-        source="offline",
+        source=source,
         seconds=0.0,
-        kind="bad_arguments",
+        kind=kind,
     )

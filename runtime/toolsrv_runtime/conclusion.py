@@ -6,7 +6,7 @@ Pure, but where the model does not say what its answer leaves open: then retriev
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from toolsrv_runtime import outcome as out
 from toolsrv_runtime.evidence import trace
@@ -35,6 +35,7 @@ def conclude(state: State, reason: str, prior: Prior, *, model: str, form: str) 
     results = [(one.node, {"response": one.response, "error": one.error}) for one in evidence]
     if end.status == "answered" and not any(one.ok for one in evidence):
         state.meter.note([_ALONE])
+    end = _without_declined(state, end)
     traced = trace(end.answer, state.task, results)
     return out.Outcome(
         task=state.task,
@@ -101,6 +102,23 @@ def _ending(state: State, reason: str, prior: Prior, *, english: bool) -> _Endin
     return _unfinished(state, "partial", _why_unanswered(state), best, answer, prior)
 
 
+def _without_declined(state: State, end: _Ending) -> _Ending:
+    """Return an end as partial where a person declined a call, naming the calls that were not made.
+
+    A stop by the user stays one.
+    """
+    declined = state.ledger.declined()
+    if not declined or end.status == "cancelled":
+        return end
+    requests = [one.consent.request if one.consent else one.api_id for one in declined]
+    why = f"the person declined {'; '.join(map(_shortened, dict.fromkeys(requests)))}"
+    if end.status != "answered":
+        why = f"{why}; {end.reason}"
+    parts = [step.move.about for step in state.ledger.steps.values() if step.declined]
+    missing = (*end.missing, *filter(None, parts)) or requests
+    return replace(end, status="partial", reason=why, missing=tuple(dict.fromkeys(missing)))
+
+
 def _unfinished(
     state: State, status: out.Status, why: str, node: Node | None, answer: str, prior: Prior
 ) -> _Ending:
@@ -156,14 +174,14 @@ def _why_given_up(state: State, *, english: bool) -> str:
 
 def _all_failed(state: State) -> str:
     """Return that no call succeeded and why the first did not, "" where one did or none was made."""
-    results = list(state.ledger.results.values())
+    results = [one for one in state.ledger.results.values() if one.kind != "declined"]
     if not results or any(one.ok for one in results):
         return ""
     first = results[0]
     why = _shortened(first.error)
     if first.status and first.response is not None:
         why += f", {_shortened(json.dumps(first.response, ensure_ascii=False))}"
-    elif first.hint:  # nothing came back: the hint is for who set it up, not for a model
+    elif first.hint and not first.refused:  # for who set it up, not for a model
         why += f" ({first.hint})"
     return f"; no call succeeded, the first because: {why}"
 

@@ -68,6 +68,15 @@ class Ledger:
                 made[what] = made.get(what, False) or self.results[node.id].ok
         return [what for what, served in made.items() if not served]
 
+    def declined(self) -> list[CallResult]:
+        """Return the calls that a person has declined, each once, in tree order."""
+        found: dict[str, CallResult] = {}
+        for node in self.findings.tree.walk():
+            result = self.results.get(node.id)
+            if result is not None and result.kind == "declined":
+                found.setdefault(_call_key(result), result)
+        return list(found.values())
+
     def best(self) -> Node | None:
         """Return the node whose path has most successful calls (the first of equals)."""
         best, most = None, 0
@@ -104,7 +113,7 @@ class Ledger:
             result = self.results.get(node.id)
             if result is None or node.move is None:
                 continue
-            key = f"{result.api_id} {json.dumps(result.arguments, sort_keys=True)}"
+            key = _call_key(result)
             is_used = node.id in used and result.ok
             before = found.get(key)
             if before is not None and (before.used or not is_used):
@@ -119,6 +128,7 @@ class Ledger:
                 status=result.status,
                 response=result.response,
                 error=result.error,
+                kind=result.kind,
                 source=result.source,
                 seconds=round(result.seconds, 4),
                 used=is_used,
@@ -208,6 +218,11 @@ def code(result: CallResult) -> Code:
     if result.kind in {"not_found", "gone"}:
         return Code.NOT_FOUND
     return Code.TIMEOUT if result.kind == "timed_out" else Code.ERROR
+
+
+def _call_key(result: CallResult) -> str:
+    """Return the same text for calls of one API with equal arguments."""
+    return f"{result.api_id} {json.dumps(result.arguments, sort_keys=True)}"
 
 
 def _is_reply(node: Node) -> bool:

@@ -27,8 +27,9 @@ class Evidence(_Frozen):
     """One API call an answer rests on (or that was tried): who, with what, what came back.
 
     ``status`` is the HTTP status code, or 0 when no response came; ``error`` is then the reason.
-    ``response`` is the parsed JSON body, or the text where it is not JSON. A call that is asked for
-    again is answered with what it gave, and stands here once.
+    ``response`` is the parsed JSON body, or the text where it is not JSON. ``kind`` is the result
+    kind of the call (``calls.result.Kind``), empty in runs that were kept before there was one. A
+    call that is asked for again is answered with what it gave, and stands here once.
     """
 
     node: int
@@ -38,6 +39,7 @@ class Evidence(_Frozen):
     status: int
     response: Any
     error: str = ""
+    kind: str = ""
     source: Source
     seconds: float
     used: bool = Field(description="True when the call lies on the path of the answer.")
@@ -162,11 +164,12 @@ class Outcome(_Frozen):
     """How a solve ended.
 
     ``answered``: the model finished with an answer. ``partial``: the search ended first (a budget,
-    replies that nothing can be made of) and ``answer`` holds the best that was found, "" where
-    nothing was. ``gave_up``: the model chose to, or no API fits; ``answer`` as with ``partial``.
+    replies that nothing can be made of), or a person declined a call, and ``answer`` holds the best
+    that was found, "" where nothing was. ``gave_up``: the model chose to, or no API fits; ``answer`` as with ``partial``.
     ``cancelled``: stopped from outside; ``answer`` holds the best partial answer.
     ``reason`` says in one line why it ended as it did, ``missing`` what of the task an answer leaves
-    open, in the words of the task or of the model (all of it where nothing is known). ``supported`` and ``unsupported``
+    open, in the words of the task or of the model (all of it where nothing is known), or the request
+    that a person declined. ``supported`` and ``unsupported``
     are the claims of the answer that were traced to a response or the task, and those that could
     not be (``evidence.py``); ``unread`` counts those of a very long answer that were not looked
     at. ``opinions`` are the second ones, where they were asked for. ``notes`` say what prompts had

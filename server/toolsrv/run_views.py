@@ -27,8 +27,8 @@ class RunView(BaseModel):
     run_id: str
     status: RunStatus = Field(
         description="queued and working: not ended yet, ask again with get_run. answered: done. "
-        "partial: the search ended first, reason says why. gave_up: the model found no way. "
-        "cancelled, failed: ended without a full answer."
+        "partial: the search ended first, or the user declined a call; reason says why. gave_up: "
+        "the model found no way. cancelled, failed: ended without a full answer."
     )
     answer: str = Field(default="", description="The answer, or the best partial one.")
     reason: str = Field(default="", description="Why it ended as it did.")
@@ -80,7 +80,9 @@ def record_view(record: RunRecord) -> RunView:
         view.supported, view.unsupported = outcome.supported, outcome.unsupported
         view.unread = outcome.unread
         view.opinions, view.notes = outcome.opinions, outcome.notes
-        if outcome.status != "answered":
+        if any(one.kind == "declined" for one in outcome.evidence):
+            view.next_step = _DECLINED
+        elif outcome.status != "answered":
             view.next_step = _NEXT_STEPS[outcome.status]
     else:
         view.reason = plain(record.error) or "stopped before it began"
@@ -94,6 +96,7 @@ _NEXT_STEPS = {
     "gave_up": "rephrase the task, or use search_apis and call_api step by step",
     "cancelled": "start again with solve_task if the answer is still needed",
 }
+_DECLINED = "tell the user what was not done; what they declined is theirs to ask for again"
 
 
 def phase(run: Run, position: int) -> str:

@@ -97,7 +97,8 @@ class CallView(BaseModel):
     page: str = Field(default="", description="Where a person subscribes to the API.")
     retry_after: float | None = Field(default=None, description="Seconds to leave the host alone.")
     consent: Consent | None = Field(
-        default=None, description="The call that a person would have to allow; no model can."
+        default=None,
+        description="The call that a person would have to allow, or has declined; no model can.",
     )
     truncated: bool = Field(default=False, description="The response was cut.")
 

@@ -73,6 +73,13 @@ def test_what_a_refused_value_stands_in_is_asked_first(
     assert (again.words, again.arguments) == (task[-9:], {"country": "Peru"})
 
 
+def test_nothing_is_asked_about_a_value_of_a_declined_call(offers: tuple[Offer, ...]) -> None:
+    task = "What currency do I need in Medellin?"
+    refused = step(function(offers, CURRENCY), task[-9:], {"country": "Medellin"})
+    assert bridge(scene(task, offers, refused), Shipped()) is not None
+    assert bridge(scene(task, offers, replace(refused, declined=True)), Shipped()) is None
+
+
 def test_of_several_names_the_one_counts_that_was_refused(offers: tuple[Offer, ...]) -> None:
     task = "Is Epiphany off in Warsaw?"
     holiday = function(offers, "find_holiday_date")

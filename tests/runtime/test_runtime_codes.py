@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from tests.priors import Shipped, Silent
@@ -73,6 +74,16 @@ def test_a_refused_call_keeps_its_codes(offers: tuple[Offer, ...]) -> None:
     again = coded(scene(offers, refused, found, task=task), Shipped(), meant=False)
     assert again is not None
     assert again.arguments == {"from_airport": "NBO", "to_airport": "JFK"}
+
+
+@pytest.mark.parametrize("declined", [True, False], ids=["declined", "down"])
+def test_a_function_that_is_left_alone_is_not_called_with_codes(
+    offers: tuple[Offer, ...], declined: bool
+) -> None:
+    names = step(offers, FLIGHT, TASK[:-1], {"from_airport": "Vienna", "to_airport": "Zurich"})
+    assert coded(scene(offers, names), Shipped(), meant=True) is not None
+    left = replace(names, declined=declined, down=not declined)
+    assert coded(scene(offers, names, left), Shipped(), meant=True) is None
 
 
 @pytest.mark.parametrize(

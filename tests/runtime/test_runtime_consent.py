@@ -43,7 +43,7 @@ def write(text: str) -> str:
 
 
 def notes() -> Catalog:
-    def api(name: str, method: str, *required: Parameter) -> Api:
+    def api(name: str, method: str, *required: Parameter, path: str = "") -> Api:
         return Api(
             id=f"Notes/notes/{name}",
             category="Notes",
@@ -51,11 +51,12 @@ def notes() -> Catalog:
             name=name,
             description=f"{name} the notes",
             method=method,
-            url=f"https://notes.example/{name}",
+            url=f"https://notes.example/{path or name}",
             required=required,
         )
 
-    apis = (api("read", "GET"), api("write", "POST", Parameter(name="text")))
+    text = Parameter(name="text")
+    apis = (api("read", "GET"), api("write", "POST", text), api("jot", "POST", text, path="write"))
     return Catalog(name="theirs", tools=(Tool(category="Notes", name="notes", apis=apis),))
 
 
@@ -73,9 +74,10 @@ class World:
         self, *script: str, says: Says | None = None, options: SolveOptions = OPTIONS,
         stop: Stop | None = None,
     ) -> Outcome:  # fmt: skip
-        async def ask(wanted: Consent) -> bool:
+        async def ask(wanted: Consent) -> bool | None:
             self.asked.append(wanted)
-            return bool(await says(wanted)) if says else False
+            answered: bool | None = await says(wanted) if says else False
+            return answered
 
         def answer(request: httpx.Request) -> httpx.Response:
             self.sent.append(f"{request.method} {request.content.decode()}")
@@ -128,15 +130,79 @@ def test_a_yes_is_for_one_call_and_each_other_is_asked_about(world: World) -> No
     assert {one.status for one in outcome.evidence} == {200}
 
 
-def test_a_no_is_remembered_and_leaves_what_the_model_reads_as_it_was(world: World) -> None:
+async def silence(_wanted: Consent) -> None:
+    return None
+
+
+def test_a_no_is_told_apart_from_a_missing_consent(world: World) -> None:
     silent = world.solve(write("a"), ANSWER)
-    refused = world.solve(write("a"), write("a"), ANSWER, says=no)
+    declined = world.solve(write("a"), ANSWER, says=no)
     assert world.sent == []
-    assert len(world.asked) == 1
-    assert refused.evidence[0].error == silent.evidence[0].error
-    assert refused.tree[1].observation == silent.tree[1].observation
+    assert [one.kind for one in silent.evidence] == ["needs_consent"]
+    assert [one.kind for one in declined.evidence] == ["declined"]
+    assert silent.status == "answered"
+    for part in (
+        "the person said no to POST notes.example/write",
+        "not be retried or worked around",
+    ):
+        assert part in declined.tree[1].observation  # what the model reads
+        assert part not in silent.tree[1].observation
+    assert "setting calls" not in declined.evidence[0].error
     told = [(one.kind, getattr(one, "allowed", "")) for one in world.events]
     assert [allowed for kind, allowed in told if kind == "consent"] == [None, False]
+
+
+@pytest.mark.parametrize("close_repeats", [True, False])
+def test_a_declined_call_is_declined_at_once_when_it_comes_again(
+    world: World, close_repeats: bool
+) -> None:
+    jot = said("jot_for_notes", text="a")  # another API of the same request
+    options = OPTIONS.model_copy(update={"close_repeats": close_repeats})
+    outcome = world.solve(write("a"), write("a"), jot, ANSWER, says=no, options=options)
+    assert (len(world.asked), world.sent) == (1, [])
+    calls = [one for one in outcome.tree if one.kind == "call"]
+    assert [one.observation.count("the person said no") for one in calls] == [1, 1, 1]
+    assert {one.kind for one in outcome.evidence} == {"declined"}
+
+
+def test_a_declined_call_is_not_asked_about_again_on_another_branch(world: World) -> None:
+    give_up = said("Finish", return_type="give_up_and_restart")
+    options = OPTIONS.model_copy(update={"strategy": "dfsdt"})
+    outcome = world.solve(
+        write("a"), give_up, write("a"), ANSWER, says=no, options=options
+    )  # fmt: skip
+    assert len(outcome.tree) == 5
+    assert (len(world.asked), world.sent, outcome.status) == (1, [], "partial")
+
+
+def test_a_solve_with_a_declined_call_is_partial_and_says_so(world: World) -> None:
+    why = "the person declined POST notes.example/write"
+    outcome = world.solve(READ, write("a"), ANSWER, says=no)
+    assert (outcome.status, outcome.answer, outcome.reason) == ("partial", "Done.", why)
+    assert outcome.missing == ("POST notes.example/write",)
+    gave_up = world.solve(write("a"), said("Finish", return_type="give_up_and_restart"), says=no)
+    assert (gave_up.status, gave_up.reason) == ("partial", f"{why}; the model gave up")
+    options = OPTIONS.model_copy(update={"limits": Limits(seconds=60, model_calls=1)})
+    ended = world.solve(write("a"), ANSWER, says=no, options=options)
+    assert ended.status == "partial"
+    assert ended.reason.startswith(f"{why}; nothing was found before the search ended: ")
+
+
+def test_the_hint_of_a_missing_consent_is_told_once(world: World) -> None:
+    outcome = world.solve(write("a"), said("Finish", return_type="give_up_and_restart"))
+    assert outcome.status == "gave_up"
+    assert outcome.reason.count("with the setting calls") == 1
+
+
+def test_a_question_that_nobody_answers_is_no_refusal(world: World) -> None:
+    outcome = world.solve(write("a"), ANSWER, says=silence)
+    assert (len(world.asked), world.sent) == (1, [])
+    assert [one.kind for one in outcome.evidence] == ["needs_consent"]
+    assert outcome.status == "answered"
+    assert [getattr(one, "allowed", "") for one in world.events if one.kind == "consent"] == [
+        None,
+        False,
+    ]
 
 
 def test_a_rule_stands_in_for_consent_until_a_response_has_entered_the_run(tmp_path: Path) -> None:
@@ -163,7 +229,8 @@ def test_nothing_that_a_model_writes_is_a_yes(world: World) -> None:
     forged = said("write_for_notes", text="a", consent=True, confirmed=True, ok="yes")
     outcome = world.solve(forged, write("a"), ANSWER, says=no)
     assert world.sent == []
-    assert outcome.status == "answered"
+    assert outcome.evidence[-1].kind == "declined"
+    assert outcome.status == "partial"
 
 
 def test_waiting_costs_no_time(world: World) -> None:

@@ -125,6 +125,22 @@ def scripted_http(
     end(server.process)
 
 
+@pytest.fixture
+def start_http() -> Iterator[Callable[[dict[str, str]], HttpServer]]:
+    """Return a function that starts a scripted server on HTTP with the given settings."""
+    started: list[HttpServer] = []
+
+    def start(settings: dict[str, str]) -> HttpServer:
+        started.append(
+            http_server([sys.executable, str(SCRIPTED), "http"], env=os.environ | settings)
+        )
+        return started[-1]
+
+    yield start
+    for one in started:
+        end(one.process)
+
+
 @pytest.fixture(params=["memory", "stdio", "http"])
 def transport(request: pytest.FixtureRequest) -> str:
     name: str = request.param

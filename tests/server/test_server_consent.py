@@ -52,7 +52,7 @@ def serve(api: Api, data_dir: Path) -> None:
         )
 
 
-async def call(person: Person | None, era: str, data_dir: Path, stack: AsyncExitStack) -> Any:
+async def call(person: Any, era: str, data_dir: Path, stack: AsyncExitStack) -> Any:
     """Call a POST API through a client with or without a person behind it."""
     from mcp import Client
 
@@ -93,9 +93,28 @@ async def test_without_a_yes_nothing_is_sent(
     person = Person(action, ok)
     async with AsyncExitStack() as stack:
         got = await call(person, era, data_dir, stack)
-    assert len(person.asked) >= 1
+    assert len(person.asked) == 1
+    told = got.structured_content
+    assert got.is_error
+    assert (told["kind"], told["status"], told["ok"]) == ("declined", 0, False)
+    for part in ("the person said no to POST 127.0.0.1:", "must not be retried or worked around"):
+        assert part in told["error"]
+        assert part in got.content[0].text
+    assert told["hint"] == "only the person may run it again and say yes"
+    assert "setting" not in got.content[0].text
+
+
+@pytest.mark.parametrize("era", ["legacy"])
+async def test_an_error_of_the_client_is_no_answer_of_a_person(era: str, data_dir: Path) -> None:
+    async def broken(context: Any, params: Any) -> Any:
+        from mcp.types import ErrorData
+
+        del context, params
+        return ErrorData(code=-32603, message="no window to show the form in")
+
+    async with AsyncExitStack() as stack:
+        got = await call(broken, era, data_dir, stack)
     assert got.structured_content["kind"] == "needs_consent"
-    assert got.structured_content["status"] == 0
 
 
 async def test_a_client_that_cannot_ask_gets_the_refusal(era: str, data_dir: Path) -> None:

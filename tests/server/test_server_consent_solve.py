@@ -1,4 +1,7 @@
-"""Consent in the middle of a solve: a real client over stdio, both eras, one call for each yes."""
+"""Consent in the middle of a solve: a real client in both eras, one call for each yes.
+
+Over stdio; a no over every transport.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import os
 import runpy
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -65,18 +69,74 @@ async def test_a_person_who_says_yes_has_that_call_made_once(
     assert [(call["status"], call["source"]) for call in run["evidence"]] == [(200, "live")]
 
 
-async def test_a_person_who_says_no_leaves_the_observation_as_it_is(
-    host: Any, ready_dir: Path, era: str
+@asynccontextmanager
+async def over(
+    transport: str, host: Any, data_dir: Path, era: str, person: Any, start_http: Any
+) -> AsyncIterator[Any]:
+    """Yield a client of a scripted server with a person behind it, over any transport."""
+    own = host.url.removeprefix("http://")
+    if transport == "stdio":
+        async with client(host, data_dir, era, person) as one:
+            yield one
+    elif transport == "memory":
+        from mcp import Client
+
+        from toolsrv.mcp_server.build import build_server
+        from toolsrv.settings import load
+
+        settings = load({"data_dir": str(data_dir), "own_hosts": own}).settings
+        bench = runpy.run_path(str(HERE / "scripted_server.py"))["scripted_bench"](settings)
+        try:
+            server = build_server(bench, warm=False)
+            async with Client(server, mode=era, elicitation_callback=person) as one:
+                yield one
+        finally:
+            await bench.aclose()
+    else:
+        import httpx2
+        from mcp import Client
+        from mcp.client.streamable_http import streamable_http_client
+
+        server = start_http({"TOOLSRV_DATA_DIR": str(data_dir), "TOOLSRV_OWN_HOSTS": own})
+        headers = {"Authorization": f"Bearer {server.token}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=60) as http,
+            Client(
+                streamable_http_client(server.url, http_client=http),
+                mode=era,
+                elicitation_callback=person,
+            ) as one,
+        ):
+            yield one
+
+
+@pytest.mark.parametrize(("action", "ok"), [("decline", True), ("cancel", True), ("accept", False)])
+async def test_a_person_who_says_no_declines_the_call_and_the_solve_says_so(
+    host: Any,
+    ready_dir: Path,
+    transport: str,
+    era: str,
+    action: str,
+    ok: bool,
+    start_http: Any,
 ) -> None:
-    person = always("decline" if era == "auto" else "cancel")
-    async with client(host, ready_dir, era, person) as one:
+    person = always(action, ok=ok)
+    async with over(transport, host, ready_dir, era, person, start_http) as one:
         run = await solve(one, "alpha")
         shown = await one.call_tool("show_run", {"run_id": run["run_id"]})
-    assert run["status"] == "answered"
+        single = {"id": "Notes/notes/write", "arguments": {"text": "alpha"}}
+        alone = (await one.call_tool("call_api", single)).structured_content
     assert (host.written, host.calls) == ([], [])
-    assert len(person.asked) == 1  # the same call in the same run is not asked about again
-    assert run["evidence"][0]["status"] == 0
-    assert "needs a person's consent" in shown.content[0].text
+    assert len(person.asked) == 2  # once by the run, once by the single call
+    assert (run["status"], run["answer"]) == ("partial", "It is 42.")
+    assert run["reason"].startswith("the person declined POST 127.0.0.1:")
+    assert run["missing"] == [run["reason"].removeprefix("the person declined ")]
+    assert "call_api" not in run["next_step"]
+    assert [(call["status"], call["kind"]) for call in run["evidence"]] == [(0, "declined")]
+    assert alone["kind"] == "declined"
+    for text in (run["evidence"][0]["error"], shown.content[0].text, alone["error"]):
+        assert "the person said no to POST 127.0.0.1:" in text
+        assert "setting" not in text
 
 
 @pytest.mark.parametrize("era", ["auto"])
@@ -87,7 +147,7 @@ async def test_a_client_that_cannot_ask_gets_the_observation(
     async with client(host, ready_dir, era, None) as one:
         run = await solve(one, "alpha")
         shown = await one.call_tool("show_run", {"run_id": run["run_id"]})
-    assert run["status"] == "answered"
+    assert (run["status"], run["evidence"][0]["kind"]) == ("answered", "needs_consent")
     assert host.calls == []
     assert "needs a person's consent" in shown.content[0].text
 
@@ -164,6 +224,8 @@ async def test_questions_of_runs_in_parallel_do_not_mix(
     assert sorted(host.written) == ['{"text":"alpha"}', '{"text":"delta"}']
     statuses = {word: [call["status"] for call in run["evidence"]] for word, run in found.items()}
     assert statuses == {"alpha": [200], "beta": [0], "gamma": [0], "delta": [200]}
+    ends = {word: run["status"] for word, run in found.items()}
+    assert ends == dict.fromkeys(words, "answered") | {"beta": "partial", "gamma": "partial"}
 
 
 async def test_waiting_for_a_person_costs_no_time_of_the_budget(

@@ -133,9 +133,13 @@ def test_anything_else_is_no(host: Any, solve: tuple[str, ...], typed: str) -> N
         one.read_until(QUESTION)
         one.type(typed)
         code, out = one.end()
-    (call,) = json.loads(out)["evidence"]
-    assert code == 0
-    assert (call["status"], "needs a person's consent" in call["error"]) == (0, True)
+    outcome = json.loads(out)
+    (call,) = outcome["evidence"]
+    assert (code, outcome["status"], outcome["answer"]) == (3, "partial", "Done.")
+    assert outcome["reason"].startswith("the person declined POST 127.0.0.1:")
+    assert (call["status"], call["kind"]) == (0, "declined")
+    assert "the person said no to POST 127.0.0.1:" in call["error"]
+    assert "setting" not in call["error"]
     assert host.calls == []
     assert "not allowed: POST" in one.said
 
@@ -184,7 +188,7 @@ def test_without_a_terminal_to_type_at_nobody_is_asked(
     with terminal(*solve, stdin=False) as one:
         code, out = one.end()
     (call,) = json.loads(out)["evidence"]
-    assert (code, call["status"]) == (0, 0)
+    assert (code, call["status"], call["kind"]) == (0, 0, "needs_consent")
     assert "needs a person's consent" in call["error"]
     assert QUESTION not in one.said
     assert host.calls == []
@@ -205,6 +209,27 @@ def test_one_call_is_asked_about_in_the_same_way(host: Any) -> None:
     assert (code, json.loads(out)["error"]) == (130, "interrupted")
     assert "Fatal Python error" not in one.said
     assert len(host.written) == 1
+
+
+@pytest.mark.parametrize("typed", ["n\n", "\x04"])
+def test_one_call_that_is_declined_says_so_and_no_way_round(host: Any, typed: str) -> None:
+    words = ("call", "Notes/notes/write", '{"text": "beta"}')
+    with terminal(*words) as one:
+        one.read_until(QUESTION)
+        one.type(typed)
+        code, out = one.end()
+    assert (code, out) == (2, b"")
+    assert "error: Notes/notes/write: the person said no to POST 127.0.0.1:" in one.said
+    assert "hint: only the person may run it again and say yes" in one.said
+    assert "setting" not in one.said
+    with terminal(*words, "--json") as one:
+        one.read_until(QUESTION)
+        one.type(typed)
+        code, out = one.end()
+    document = json.loads(out)
+    assert (code, document["kind"], document["status"]) == (2, "declined", 0)
+    assert document["consent"]["arguments"] == {"text": "beta"}
+    assert host.calls == []
 
 
 @pytest.mark.usefixtures("host")

@@ -43,11 +43,15 @@ def serve(host: Any, data_dir: Path, *, only: bool = False) -> None:
 
 
 class Person:
-    """Answers forms; ``says`` makes of the question ``accept``, ``decline`` or ``cancel``."""
+    """Answers forms; ``says`` makes of the question ``accept``, ``decline`` or ``cancel``.
 
-    def __init__(self, says: Callable[[str], Awaitable[str]]) -> None:
+    ``ok`` is what an accepted form is filled in with.
+    """
+
+    def __init__(self, says: Callable[[str], Awaitable[str]], *, ok: bool = True) -> None:
         self.asked: list[str] = []
         self._says = says
+        self._ok = ok
 
     async def __call__(self, context: Any, params: Any) -> Any:
         from mcp.types import ElicitResult
@@ -55,14 +59,14 @@ class Person:
         del context
         self.asked.append(params.message)
         action = await self._says(params.message)
-        content = {"ok": True} if action == "accept" else None
+        content = {"ok": self._ok} if action == "accept" else None
         return ElicitResult(action=action, content=content)  # type: ignore[arg-type]
 
 
-def always(action: str) -> Person:
+def always(action: str, *, ok: bool = True) -> Person:
     """Return a person who always says the same."""
 
     async def says(_question: str) -> str:
         return action
 
-    return Person(says)
+    return Person(says, ok=ok)

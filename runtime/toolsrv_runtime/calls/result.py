@@ -23,6 +23,7 @@ Kind = Literal[
     "timed_out",
     "blocked_by_policy",
     "needs_consent",
+    "declined",
     "too_large",
     "not_json",
     "server_error",
@@ -55,7 +56,7 @@ def kind_of_status(status: int) -> Kind:
 
 
 class Consent(BaseModel):
-    """What a person is asked to allow, and then allows: this one call and no other.
+    """What a person is asked to allow, and then allows or declines: this one call and no other.
 
     ``arguments`` are those that would be sent; ``reason`` says why a person is asked.
     """
@@ -73,9 +74,17 @@ class Consent(BaseModel):
         """Whether this consent was given for exactly that call."""
         return self.model_copy(update={"reason": ""}) == other.model_copy(update={"reason": ""})
 
+    @property
+    def request(self) -> str:
+        """The request line of the call: method, host and path."""
+        return f"{self.method} {self.host}{self.path}"
 
-Ask = Callable[[Consent], Coroutine[Any, Any, bool]]
-"""Asks a person for consent to one call. Cancelled when nobody waits for the answer any more."""
+
+Ask = Callable[[Consent], Coroutine[Any, Any, bool | None]]
+"""Ask a person for consent to one call: True allowed, False declined, None nobody answered.
+
+Cancelled when nobody waits for the answer any more.
+"""
 
 
 class CallResult(BaseModel):
@@ -84,8 +93,8 @@ class CallResult(BaseModel):
     ``status`` is the HTTP status, 0 when no response came; ``response`` is the JSON value or the
     text; ``error`` is empty exactly when the call succeeded; ``seconds`` is wall time. ``hint``
     says what to do next, ``page`` where to subscribe, ``retry_after`` how many seconds the host
-    asks to be left alone, ``consent`` what a person would have to allow, and ``nearest`` the
-    recorded arguments that are most like those of a ``replay_miss``.
+    asks to be left alone, ``consent`` what a person would have to allow or has declined, and
+    ``nearest`` the recorded arguments that are most like those of a ``replay_miss``.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -128,4 +137,17 @@ class CallResult(BaseModel):
 
 _DOWN = frozenset({"unauthorized", "not_subscribed", "rate_limited", "gone", "network_error"})
 _OUT_OF_SERVICE = frozenset({502, 503})
-_REFUSED = frozenset({"bad_arguments", "blocked_by_policy", "needs_consent"})
+_REFUSED = frozenset({"bad_arguments", "blocked_by_policy", "needs_consent", "declined"})
+
+
+def declined(result: CallResult) -> CallResult:
+    """Return the result of a call that needed consent once a person has declined it."""
+    request = f" {result.consent.request}" if result.consent else " this call"
+    return result.model_copy(
+        update={
+            "kind": "declined",
+            "error": f"{result.api_id}: the person said no to{request}: the call must not be "
+            "retried or worked around, neither by this API nor by another that does the same",
+            "hint": "only the person may run it again and say yes",
+        }
+    )

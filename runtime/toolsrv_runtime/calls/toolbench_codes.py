@@ -60,6 +60,7 @@ _LABELS: dict[Kind, str] = {
     "timed_out": TIMEOUT,
     "blocked_by_policy": BLOCKED,
     "needs_consent": BLOCKED,
+    "declined": BLOCKED,
 }
 _CODES = {
     TIMEOUT: Code.TIMEOUT,

@@ -85,7 +85,8 @@ class Step:
     """A move and what came of it; ``response`` is the API's own value, ``ok`` its success.
 
     ``repeats`` counts the same call above it on its path: the response is that one's, not a new one.
-    ``down``: the API is out of service, whatever it is called with.
+    ``down``: the API is out of service, or left alone, whatever it is called with. ``declined``: a
+    person said no to the call, and what it was for is not to be done in another way.
     """
 
     move: Move
@@ -94,6 +95,7 @@ class Step:
     response: Any = None
     repeats: int = 0
     down: bool = False
+    declined: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,8 +47,8 @@ def call(
 
     ARGUMENTS is one JSON object; "-" reads it from stdin. Exit code 1 when the API does not
     answer with success, 2 when the call is refused before it is made. A call that may change
-    something is shown and asked about on a terminal; elsewhere it is refused, unless the setting
-    "calls" allows it.
+    something is shown and asked about on a terminal, and declined by any answer but yes; elsewhere
+    it is refused, unless the setting "calls" allows it.
     """
     from toolsrv.views import call_view
 
@@ -75,10 +75,14 @@ def call(
 
 
 async def _call(bench: Workbench, api: Api, arguments: dict[str, Any]) -> CallResult:
+    from toolsrv_runtime.calls.result import declined
+
     try:
         result = await bench.caller().call(api, arguments)
-        if result.consent is not None and consent.can_ask() and await consent.asked(result.consent):
-            result = await bench.caller().call(api, arguments, consent=result.consent)
-        return result
+        if result.consent is None or not consent.can_ask():
+            return result
+        if not await consent.asked(result.consent):
+            return declined(result)
+        return await bench.caller().call(api, arguments, consent=result.consent)
     finally:
         await bench.aclose()

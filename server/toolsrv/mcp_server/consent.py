@@ -1,8 +1,9 @@
 """Asking the person behind the client for consent to one call (elicitation, in both eras).
 
-Only a client that declares elicitation is asked; for every other the call stays refused. What a
-model says is never taken for consent: the answer comes from the client, for exactly the call that
-was shown, and counts once.
+Only a client that declares elicitation is asked; for every other the call stays one that needs
+consent. Whatever a person answers that is not a yes (decline, cancel, ``ok`` left false) declines
+the call. What a model says is never taken for consent: the answer comes from the client, for
+exactly the call that was shown, and counts once.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections import OrderedDict
 from typing import Any
 
 from mcp.server.mcpserver import Context
+from mcp.shared.exceptions import MCPError
 from mcp.types import (
     ClientCapabilities,
     ElicitationCapability,
@@ -44,17 +46,18 @@ class Consents:
     def __init__(self) -> None:
         self._open: OrderedDict[str, Consent] = OrderedDict()
 
-    async def ask(self, ctx: Ctx, wanted: Consent) -> bool | InputRequiredResult:
-        """Return whether the person allows the call, or what makes the client ask and call again."""
+    async def ask(self, ctx: Ctx, wanted: Consent) -> bool | InputRequiredResult | None:
+        """Return the person's answer, or what makes the client ask and call again.
+
+        None where nobody can be asked or nobody answered.
+        """
         if not can_ask(ctx):
-            return False
+            return None
         if not by_returning(ctx):
-            answer = await ctx.elicit(question(wanted), Confirm)
-            return answer.action == "accept" and answer.data.ok
+            return await elicited(ctx, question(wanted))
         asked = self._open.pop(ctx.request_state or "", None)
         if asked is not None and asked.covers(wanted):
-            given = (ctx.input_responses or {}).get(_KEY)
-            return isinstance(given, ElicitResult) and accepted(given)
+            return answered((ctx.input_responses or {}).get(_KEY))
         token = secrets.token_urlsafe(16)
         self._open[token] = wanted
         while len(self._open) > OPEN_QUESTIONS:
@@ -70,9 +73,22 @@ def form(message: str) -> ElicitRequestFormParams:
     return ElicitRequestFormParams(message=message, requested_schema=Confirm.model_json_schema())
 
 
-def accepted(given: ElicitResult) -> bool:
-    """Whether a form that came back says yes."""
-    return given.action == "accept" and (given.content or {}).get("ok") is True
+async def elicited(ctx: Ctx, text: str) -> bool | None:
+    """Put the form to the client in a request; None where the client answers with an error."""
+    try:
+        given = await ctx.elicit(text, Confirm)
+    except MCPError:
+        return None
+    except ValueError:  # the form came back without a usable ``ok``
+        return False
+    return given.action == "accept" and given.data.ok
+
+
+def answered(response: object) -> bool | None:
+    """Return what a form that came back says, None for what is no such form."""
+    if not isinstance(response, ElicitResult):
+        return None
+    return response.action == "accept" and (response.content or {}).get("ok") is True
 
 
 def can_ask(ctx: Ctx) -> bool:

@@ -1,8 +1,8 @@
 """Consent to a call in the middle of a solve: asked of the person whose client follows the run.
 
 Only runs that a client with elicitation began may ask. A run waits with its question until a
-request that follows it puts it to such a client, and no longer than ``PATIENCE_S``; without a yes
-its call stays refused. All belongs to one event loop.
+request that follows it puts it to such a client, and no longer than ``PATIENCE_S``; a question that
+nobody answers leaves its call as one that needs consent. All belongs to one event loop.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from mcp.server.mcpserver import Context
-from mcp.shared.exceptions import MCPError
-from mcp.types import ElicitRequest, ElicitResult
+from mcp.types import ElicitRequest
 
 from toolsrv.consent import question
-from toolsrv.mcp_server.consent import Confirm, accepted, form
+from toolsrv.mcp_server.consent import answered, elicited, form
 from toolsrv_runtime.calls.result import Ask, Consent
 from toolsrv_runtime.stop import Stop
 
@@ -31,7 +30,7 @@ class ConsentQuestion:
     """One call that a run asks about; see ``Question``."""
 
     text: str
-    said: asyncio.Future[bool]
+    said: asyncio.Future[bool | None]
     token: str = field(default_factory=lambda: secrets.token_urlsafe(16))
     held: bool = False
     key: str = "consent"
@@ -47,21 +46,16 @@ class ConsentQuestion:
         return ElicitRequest(params=form(self.text))
 
     async def put(self, ctx: Ctx) -> None:
-        """Show the form; whatever is no answer is no yes."""
-        try:
-            given = await ctx.elicit(self.text, Confirm)
-        except (MCPError, ValueError):
-            self._settle(yes=False)
-        else:
-            self._settle(yes=given.action == "accept" and given.data.ok)
+        """Show the form and take the answer."""
+        self._settle(await elicited(ctx, self.text))
 
     def answer(self, response: object) -> None:
         """Take the form as the client brings it back."""
-        self._settle(yes=isinstance(response, ElicitResult) and accepted(response))
+        self._settle(answered(response))
 
-    def _settle(self, *, yes: bool) -> None:
+    def _settle(self, said: bool | None) -> None:
         if self.open:
-            self.said.set_result(yes)
+            self.said.set_result(said)
 
 
 class Desk:
@@ -71,15 +65,15 @@ class Desk:
         self._task = task
         self.question: ConsentQuestion | None = None
 
-    async def ask(self, wanted: Consent) -> bool:
-        """Wait for the answer of a person; nobody's answer is a no."""
-        said: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+    async def ask(self, wanted: Consent) -> bool | None:
+        """Wait for the answer of a person; None where nobody answers in time."""
+        said: asyncio.Future[bool | None] = asyncio.get_running_loop().create_future()
         self.question = ConsentQuestion(question(wanted, self._task), said)
         try:
             async with asyncio.timeout(PATIENCE_S):
                 return await said
         except TimeoutError:
-            return False
+            return None
         finally:
             self.question = None
 

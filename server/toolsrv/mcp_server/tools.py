@@ -35,6 +35,7 @@ from toolsrv.views import (
     call_view,
 )
 from toolsrv_registry.errors import NotFoundError, UsageError
+from toolsrv_runtime.calls.result import declined
 
 if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
@@ -137,6 +138,8 @@ class Tools:
             if answer:
                 again = caller.call(api, arguments, consent=result.consent)
                 result = await progress.during(again, waits)
+            elif answer is False:
+                result = declined(result)
         view = call_view(result)
         text = texts.call_text(view)
         return success(text, view) if view.ok else failure(text, view=view)

@@ -97,7 +97,7 @@ def _refused_by(step: Step, scene: Scene) -> tuple[Parameter, str] | None:
     Of several names that one which the refusal repeats; none that a call has taken for what it is.
     """
     offer = next((o for o in scene.offers if o.function.name == step.move.function), None)
-    if step.ok or step.down or offer is None:
+    if step.ok or step.down or step.declined or offer is None:
         return None
     given = json.loads(step.move.arguments)
     named = [

@@ -34,11 +34,13 @@ def coded(scene: Scene, prior: Prior, *, meant: bool) -> Crossing | None:
     """Return the next call towards a function that takes codes where the task tells names.
 
     One that was refused for names or, with ``meant``, that would serve the task if these were codes:
-    first what tells each name's code, then the function itself. None where nothing is new.
+    first what tells each name's code, then the function itself. None where nothing is new, and for
+    a function that is down or whose call a person declined.
     """
     meant = meant or bool(scene.path and _is_looked_up(scene.path[-1]))
+    left = {step.move.function for step in scene.attempts if step.down or step.declined}
     for offer in scene.offers:
-        examples = _examples(offer)
+        examples = {} if offer.function.name in left else _examples(offer)
         named = _refused(offer, examples, scene) if examples else None
         if examples and named is None and meant:
             named = _meant(offer, examples, scene, prior)
@@ -84,7 +86,7 @@ def _examples(offer: Offer) -> dict[str, str]:
 def _refused(offer: Offer, examples: Mapping[str, str], scene: Scene) -> tuple[str, Names] | None:
     """Return what a refused call was about, and the names that it was made with."""
     for step in scene.attempts:
-        if step.move.function == offer.function.name and not step.ok and not step.down:
+        if step.move.function == offer.function.name and not step.ok:
             given = {key: str(value) for key, value in json.loads(step.move.arguments).items()}
             names = {key: given[key] for key in examples if key in given}
             plain = [one for key, one in names.items() if not _is_code(one, examples[key])]

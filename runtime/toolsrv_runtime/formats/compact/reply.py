@@ -1,7 +1,8 @@
 """One reply of the compact format in the making: which words of the task are served next, by what call.
 
 In this order: what failed is tried again or crossed, a wish for several values goes on, the next
-need is served. What no function serves is missing.
+need is served. What no function serves is missing, and so are the words of a call that a person
+declined: no other call is made for them.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class Reply:
         self._grounded = grounded
         self._needs = Needs(scene, prior) if prior else None
         self._plan = Planned(scene, prior) if prior else None
+        self._declined = frozenset(about(step) for step in scene.attempts if step.declined)
         self.served = any(step.ok for step in scene.path)
         self.missing = list(
             dict.fromkeys(text for step in scene.path for text in step.move.missing)
@@ -114,7 +116,7 @@ class Reply:
         What asks for nothing in words was no need, where others have been served.
         """
         last = self._scene.path[-1] if self._scene.path else None
-        if last is None or last.ok:
+        if last is None or last.ok or last.declined:
             return ""
         idle = self.served and self._needs is not None and not self._needs.asks(about(last))
         extra = self._plan is not None and self._plan.is_extra(last)
@@ -193,6 +195,10 @@ class Reply:
             words = need.words if need is not None else self._copied(taken)
             if not words or (need is None and words in self.missing):
                 break
+            if any(words in one for one in self._declined):
+                if words not in self.missing:
+                    self.missing.append(words)
+                continue
             if self._is_talk(words, need):
                 taken.append(words)
                 continue
@@ -247,7 +253,8 @@ class Reply:
         ``need`` says which function the whole task needs for it, where that is known.
         """
         turn, scene, missing = self._turn, self._scene, tuple(self.missing)
-        if need is not None and is_down(need.function, scene):
+        down = need is not None and is_down(need.function, scene)
+        if need is not None and down:
             move = self._stand_in(need)
             if move is not None:
                 return replace(move, missing=missing)
@@ -255,7 +262,7 @@ class Reply:
         turn.force(layout.shown(part), data=True)
         matched = Matched(scene, part, self._prior)
         offer: Offer | None
-        if need is not None and need.late:
+        if need is not None and need.late and not down:
             offer = next(one for one in scene.offers if one.function == need.function)
         else:
             planned = need.function.name if need else ""
