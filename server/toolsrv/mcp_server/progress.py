@@ -29,7 +29,7 @@ class Progress:
         self._count += 1
         await self._context.report_progress(float(self._count), None, text)
 
-    async def during(self, work: Awaitable[T], text: str, seconds: float = ANSWER_S) -> T:
+    async def during(self, work: Awaitable[T], text: str, seconds: float) -> T:
         """Wait for ``work``, at most ``seconds``, with a heartbeat.
 
         Raises:

@@ -56,7 +56,14 @@ RunId = Annotated[str, Field(description="From solve_task.")]
 
 
 class Tools:
-    """The tools' functions; signatures become the published schemas."""
+    """The tools' functions; signatures become the published schemas.
+
+    A call answers within ``answer_s`` seconds unless its caller wants to wait longer, a search
+    after ``meaning_s`` by words alone.
+    """
+
+    answer_s = ANSWER_S
+    meaning_s = 12.0
 
     def __init__(
         self,
@@ -110,11 +117,11 @@ class Tools:
             )
 
         try:
-            result = await progress.during(in_thread(search), "opening the catalog", MEANING_S)
+            result = await progress.during(in_thread(search), "opening the catalog", self.meaning_s)
         except TimeoutError:
             loading = f"the search index is being made ready: words only; {self._later()}"
             by_words = in_thread(lambda: search(loading))
-            result = await self._opened(progress, by_words, ANSWER_S - MEANING_S)
+            result = await self._opened(progress, by_words, self.answer_s - self.meaning_s)
         return success(search_view(result, detail))
 
     async def describe_apis(
@@ -147,7 +154,7 @@ class Tools:
         """Call."""
         progress = Progress(ctx)
         # Who allows a call more time by the setting call_seconds waits for it.
-        end = time.monotonic() + max(ANSWER_S, self._bench.settings.call_seconds + 2.0)
+        end = time.monotonic() + max(self.answer_s, self._bench.settings.call_seconds + 2.0)
         opened = in_thread(lambda: (self._bench.api(id), self._bench.caller()))
         api, caller = await self._opened(progress, opened)
         key = compact_json([api.id, arguments])
@@ -267,23 +274,26 @@ class Tools:
             url=api.url,
             status=0,
             response=None,
-            error=f"no answer within {ANSWER_S:g} seconds",
+            error=f"no answer within {self.answer_s:g} seconds",
             source="live",
-            seconds=ANSWER_S,
+            seconds=self.answer_s,
             kind="timed_out",
             hint="try again, or choose another API"
             if api.method in IDEMPOTENT
             else "it may have been carried out: look before calling it again",
         )
 
-    async def _opened(self, progress: Progress, work: Awaitable[T], seconds: float = ANSWER_S) -> T:
+    async def _opened(
+        self, progress: Progress, work: Awaitable[T], seconds: float | None = None
+    ) -> T:
         """Wait for work on the catalog.
 
         Raises:
             BusyError: It takes too long for one request.
         """
         try:
-            return await progress.during(work, "opening the catalog", seconds)
+            left = self.answer_s if seconds is None else seconds
+            return await progress.during(work, "opening the catalog", left)
         except TimeoutError as error:
             raise BusyError("the catalog is still being opened", hint=self._later()) from error
 
@@ -309,7 +319,5 @@ UNANSWERED = (
     "the user is asked about this call and has not answered yet: repeat call_api with the same id "
     "and arguments for what comes of it; without a yes nothing is sent"
 )
-MEANING_S = 12.0
-"""After so long a search is answered by words alone; an index or the encoder is on its way."""
 LATER_S = 10.0
 CANCEL_WAIT_S = 5.0
