@@ -161,13 +161,15 @@ class Retriever:
         tool: str | None = None,
         catalog: str | None = None,
         include_dead: bool = False,
+        without_vectors: str = "",
     ) -> SearchResult:
         """Return the APIs that fit a task or a question, best first.
 
         Any language and any characters are fine; the first 4,000 characters count. Names of a
         category or tool are taken in any form, a catalog's as it is. ``offset`` leaves out the
         beginning of the list, which is the same whatever the page; it ends where the rankings
-        do, after some hundred APIs per part of the text.
+        do, after some hundred APIs per part of the text. ``without_vectors`` is a reason to search
+        by words alone: neither index nor encoder is waited for, and it becomes ``degraded``.
 
         Raises UsageError for an empty text, a limit below 1, an offset below 0, a disabled catalog
         or when all are, NotFoundError (with near matches) for an unknown category, tool or catalog.
@@ -183,19 +185,23 @@ class Retriever:
             # A full name is no text to put right or into English.
             reading = Reading(query) if named else self._reader.read(query)
             parts = _parts(reading.text)
-            ranked, recalled = self._ranked(parts, place)
+            ranked, recalled = self._ranked(parts, place, without_vectors)
             if not recalled.lexicon.ids:
                 self._check_any_enabled()
             ranked = named_first(ranked, named, query)
             dead = self._store.dead()
             unwanted = frozenset[str]() if include_dead else frozenset(dead)
             alive = [c for c in ranked if c.api_id not in unwanted] if unwanted else ranked
-            ordered = alive if named else self._covered(alive, parts, place, recalled, unwanted)
+            ordered = (
+                alive
+                if named
+                else self._covered(alive, parts, place, recalled, unwanted, without_vectors)
+            )
             kept, more = self._kept(ordered, reading.text, limit, offset)
             page = kept[offset : offset + limit]
             nothing_fits = not named and self._nothing_fits(kept[:_JUDGED], recalled, reading)
             wider = _wider(place) if nothing_fits else place
-            nearby = ordered if wider == place else self._ranked(parts, wider)[0]
+            nearby = ordered if wider == place else self._ranked(parts, wider, without_vectors)[0]
             return SearchResult(
                 query=query,
                 hits=self._hits(page, offset, dead),
@@ -303,9 +309,13 @@ class Retriever:
                 "every catalog is disabled", hint=f"toolsrv catalog enable {known[0].name}"
             )
 
-    def _ranked(self, parts: Sequence[str], place: Place) -> tuple[list[Candidate], Recalled]:
+    def _ranked(
+        self, parts: Sequence[str], place: Place, without_vectors: str = ""
+    ) -> tuple[list[Candidate], Recalled]:
         """Return all that the parts find, best first, each with the part that it fits best."""
-        recalled = self._recall.read(parts, place)
+        recalled = self._recall.read(parts, place, words_only=bool(without_vectors))
+        if without_vectors:
+            recalled = replace(recalled, degraded=without_vectors)
         scores, degraded = self._scores(recalled.judged.signals)
         if degraded:
             recalled = replace(recalled, degraded=recalled.degraded or degraded)
@@ -330,6 +340,7 @@ class Retriever:
         place: Place,
         recalled: Recalled,
         unwanted: AbstractSet[str],
+        without_vectors: str,
     ) -> list[Candidate]:
         """Return the ranking with every need near the top that has an API which fits it."""
         found = covering(ranked, parts)
@@ -338,7 +349,7 @@ class Retriever:
             return found
 
         def alone(need: str) -> list[Candidate]:
-            own, _ = self._ranked([need], place)
+            own, _ = self._ranked([need], place, without_vectors)
             return [one for one in own if one.api_id not in unwanted]
 
         served = shares(recalled.lexicon, recalled.judged.places.tolist(), found[:HEAD], wanted)

@@ -33,6 +33,7 @@ class HitView(BaseModel):
     similar: tuple[str, ...] = Field(
         default=(), description="Near-duplicates of other tools, not listed themselves."
     )
+    more_similar: int = Field(default=0, description="Further near-duplicates.")
     catalog: str = ""
     changed: bool = Field(
         default=False, description="A newer text of this API waits to be accepted."
@@ -68,6 +69,7 @@ class SearchView(BaseModel):
     language: str = Field(default="", description="The query's language, when it is not English.")
     notes: tuple[str, ...] = Field(default=(), description="What to know about this search.")
     degraded: str = Field(description="Why the vectors were not used; empty when all is well.")
+    next_step: str = Field(default="", description="What to do now.")
 
 
 def search_view(result: SearchResult, detail: Detail) -> SearchView:

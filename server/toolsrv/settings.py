@@ -171,11 +171,11 @@ class Settings(BaseSettings):
     chroma_url: str = Field(default="", description="A Chroma server; empty: the embedded one.")
     http_port: int = Field(default=8765, ge=0, le=65_535, description="Port of serve --http.")
     wait_s: float = Field(
-        default=45.0,
+        default=20.0,
         ge=0,
         le=600,
         allow_inf_nan=False,
-        description="Seconds solve_task waits before it hands back the run.",
+        description="Seconds solve_task waits before it hands back the run; some clients cut at 30.",
     )
     keep_runs: int = Field(
         default=200, ge=0, le=100_000, description="Latest finished runs kept on disk; 0: none."

@@ -79,6 +79,10 @@ class DescribeView(BaseModel):
 
     apis: tuple[ApiView, ...]
     not_found: tuple[MissingView, ...]
+    left_out: tuple[str, ...] = Field(
+        default=(), description="Ids asked for that had no room in this answer."
+    )
+    next_step: str = Field(default="", description="What to do now.")
 
 
 class CallView(BaseModel):
@@ -176,9 +180,9 @@ def example_value(parameter: Parameter) -> Any:
     return {"NUMBER": 1, "INTEGER": 1, "BOOLEAN": True, "ARRAY": [], "OBJECT": {}}.get(kind, "…")
 
 
-def call_view(result: CallResult) -> CallView:
-    """Return the view of a call; a very long response is cut to text."""
-    response, cut = shorten(result.response, RESPONSE_LIMIT)
+def call_view(result: CallResult, limit: int = RESPONSE_LIMIT) -> CallView:
+    """Return the view of a call; a response of more than ``limit`` characters is cut to text."""
+    response, cut = shorten(result.response, limit)
     return CallView(
         id=result.api_id,
         arguments=result.arguments,

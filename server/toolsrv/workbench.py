@@ -7,6 +7,7 @@ needed, once, whoever asks and from whichever thread; what nobody needs is never
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,7 @@ class Workbench:
             lambda: load_simulator(settings)
         )
         self._caller: Once[Caller] = Once(self._make_caller)
+        self._build = (0.0, 0, 0)
 
     def registry(self) -> Registry:
         """Return the open registry; its index may be old or missing.
@@ -185,15 +187,19 @@ class Workbench:
         tool: str | None = None,
         catalog: str | None = None,
         include_dead: bool = False,
+        without_vectors: str = "",
     ) -> SearchResult:
         """Return the APIs that fit a text, best first (``Retriever.search``).
+
+        ``without_vectors``: a reason to wait for neither index nor encoder; words answer.
 
         Raises:
             NotFoundError: No such category, tool or catalog.
             UsageError: The catalog is disabled.
         """
         self._check(category, tool)
-        return self.searchable().retriever.search(
+        registry = self.registry() if without_vectors else self.searchable()
+        return registry.retriever.search(
             text,
             limit,
             offset=offset,
@@ -201,7 +207,15 @@ class Workbench:
             tool=tool,
             catalog=catalog,
             include_dead=include_dead,
+            without_vectors=without_vectors,
         )
+
+    def index_seconds(self) -> float | None:
+        """Return how many seconds an index build under way will take on; None where unknown."""
+        started, done, total = self._build
+        if not 0 < done < total:
+            return None
+        return (time.monotonic() - started) * (total - done) / done
 
     def api(self, api_id: str) -> Api:
         """Return one API.
@@ -281,12 +295,23 @@ class Workbench:
         check_memory(SEARCHING, registry.store.size())
         try:
             if registry.store.size() <= INDEXED_AT_ONCE:
-                registry.ensure_index(self.progress)
+                registry.ensure_index(self._count())
         except MemoryShortError:
             raise
         except DataError as error:
             log.warning("no vector index: %s (%s)", error.message, error.hint)
         return registry
+
+    def _count(self) -> Progress:
+        """Return a progress that keeps count for ``index_seconds`` and passes it on."""
+        started = time.monotonic()
+
+        def count(done: int, total: int) -> None:
+            self._build = (started, done, total)
+            if self.progress is not None:
+                self.progress(done, total)
+
+        return count
 
 
 INDEXED_AT_ONCE = 2_000

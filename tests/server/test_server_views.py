@@ -167,8 +167,9 @@ def test_what_of_a_long_answer_nobody_looked_at_is_told() -> None:
     assert run_views.unsupported_line([], 0) == ""
     assert run_views.unsupported_line([claim]) == "No response says: Berlin"
     view = run_views.RunView(run_id="run_x", status="answered", unsupported=(claim,), unread=7)
-    line = "No response says: Berlin; not looked at, as the answer is so long: 7 more statements."
-    assert line in texts.run_text(view)
+    text = texts.run_text(view)
+    assert "No response says: Berlin (name at 0)." in text
+    assert "Not looked at, as the answer is so long: 7 more statements." in text
     assert run_views.unsupported_line([], 1).endswith(": 1 more statement")
 
 

@@ -22,7 +22,7 @@ import toolsrv
 from toolsrv import faults
 from toolsrv.background import in_thread
 from toolsrv.consent import worth_asking
-from toolsrv.mcp_server import words
+from toolsrv.mcp_server import schemas, words
 from toolsrv.mcp_server.kept import Kept, keep
 from toolsrv.mcp_server.messages import WellFormedResults
 from toolsrv.mcp_server.resources import add_responses
@@ -88,6 +88,7 @@ def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
         tools=_tools(
             Tools(bench, runs, consents, clients),
             words.descriptions(domains, bench.settings),
+            bench.settings.model_dump(mode="json"),
             live=worth_asking(bench.settings),
         ),
         cache_hints={"tools/list": CacheHint(ttl_ms=_DAY_MS, scope="public")},
@@ -101,7 +102,9 @@ def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
     return server
 
 
-def _tools(tools: Tools, descriptions: dict[str, str], *, live: bool) -> list[Tool]:
+def _tools(
+    tools: Tools, descriptions: dict[str, str], defaults: dict[str, Any], *, live: bool
+) -> list[Tool]:
     functions: list[tuple[Callable[..., Any], str, ToolAnnotations]] = [
         (tools.search_apis, "Search APIs", _READ),
         (tools.describe_apis, "Describe APIs", _READ),
@@ -120,21 +123,10 @@ def _tools(tools: Tools, descriptions: dict[str, str], *, live: bool) -> list[To
             annotations=hints,
         )
         entry.parameters["additionalProperties"] = False
-        _drop_titles(entry.parameters)
-        _drop_titles(entry.fn_metadata.output_schema or {})
+        schemas.publish_input(entry.parameters, defaults)
+        schemas.publish_output(entry.fn_metadata.output_schema or {})
         entries.append(entry)
     return entries
-
-
-def _drop_titles(schema: dict[str, Any]) -> None:
-    """Drop pydantic's titles in place: each repeats a name and costs a client's model tokens."""
-    schema.pop("title", None)
-    for table in ("properties", "$defs"):
-        for one in schema.get(table, {}).values():
-            _drop_titles(one)
-    for one in (schema.get("items"), *schema.get("anyOf", ())):
-        if isinstance(one, dict):
-            _drop_titles(one)
 
 
 def _lifespan(

@@ -6,16 +6,17 @@ What the run asks (a person's consent, the client's own model) is put to the cli
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, InputRequiredResult
 
-from toolsrv.mcp_server import questions, sampling, texts
+from toolsrv.mcp_server import questions, sampling
 from toolsrv.mcp_server.consent import can_ask
 from toolsrv.mcp_server.progress import Progress
-from toolsrv.mcp_server.rim import failure, success
+from toolsrv.mcp_server.results import failure, success
 from toolsrv.mcp_server.run_consent import RunConsents
 from toolsrv.plain import clean_task
 from toolsrv.run_views import RunView, phase, run_view
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 Ctx = Context[None, Any]
 POLL_S = 0.05
+log = logging.getLogger(__name__)
 
 
 class Following:
@@ -38,6 +40,7 @@ class Following:
         self._runs = runs
         self._consents = consents
         self._clients = clients
+        self._asking: set[asyncio.Future[None]] = set()
 
     def begin(self, ctx: Ctx, task: str, options: SolveOptions) -> Run:
         """Start a run, or go on with the one that a repeated call belongs to."""
@@ -53,7 +56,11 @@ class Following:
     async def follow(
         self, ctx: Ctx, run: Run, seconds: float
     ) -> CallToolResult | InputRequiredResult:
-        """Return a run's end, how far it is after ``seconds``, or a question for the client."""
+        """Return a run's end, how far it is after ``seconds``, or a question for the client.
+
+        A question that is open then stays with the client: its answer counts, whether or not a
+        request follows the run by then.
+        """
         back = questions.resumed(ctx)
         rounds = back.rounds if back.run_id == run.id else 0
         questions.hand_in(ctx, self._question(ctx, run))
@@ -63,7 +70,7 @@ class Following:
             if question is None:
                 break
             if not questions.by_returning(ctx):
-                await self._put(ctx, run, question)
+                await self._put(ctx, run, question, end - time.monotonic())
             elif rounds < questions.MOST_ROUNDS:
                 return questions.returned(run.id, rounds, question)
             else:
@@ -93,18 +100,24 @@ class Following:
         finally:
             watching.cancel()
 
-    async def _put(self, ctx: Ctx, run: Run, question: questions.Question) -> None:
-        """Ask the client, for as long as the run waits for an answer."""
+    async def _put(self, ctx: Ctx, run: Run, question: questions.Question, seconds: float) -> None:
+        """Ask the client and wait for its answer, at most ``seconds``; then it is asked still."""
         question.held = True
-        asking = asyncio.ensure_future(Progress(ctx).during(question.put(ctx), question.saying))
+        asking = asyncio.ensure_future(_ask(ctx, run, question))
+        self._asking.add(asking)
+        asking.add_done_callback(self._asked)
         try:
-            while not asking.done() and run.live and question.open:
-                await asyncio.wait({asking}, timeout=POLL_S)
-            if asking.done():
-                asking.result()
-        finally:
+            await Progress(ctx).during(asyncio.shield(asking), question.saying, max(0.0, seconds))
+        except asyncio.CancelledError:  # the client took the request back, and the question with it
             asking.cancel()
-            question.held = False
+            raise
+        except TimeoutError:
+            pass
+
+    def _asked(self, asking: asyncio.Future[None]) -> None:
+        self._asking.discard(asking)
+        if not asking.cancelled() and (error := asking.exception()) is not None:
+            log.debug("a question could not be put: %r", error)  # raised where a request waits
 
     async def watch(self, ctx: Ctx, run: Run, seconds: float) -> None:
         """Wait for a run's end, at most ``seconds``, and tell the client what it does."""
@@ -112,11 +125,29 @@ class Following:
 
     def told(self, run: Run) -> CallToolResult:
         """Return a run as it is now."""
-        return ended(run_view(run, self._runs.position(run)))
+        view = run_view(run, self._runs.position(run))
+        question = self._consents.question(run.stop)
+        if run.live and question is not None and question.open and question.held:
+            view.next_step = f"{_UNANSWERED}; {view.next_step}"
+        return ended(view)
+
+
+async def _ask(ctx: Ctx, run: Run, question: questions.Question) -> None:
+    """Put a question to the client, for as long as the run waits for an answer."""
+    putting = asyncio.ensure_future(question.put(ctx))
+    try:
+        while not putting.done() and run.live and question.open:
+            await asyncio.wait({putting}, timeout=POLL_S)
+        if putting.done():
+            putting.result()
+    finally:
+        putting.cancel()
+        question.held = False
 
 
 def ended(view: RunView) -> CallToolResult:
     """Return a run as a result; one that failed is an error."""
-    if view.status == "failed":
-        return failure(view.reason, view.next_step, view)
-    return success(texts.run_text(view), view)
+    return failure(view) if view.status == "failed" else success(view)
+
+
+_UNANSWERED = "the user has a question open about one call and has not answered it yet"

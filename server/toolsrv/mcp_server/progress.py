@@ -14,6 +14,8 @@ from toolsrv_registry import wellformed
 
 T = TypeVar("T")
 HEARTBEAT_S = 4.0
+ANSWER_S = 22.0
+"""Seconds in which a call answers unless its caller wants to wait: clients cut it at 30."""
 
 
 class Progress:
@@ -28,14 +30,22 @@ class Progress:
         self._count += 1
         await self._context.report_progress(float(self._count), None, wellformed.text(text))
 
-    async def during(self, work: Awaitable[T], text: str) -> T:
-        """Wait for ``work``, with a heartbeat."""
+    async def during(self, work: Awaitable[T], text: str, seconds: float) -> T:
+        """Wait for ``work``, at most ``seconds``, with a heartbeat.
+
+        Raises:
+            TimeoutError: It takes longer, and is cancelled (a thread runs on).
+        """
         task = asyncio.ensure_future(work)
+        end = time.monotonic() + seconds
         try:
             while True:
-                done, _ = await asyncio.wait({task}, timeout=HEARTBEAT_S)
+                left = end - time.monotonic()
+                done, _ = await asyncio.wait({task}, timeout=max(0.0, min(left, HEARTBEAT_S)))
                 if done:
                     return task.result()
+                if left <= 0:
+                    raise TimeoutError
                 await self.tell(text)
         finally:
             task.cancel()

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import CallToolResult, InputRequiredResult, TextContent
+from mcp.types import CallToolResult, InputRequiredResult
 from mcp.types import Tool as ToolEntry
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from toolsrv import faults
-from toolsrv.mcp_server.hints import for_client
+from toolsrv.mcp_server.results import noted, refusal, refused
 from toolsrv.plain import one_line
 from toolsrv_registry.errors import ToolsrvError
 from toolsrv_registry.memory import AGAIN, ran_short
@@ -30,10 +30,12 @@ if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
 
 log = logging.getLogger(__name__)
+CLIENT_ARGUMENTS = frozenset({"wait_for_previous"})
+"""Arguments that clients add for themselves and pass on: Gemini CLI to every call."""
 
 
 class ToolsrvServer(MCPServer[None]):
-    """An ``MCPServer`` that refuses unknown arguments and tells errors in one line."""
+    """An ``MCPServer`` that refuses misspelt arguments and tells errors in one line."""
 
     fault_folder: Path
     close_runs: Callable[[], Coroutine[Any, Any, None]]
@@ -59,53 +61,38 @@ class ToolsrvServer(MCPServer[None]):
         """Call a tool; an error is a result with ``is_error``."""
         tools = {tool.name: tool for tool in await super().list_tools()}
         if name not in tools:
-            return failure(f"unknown tool {name[:80]!r}", f"tools: {', '.join(tools)}")
+            return refusal(f"unknown tool {name[:80]!r}", f"tools: {', '.join(tools)}")
         known = list(tools[name].input_schema.get("properties", {}))
-        if unknown := [key for key in arguments if key not in known]:
-            return failure(*_unknown_argument(unknown[0], known))
+        unknown = [key for key in arguments if key not in known and key not in CLIENT_ARGUMENTS]
+        for key in unknown:
+            if near := difflib.get_close_matches(key, known, n=1):
+                return refusal(
+                    f"unknown argument {key[:80]!r}",
+                    f"did you mean {near[0]!r}? arguments: {', '.join(known)}",
+                )
+        given = {key: value for key, value in arguments.items() if key in known}
         try:
-            return await super().call_tool(name, arguments, context)
+            result = await super().call_tool(name, given, context)
         except ToolError as error:
-            return self._told(error)
+            result = self._told(error)
+        if isinstance(result, InputRequiredResult):
+            return result
+        return noted(result, [one_line(key, 80) for key in unknown[:20]])
 
     def _told(self, error: ToolError) -> CallToolResult:
         match error.__cause__:
             case ToolsrvError() as cause:
-                return failure(cause.message, cause.hint)
+                return refused(cause)
             case ValidationError() as cause:
-                return failure(_rejected(cause))
+                return refusal(_rejected(cause))
             case Exception() as cause if ran_short(cause):
-                return failure(f"memory ran short: {cause or type(cause).__name__}", AGAIN)
+                return refusal(f"memory ran short: {cause or type(cause).__name__}", AGAIN)
             case Exception() as cause:
                 line = faults.summary(cause, self.fault_folder)
                 log.error(line)
-                return failure(line)
+                return refusal(line)
             case _:
-                return failure(str(error))
-
-
-def success(text: str, view: BaseModel) -> CallToolResult:
-    """Return a result as readable text and as typed data."""
-    return CallToolResult(
-        content=[TextContent(type="text", text=text)],
-        structured_content=view.model_dump(mode="json"),
-    )
-
-
-def failure(message: str, hint: str = "", view: BaseModel | None = None) -> CallToolResult:
-    """Return a tool error that says what is wrong and what to do next."""
-    text = f"Error: {message}" + (f"\nHint: {for_client(hint)}" if hint else "")
-    return CallToolResult(
-        content=[TextContent(type="text", text=text)],
-        structured_content=view.model_dump(mode="json") if view is not None else None,
-        is_error=True,
-    )
-
-
-def _unknown_argument(name: str, known: list[str]) -> tuple[str, str]:
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"unknown argument {name[:80]!r}", f"{hint}arguments: {', '.join(known)}"
+                return refusal(str(error))
 
 
 def _rejected(error: ValidationError) -> str:

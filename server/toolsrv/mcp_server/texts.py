@@ -1,45 +1,75 @@
-"""Results as text that a model or a person reads with ease; the typed result says the same."""
+"""Results as text that a model or a person reads with ease, rendered from the typed value.
+
+Whatever the value holds stands in the text, and nothing else: a client may pass on either half.
+Nothing is cut here (``brief``).
+"""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from toolsrv.key_view import key_words
-from toolsrv.mcp_server.hints import for_client
-from toolsrv.plain import compact_json, one_line, plain
-from toolsrv.run_views import (
-    RunView,
-    opinion_line,
-    returned,
-    status_words,
-    unsupported_line,
-)
-from toolsrv.search_view import HitView, SearchView
-from toolsrv.trees.drawing import badge
-from toolsrv.trees.shown import ShownRun
-from toolsrv.views import ApiView, CallView, DescribeView, call_line, check_line, shorten
+from pydantic import BaseModel
 
-RESPONSE_LIMIT = 20_000
-EVIDENCE_LIMIT = 600
-SIMILAR_LIMIT = 5
-TREE_LIMIT = 200
+from toolsrv.key_view import key_words
+from toolsrv.plain import compact_json, plain
+from toolsrv.run_views import RunView, opinion_line, status_words
+from toolsrv.search_view import HitView, SearchView
+from toolsrv.trees.shown import ShownNode, ShownRun
+from toolsrv.views import ApiView, CallView, DescribeView, call_line, check_line
+from toolsrv_runtime.outcome import Claim, Evidence
+
+ROOMY = 1_000
+"""Characters up to which a JSON response is shown with a line for each value."""
+
+
+def render(view: BaseModel) -> str:
+    """Return a result, or an error, as text."""
+    match view:
+        case SearchView():
+            return search_text(view)
+        case DescribeView():
+            return describe_text(view)
+        case CallView():
+            return call_text(view)
+        case RunView():
+            return run_text(view)
+        case ShownRun():
+            return tree_text(view)
+    return "\n".join(_named(view))
+
+
+def _named(view: BaseModel) -> list[str]:
+    """Return the fields that are set, a line each."""
+    return [
+        f"{name.replace('_', ' ').capitalize()}: {value}"
+        for name, value in view.model_dump(mode="json", exclude_defaults=True).items()
+    ]
 
 
 def search_text(view: SearchView) -> str:
     """Return a search as a list, numbered by rank."""
-    lines = [f"Note: {note}" for note in view.notes]
+    lines = [f"Query: {view.query}"]
+    if view.searched:
+        lines.append(f"Searched for: {view.searched}")
+    if view.language:
+        lines.append(f"Language: {view.language}")
+    lines += [f"Note: {note}" for note in view.notes]
     if view.degraded:
         lines.append(f"Note: {view.degraded}")
     lines.append(_found(view))
     for hit in view.hits:
         lines += _hit_lines(hit)
-    if view.nothing_fits and view.nearest_categories:
+    if view.nearest_categories:
         lines.append(f"Nearest categories: {', '.join(view.nearest_categories)}")
+    if view.offset:
+        lines.append(f"Offset: {view.offset}")
+    if view.total is not None:
+        lines.append(f"Hits in all: {view.total}")
     if view.next_offset is not None:
         lines.append(f"More: search_apis with offset={view.next_offset}.")
-    if view.hits:
-        lines.append("Next: describe_apis for parameters, then call_api.")
+    if view.next_step:
+        lines.append(f"Next: {view.next_step}.")
     return "\n".join(lines)
 
 
@@ -54,10 +84,11 @@ def _found(view: SearchView) -> str:
 
 
 def _hit_lines(hit: HitView) -> list[str]:
-    marks = [f"dead: {hit.dead}"] * bool(hit.dead) + ["changed"] * hit.changed
-    lines = [f"{hit.rank}. {hit.id}" + (f" [{'; '.join(marks)}]" if marks else "")]
+    marks = [f"score {hit.score}"] + [f"catalog {hit.catalog}"] * bool(hit.catalog)
+    marks += [f"dead: {hit.dead}"] * bool(hit.dead) + ["changed"] * hit.changed
+    lines = [f"{hit.rank}. {hit.id} [{'; '.join(marks)}]"]
     if hit.description:
-        lines.append(f"   {one_line(hit.description, 400)}")
+        lines.append(f"   {hit.description}")
     if hit.parameters:
         lines += [f"   {line}" for line in _parameter_lines(hit.parameters)]
     elif hit.required:
@@ -65,93 +96,157 @@ def _hit_lines(hit: HitView) -> list[str]:
     if hit.why:
         lines.append(f"   why: {hit.why}")
     if hit.similar:
-        lines.append(f"   +{len(hit.similar)} similar: {', '.join(hit.similar[:SIMILAR_LIMIT])}")
+        more = f" and {hit.more_similar} more" if hit.more_similar else ""
+        lines.append(f"   +{len(hit.similar)} similar: {', '.join(hit.similar)}{more}")
     return lines
 
 
 def describe_text(view: DescribeView) -> str:
     """Return APIs with their parameters, and the ids that do not exist."""
     parts = [_api_text(api) for api in view.apis]
-    parts += [f"{one.error}. Hint: {for_client(one.hint)}" for one in view.not_found]
+    parts += [f"Not found: {one.id}: {one.error}\nHint: {one.hint}" for one in view.not_found]
+    if view.left_out:
+        parts.append(f"No room here for: {', '.join(view.left_out)}")
+    if view.next_step:
+        parts.append(f"Next: {view.next_step}.")
     return "\n\n".join(parts)
 
 
 def call_text(view: CallView) -> str:
     """Return a response as data, with where it came from."""
-    took = f"{view.seconds:.2f} s"
-    head = f"{view.id}: status {view.status}, source {view.source}, {took}"
-    if not view.status:
-        head = f"{view.id}: no response, source {view.source}, {took}"
-    lines = [head]
-    if view.error:
-        lines.append(f"Error: {view.error}")
-    if view.hint:
-        lines.append(f"Hint: {for_client(view.hint)}")
+    came = f"status {view.status}" if view.status else "no response"
+    lines = [f"Error: {view.error}"] * bool(view.error)
+    lines += [f"Hint: {view.hint}"] * bool(view.hint)
+    lines.append(f"{view.id}: {came}, {view.kind}, source {view.source}, {view.seconds} s")
+    if view.arguments:
+        lines.append(f"Arguments: {compact_json(view.arguments)}")
+    if view.retry_after is not None:
+        lines.append(f"Retry after: {view.retry_after} s")
+    if view.consent is not None:
+        wanted = view.consent
+        reason = f" ({wanted.reason})" if wanted.reason else ""
+        lines.append(
+            f"Needs a person's consent: {wanted.api_id}: {wanted.method} {wanted.host}{wanted.path} "
+            f"{compact_json(wanted.arguments)}{reason}"
+        )
     if view.page:
         lines.append(f"Page: {view.page}")
     if view.response not in (None, ""):
         lines.append(_data(view.response))
     if view.truncated:
-        lines.append("Note: the response was cut.")
+        lines.append("The response was cut.")
     return "\n".join(lines)
 
 
 def run_text(view: RunView) -> str:
     """Return a run: its answer and evidence, or how far it is."""
-    if view.status in ("queued", "working"):
-        return f"Run {view.run_id} is {view.status}: {view.phase}.\nNext: {view.next_step}."
     lines = []
+    if view.status == "failed":
+        lines.append(f"Error: {view.reason}")
     if view.answer:
         title = "Answer" if view.status == "answered" else "Best partial answer"
         lines.append(f"{title}: {view.answer}")
-    if view.status != "answered":
-        lines.append(f"Status: {view.status}. {view.reason}")
+    lines.append(f"Run {view.run_id} is {view.status}.")
+    if view.reason and view.status != "failed":
+        lines.append(f"Reason: {view.reason}")
+    if view.phase:
+        lines.append(f"Now: {view.phase}.")
+    if view.queue_position:
+        lines.append(f"Runs that come first: {view.queue_position}")
+    lines += [f"Still open: {one}" for one in view.missing]
     lines += [f"Note: {note}" for note in view.notes]
-    if line := unsupported_line(view.unsupported, view.unread):
-        lines.append(f"{line}.")
+    if view.unsupported:
+        told = "; ".join(map(_claim_words, view.unsupported))
+        lines.append(f"No response says: {told}.")
+    if view.unread:
+        lines.append(f"Not looked at, as the answer is so long: {view.unread} more statements.")
+    if view.supported:
+        lines.append(f"Supported: {'; '.join(map(_claim_words, view.supported))}.")
     lines += [opinion_line(one) for one in view.opinions]
     if view.evidence:
         lines.append("Evidence (* the answer rests on it):")
-    for one in view.evidence:
-        mark = "*" if one.used else "-"
-        lines.append(
-            f"{mark} {one.api_id} {compact_json(one.arguments)} -> "
-            f"{status_words(one)} ({one.source}): "
-            f"{one_line(returned(one), EVIDENCE_LIMIT)}"
-        )
-    usage = view.usage
-    lines.append(f"Cost: {usage.seconds:.1f} s, {usage.calls} calls. Run: {view.run_id}")
+        lines += map(_evidence_line, view.evidence)
+    if cost := _cost(view):
+        lines.append(f"Cost: {cost}")
     if view.next_step:
         lines.append(f"Next: {view.next_step}.")
     return "\n".join(lines)
 
 
+def _claim_words(claim: Claim) -> str:
+    """Return a statement of an answer with its place and what supports it."""
+    by: list[str] = [claim.how] * bool(claim.how)
+    by += [f"node {', '.join(map(str, claim.nodes))}"] * bool(claim.nodes)
+    by += ["the task"] * claim.in_task
+    return f"{plain(claim.text)} ({claim.kind} at {claim.start}{': ' * bool(by)}{', '.join(by)})"
+
+
+def _evidence_line(one: Evidence) -> str:
+    mark = "*" if one.used else "-"
+    body = one.response
+    if body not in (None, "") and not isinstance(body, str):
+        body = compact_json(body)
+    came = ": ".join(plain(part) for part in (one.error, body) if part)
+    return (
+        f"{mark} #{one.node} {one.api_id} as {one.function} {compact_json(one.arguments)} -> "
+        f"{status_words(one)} ({one.source}, {one.seconds} s): {came}"
+    )
+
+
+def _cost(view: RunView) -> str:
+    """Return what a run has cost, without what is zero."""
+    used = view.usage.model_dump(exclude_defaults=True)
+    seconds = used.pop("seconds", None)
+    parts = [f"{seconds} s"] * (seconds is not None)
+    return ", ".join(parts + [f"{count} {name.replace('_', ' ')}" for name, count in used.items()])
+
+
 def tree_text(run: ShownRun) -> str:
     """Return the tree of an ended run: a line per node, with the node that it follows."""
-    lines = [f"Task: {run.task}", f"Status: {run.status}. {run.answer or run.reason}".rstrip()]
-    if run.answer and run.reason and run.status != "answered":
-        lines.append(f"Why: {run.reason}")
+    lines = [f"Task: {run.task}", f"Run {run.name} is {run.status}."]
+    lines += [f"Answer: {run.answer}"] * bool(run.answer)
+    lines += [f"Reason: {run.reason}"] * bool(run.reason)
+    lines += [f"Still open: {one}" for one in run.missing]
     lines.append("Nodes (* on the path of the answer, - pruned):")
-    for node in run.nodes[1:]:
-        mark = "*" if node.winning else "-" if node.pruned else " "
-        lines.append(f"{mark} #{node.id} after #{node.parent}: {node.title} [{badge(node)}]")
-        for name, text in (("thinks", node.thought), ("with", node.arguments)):
-            lines += [f"    {name}: {one_line(text, TREE_LIMIT)}"] * bool(text)
-        if node.kind == "call":
-            lines.append(f"    returned: {one_line(node.observation, TREE_LIMIT)}")
-    lines.append("; ".join(f"{name}: {value}" for name, value in run.facts.items()))
-    if any(node.has_response for node in run.nodes):
-        lines.append(f"Whole responses: resource toolsrv://runs/{run.name}/responses/NODE")
+    for node in run.nodes:
+        lines += _node_lines(node)
+    lines += [f"{name}: {value}" for name, value in run.facts.items()]
     return "\n".join(lines)
+
+
+def _node_lines(node: ShownNode) -> list[str]:
+    mark = "*" if node.winning else " "
+    mark += "-" if node.pruned else " "
+    about = [node.kind] + [f"of {node.api_id}"] * bool(node.api_id)
+    about += [f"status {node.status}"] * bool(node.status)
+    about += [node.source] * bool(node.source) + ["not ok"] * (not node.ok)
+    about += [f"code {node.code} {node.outcome}".rstrip()] * (node.code is not None)
+    about += [f"{node.tokens} tokens"] * (node.tokens is not None)
+    about += [f"{node.seconds} s"] * (node.seconds is not None)
+    about += ["whole response kept"] * node.has_response
+    after = f" after #{node.parent}" if node.parent >= 0 else ""
+    name = f": {node.function}" if node.function else ""
+    lines = [f"{mark}#{node.id}{after}{name} [{', '.join(about)}]"]
+    for what, text in (
+        ("thinks", node.thought),
+        ("with", node.arguments),
+        ("returned", node.observation),
+    ):
+        lines += [f"    {what}: {text}"] * bool(text)
+    return lines
 
 
 def _api_text(api: ApiView) -> str:
     lines = [api.id, f"{api.name}, of {api.tool}: {api.tool_description}", api.description]
+    lines.append(f"Category: {api.category}")
     lines.append(f"Request: {call_line(api)}")
     if api.keys:
         lines.append(f"Key: {key_words(api.keys)}")
     if api.check is not None:
         lines.append(f"Checked: {check_line(api.check)}")
+        lines.append(
+            f"Last check: {api.check.verdict}, status {api.check.status}, at {api.check.checked_at}"
+        )
     lines += _parameter_lines(api.parameters) or ["No parameters."]
     lines.append(f"Example: call_api(id={api.id!r}, arguments={compact_json(api.example)})")
     return "\n".join(line for line in lines if line)
@@ -169,9 +264,9 @@ def _parameter_lines(parameters: tuple[Any, ...]) -> list[str]:
 
 
 def _data(response: Any) -> str:
-    text = (
-        response
-        if isinstance(response, str)
-        else json.dumps(response, ensure_ascii=False, indent=1)
-    )
-    return plain(str(shorten(text, RESPONSE_LIMIT)[0]))
+    if isinstance(response, str):
+        return plain(response)
+    short = compact_json(response)
+    if len(short) > ROOMY:
+        return short
+    return plain(json.dumps(response, ensure_ascii=False, indent=1))

@@ -7,26 +7,30 @@ change something only with a person's consent.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+import time
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, InputRequiredResult
 from pydantic import Field
 
 from toolsrv.background import in_thread
-from toolsrv.mcp_server import sampling, texts
+from toolsrv.mcp_server import sampling
 from toolsrv.mcp_server.consent import Consents
 from toolsrv.mcp_server.following import Following, ended
 from toolsrv.mcp_server.kept import Kept
-from toolsrv.mcp_server.progress import Progress
-from toolsrv.mcp_server.rim import failure, success
+from toolsrv.mcp_server.late_calls import LateCall, LateCalls, Made
+from toolsrv.mcp_server.progress import ANSWER_S, Progress
+from toolsrv.mcp_server.results import RESULT_BYTES, failure, success
 from toolsrv.mcp_server.run_consent import RunConsents
-from toolsrv.plain import plain
+from toolsrv.plain import compact_json, plain
 from toolsrv.run_views import RunView, record_view
 from toolsrv.runs import Runs
 from toolsrv.search_view import SearchView, search_view
-from toolsrv.trees.shown import ShownRun, brief, shown_record
+from toolsrv.trees.shown import ShownRun, shown_record
 from toolsrv.views import (
+    RESPONSE_LIMIT,
     CallView,
     DescribeView,
     Detail,
@@ -34,19 +38,32 @@ from toolsrv.views import (
     api_view,
     call_view,
 )
-from toolsrv_registry.errors import NotFoundError, UsageError
-from toolsrv_runtime.calls.result import declined
+from toolsrv_registry.errors import BusyError, NotFoundError, UsageError
+from toolsrv_runtime.calls.exchange import IDEMPOTENT
+from toolsrv_runtime.calls.result import CallResult, declined
 
 if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
+    from toolsrv_registry.api import Api
+    from toolsrv_registry.retriever import SearchResult
+    from toolsrv_runtime.calls.caller import Caller
 
+T = TypeVar("T")
 Ctx = Context[None, Any]
-Wait = Annotated[float, Field(ge=0, le=600, description="Seconds to wait for the end.")]
+_CUT = "many clients cut a call off at 30."
+Wait = Annotated[float, Field(ge=0, le=600, description=f"Seconds to wait for the end; {_CUT}")]
 RunId = Annotated[str, Field(description="From solve_task.")]
 
 
 class Tools:
-    """The tools' functions; signatures become the published schemas."""
+    """The tools' functions; signatures become the published schemas.
+
+    A call answers within ``answer_s`` seconds unless its caller wants to wait longer, a search
+    after ``meaning_s`` by words alone.
+    """
+
+    answer_s = ANSWER_S
+    meaning_s = 12.0
 
     def __init__(
         self,
@@ -61,6 +78,7 @@ class Tools:
         self._kept = Kept(runs, bench.settings.data_dir)
         self._following = Following(runs, consents, clients)
         self._consents = Consents()
+        self._late = LateCalls()
 
     async def search_apis(
         self,
@@ -84,22 +102,27 @@ class Tools:
         text = plain(query).strip()
         if not text:
             raise UsageError("the query is empty", hint="say what the API should do")
-        result = await Progress(ctx).during(
-            in_thread(
-                lambda: self._bench.search(
-                    text,
-                    limit,
-                    offset=offset,
-                    category=category,
-                    tool=tool,
-                    catalog=catalog,
-                    include_dead=include_dead,
-                )
-            ),
-            "opening the catalog",
-        )
-        view = search_view(result, detail)
-        return success(texts.search_text(view), view)
+        progress = Progress(ctx)
+
+        def search(without_vectors: str = "") -> SearchResult:
+            return self._bench.search(
+                text,
+                limit,
+                offset=offset,
+                category=category,
+                tool=tool,
+                catalog=catalog,
+                include_dead=include_dead,
+                without_vectors=without_vectors,
+            )
+
+        try:
+            result = await progress.during(in_thread(search), "opening the catalog", self.meaning_s)
+        except TimeoutError:
+            loading = f"the search index is being made ready: words only; {self._later()}"
+            by_words = in_thread(lambda: search(loading))
+            result = await self._opened(progress, by_words, self.answer_s - self.meaning_s)
+        return success(search_view(result, detail))
 
     async def describe_apis(
         self,
@@ -109,13 +132,8 @@ class Tools:
         ],
     ) -> Annotated[CallToolResult, DescribeView]:
         """Describe."""
-        view = await Progress(ctx).during(
-            in_thread(lambda: self._describe(ids)), "opening the catalog"
-        )
-        text = texts.describe_text(view)
-        if view.apis:
-            return success(text, view)
-        return failure(view.not_found[0].error, view.not_found[0].hint, view)
+        view = await self._opened(Progress(ctx), in_thread(lambda: self._describe(ids)))
+        return success(view) if view.apis else failure(view)
 
     async def call_api(
         self,
@@ -124,25 +142,38 @@ class Tools:
         arguments: Annotated[
             dict[str, Any], Field(description="Parameter names and values, as described.")
         ] = {},  # noqa: B006 - published as the default, never changed
+        response_limit: Annotated[
+            int,
+            Field(
+                ge=100,
+                le=RESPONSE_LIMIT,
+                description="Most characters of the response; a longer one is cut.",
+            ),
+        ] = 4_000,
     ) -> Annotated[CallToolResult, CallView] | InputRequiredResult:
         """Call."""
         progress = Progress(ctx)
+        # Who allows a call more time by the setting call_seconds waits for it.
+        end = time.monotonic() + max(self.answer_s, self._bench.settings.call_seconds + 2.0)
         opened = in_thread(lambda: (self._bench.api(id), self._bench.caller()))
-        api, caller = await progress.during(opened, "opening the catalog")
-        waits = f"waiting for {api.id}"
-        result = await progress.during(caller.call(api, arguments), waits)
-        if result.consent is not None:
-            answer = await self._consents.ask(ctx, result.consent)
-            if isinstance(answer, InputRequiredResult):
-                return answer
-            if answer:
-                again = caller.call(api, arguments, consent=result.consent)
-                result = await progress.during(again, waits)
-            elif answer is False:
-                result = declined(result)
-        view = call_view(result)
-        text = texts.call_text(view)
-        return success(text, view) if view.ok else failure(text, view=view)
+        api, caller = await self._opened(progress, opened)
+        key = compact_json([api.id, arguments])
+        call = self._late.take(key) or LateCall(
+            lambda call: self._made(ctx, caller, api, arguments, call)
+        )
+        try:
+            left = end - time.monotonic()
+            result = await progress.during(asyncio.shield(call.task), f"waiting for {api.id}", left)
+        except asyncio.CancelledError:  # the client took the request back, and a question with it
+            call.task.cancel()
+            raise
+        except TimeoutError:
+            result = self._unfinished(key, call, api, arguments)
+        if isinstance(result, InputRequiredResult):
+            return result
+        view = call_view(result, response_limit)
+        limit = max(RESULT_BYTES, 4 * response_limit) if response_limit > 4_000 else RESULT_BYTES
+        return success(view, limit) if view.ok else failure(view, limit)
 
     async def solve_task(
         self,
@@ -150,7 +181,7 @@ class Tools:
         task: Annotated[str, Field(description="The whole task in plain words.")],
         wait_s: Annotated[
             float | None,
-            Field(ge=0, le=600, description="Seconds to wait before a run_id comes back."),
+            Field(ge=0, le=600, description=f"Seconds to wait before a run_id comes back; {_CUT}"),
         ] = None,
         strategy: Annotated[
             Literal["dfsdt", "dfs", "react", "cot"] | None,
@@ -194,23 +225,84 @@ class Tools:
             raise
 
     async def get_run(
-        self, ctx: Ctx, run_id: RunId, wait_s: Wait = 45.0
+        self, ctx: Ctx, run_id: RunId, wait_s: Wait = 20.0
     ) -> Annotated[CallToolResult, RunView] | InputRequiredResult:
         """Wait."""
         if run := self._kept.remembered(run_id):
             return await self._following.follow(ctx, run, wait_s)
-        return ended(record_view(await self._kept.record(run_id)))
+        return ended(record_view(await self._opened(Progress(ctx), self._kept.record(run_id))))
 
-    async def show_run(self, run_id: RunId) -> Annotated[CallToolResult, ShownRun]:
+    async def show_run(self, ctx: Ctx, run_id: RunId) -> Annotated[CallToolResult, ShownRun]:
         """Show."""
-        run = brief(shown_record(await self._kept.record(run_id)))
-        return success(texts.tree_text(run), run)
+        record = await self._opened(Progress(ctx), self._kept.record(run_id))
+        return success(shown_record(record))
 
     async def cancel_run(self, ctx: Ctx, run_id: RunId) -> Annotated[CallToolResult, RunView]:
         """Stop."""
         run = self._runs.cancel(run_id)
         await self._following.watch(ctx, run, CANCEL_WAIT_S)
         return self._following.told(run)
+
+    async def _made(
+        self, ctx: Ctx, caller: Caller, api: Api, arguments: dict[str, Any], call: LateCall
+    ) -> Made:
+        """Make a call, and where it needs a person's consent ask and make it on a yes."""
+        result = await caller.call(api, arguments)
+        if result.consent is not None:
+            call.asked = result
+            answer = await self._consents.ask(ctx, result.consent)
+            if isinstance(answer, InputRequiredResult):
+                return answer
+            if answer:
+                result = await caller.call(api, arguments, consent=result.consent)
+            elif answer is False:
+                result = declined(result)
+        return result
+
+    def _unfinished(
+        self, key: str, call: LateCall, api: Api, arguments: dict[str, Any]
+    ) -> CallResult:
+        """Return what is known of a call whose request has no more time.
+
+        With a question open it goes on and waits for the same call; any other is cancelled.
+        """
+        if call.asked is not None:
+            self._late.keep(key, call)
+            return call.asked.model_copy(update={"hint": UNANSWERED})
+        call.task.cancel()
+        return CallResult(
+            api_id=api.id,
+            arguments=arguments,
+            url=api.url,
+            status=0,
+            response=None,
+            error=f"no answer within {self.answer_s:g} seconds",
+            source="live",
+            seconds=self.answer_s,
+            kind="timed_out",
+            hint="try again, or choose another API"
+            if api.method in IDEMPOTENT
+            else "it may have been carried out: look before calling it again",
+        )
+
+    async def _opened(
+        self, progress: Progress, work: Awaitable[T], seconds: float | None = None
+    ) -> T:
+        """Wait for work on the catalog.
+
+        Raises:
+            BusyError: It takes too long for one request.
+        """
+        try:
+            left = self.answer_s if seconds is None else seconds
+            return await progress.during(work, "opening the catalog", left)
+        except TimeoutError as error:
+            raise BusyError("the catalog is still being opened", hint=self._later()) from error
+
+    def _later(self) -> str:
+        """Return when to ask again for what is being built or opened."""
+        left = self._bench.index_seconds() or LATER_S
+        return f"ask again in about {max(LATER_S, left):.0f} seconds"
 
     def _describe(self, ids: list[str]) -> DescribeView:
         apis, missing = [], []
@@ -225,4 +317,9 @@ class Tools:
         return DescribeView(apis=tuple(apis), not_found=tuple(missing))
 
 
+UNANSWERED = (
+    "the user is asked about this call and has not answered yet: repeat call_api with the same id "
+    "and arguments for what comes of it; without a yes nothing is sent"
+)
+LATER_S = 10.0
 CANCEL_WAIT_S = 5.0

@@ -158,26 +158,32 @@ def shown_answer(answer: Answer, name: str) -> ShownRun:
     )
 
 
-def brief(run: ShownRun) -> ShownRun:
+def brief(run: ShownRun, most: int = BRIEF_NODES, characters: int = BRIEF_LIMIT) -> ShownRun:
     """Return the run as a model reads it: texts cut, the path of the answer before other nodes.
 
-    At most ``BRIEF_NODES`` nodes and those of the path; the facts say how many were left out.
+    At most ``most`` nodes and those of the path, texts of at most ``characters``; the facts say how
+    many nodes were left out, and where whole responses are.
     """
-    first = {node.id for node in run.nodes[:BRIEF_NODES]}
-    nodes = tuple(_short(node) for node in run.nodes if node.id in first or node.winning)
+    first = {node.id for node in run.nodes[:most]}
+    nodes = tuple(
+        _short(node, characters) for node in run.nodes if node.id in first or node.winning
+    )
     facts = dict(run.facts)
+    if any(node.has_response for node in nodes):
+        facts["whole responses"] = f"resource toolsrv://runs/{run.name}/responses/NODE"
     if left := len(run.nodes) - len(nodes):
         facts["nodes left out"] = f"{left:,}"
     return run.model_copy(update={"nodes": nodes, "facts": facts})
 
 
-def _short(node: ShownNode) -> ShownNode:
-    texts = ("thought", "arguments", "observation")
-    return node.model_copy(update={name: _cut(getattr(node, name)) for name in texts})
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= BRIEF_LIMIT else f"{text[:BRIEF_LIMIT]}…"
+def _short(node: ShownNode, characters: int) -> ShownNode:
+    cut = {
+        name: text if len(text) <= characters else f"{text[:characters]}…"
+        for name in ("thought", "arguments", "observation")
+        for text in [getattr(node, name)]
+    }
+    seconds = None if node.seconds is None else round(node.seconds, 2)
+    return node.model_copy(update={**cut, "seconds": seconds})
 
 
 def _facts(record: RunRecord, outcome: Outcome) -> dict[str, str]:
