@@ -6,6 +6,7 @@ psutil is imported when it is asked for something: a tenth of a plain start.
 from __future__ import annotations
 
 import os
+import sys
 
 
 def usable_cores() -> int:
@@ -31,10 +32,12 @@ def addresses_left() -> int | None:
 
     Only Linux enforces one.
     """
+    if sys.platform != "linux":
+        return None
     import psutil  # noqa: PLC0415 - see above
 
     process = psutil.Process()
-    if not hasattr(psutil, "RLIMIT_AS"):
+    if not hasattr(psutil, "RLIMIT_AS"):  # a build without it
         return None
     limit, _ = process.rlimit(psutil.RLIMIT_AS)
     if limit == psutil.RLIM_INFINITY:
