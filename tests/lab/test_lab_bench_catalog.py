@@ -187,6 +187,7 @@ def test_a_catalog_is_imported_built_reopened_and_searched(
     assert found["options"] == {"catalog": "tool.json", "queries": 20, "runs": 2, "seed": 0}
 
 
+@pytest.mark.nightly
 def test_growth_shows_a_row_per_size_and_draws_them(run: Run, source: Path, tmp_path: Path) -> None:
     drawn = []
     if importlib.util.find_spec("matplotlib"):

@@ -126,6 +126,7 @@ def test_the_latest_errands_are_told_more_often(monkeypatch: pytest.MonkeyPatch)
     assert len(told) > len(once) + 2 * (LATEST - 1)
 
 
+@pytest.mark.nightly
 def test_a_whole_text_stands_against_nothing_that_it_asks_for(samples: list[Sample]) -> None:
     asked: dict[str, set[str]] = {}
     for one in samples:
@@ -138,6 +139,7 @@ def test_a_whole_text_stands_against_nothing_that_it_asks_for(samples: list[Samp
         assert all(span is None or span[0] == 0 for span in one.spans.values())
 
 
+@pytest.mark.nightly
 def test_a_clause_with_its_answer_asks_for_nothing_more(samples: list[Sample]) -> None:
     served = {
         (errand.task, step.words): errand.apis
@@ -157,6 +159,7 @@ def test_a_clause_with_its_answer_asks_for_nothing_more(samples: list[Sample]) -
     assert answered > 300
 
 
+@pytest.mark.nightly
 def test_a_whole_task_states_no_value_that_a_call_is_to_answer(samples: list[Sample]) -> None:
     keyed = {
         (errand.task, step.words, step.api): {n for n, one in step.arguments.items() if one.key}
@@ -172,6 +175,7 @@ def test_a_whole_task_states_no_value_that_a_call_is_to_answer(samples: list[Sam
     assert found > 100
 
 
+@pytest.mark.nightly
 def test_no_api_stands_against_itself_and_tasks_are_held_out(
     samples: list[Sample], folder: Path
 ) -> None:
@@ -185,6 +189,7 @@ def test_no_api_stands_against_itself_and_tasks_are_held_out(
     assert read_samples(folder / UNSEEN_TOOLS) == []  # none of another catalog is here
 
 
+@pytest.mark.nightly
 def test_needs_that_nothing_serves_have_no_api(samples: list[Sample]) -> None:
     nothing = [one for one in samples if not one.api]
     assert len(nothing) > 50
@@ -230,6 +235,7 @@ def test_apis_that_no_enabled_catalog_has_are_counted_and_named(tmp_path: Path) 
     assert "catalog" in caught.value.hint
 
 
+@pytest.mark.nightly
 def test_the_matcher_that_ships_knows_tasks_that_it_has_not_learnt(folder: Path) -> None:
     figures = evaluate(Matcher(), read_samples(folder / UNSEEN_TASKS)[:60], KNOWN)
     assert figures.choice.rate > 0.8
@@ -278,6 +284,7 @@ def command(base: Path, out: Path, folder: Path, **changed: object) -> list[str]
 
 
 @HAS_TORCH
+@pytest.mark.nightly
 def test_it_learns_and_a_killed_training_goes_on(base: Path, folder: Path, tmp_path: Path) -> None:
     torch = load("torch")
     whole = subprocess.run(
@@ -309,6 +316,7 @@ def test_it_learns_and_a_killed_training_goes_on(base: Path, folder: Path, tmp_p
 
 @HAS_TORCH
 @pytest.mark.filterwarnings("ignore")  # the exporter warns about itself
+@pytest.mark.nightly
 def test_an_exported_one_reads_as_torch_does(base: Path, folder: Path, tmp_path: Path) -> None:
     from toolsrv_lab.matching.export import export_matcher  # noqa: PLC0415 - needs torch
     from toolsrv_lab.matching.network import matcher_network  # noqa: PLC0415 - needs torch
@@ -393,6 +401,7 @@ def test_the_weights_of_several_runs_are_averaged(base: Path, tmp_path: Path) ->
 
 
 @HAS_TORCH
+@pytest.mark.nightly
 def test_a_checkpoint_of_other_settings_is_refused(
     base: Path, folder: Path, tmp_path: Path
 ) -> None:
@@ -412,6 +421,7 @@ def test_a_checkpoint_of_other_settings_is_refused(
     assert "cannot read the checkpoint" in broken.stderr
 
 
+@pytest.mark.nightly
 def test_each_sample_comes_once_before_any_comes_again(samples: list[Sample]) -> None:
     rows = Rows(Matcher()._model()[1], KNOWN)
     some = samples[:24]
