@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 Detail = Literal["names", "summary", "full"]
 SUMMARY_LIMIT = 300
 RESPONSE_LIMIT = 40_000
+ALLOWED_LIMIT = 64
+"""Allowed values of a parameter that a view lists."""
 
 
 class ParameterView(BaseModel):
@@ -35,7 +37,13 @@ class ParameterView(BaseModel):
     required: bool
     description: str
     default: Any = Field(default="", description="Empty when there is none.")
+    example: Any = Field(
+        default=None, description="A value of the provider's; never sent by itself."
+    )
     allowed: tuple[str, ...] = Field(default=(), description="The only values, when limited.")
+    allowed_in_all: int = Field(
+        default=0, description="How many there are, where not all are listed."
+    )
 
 
 class CheckView(BaseModel):
@@ -115,8 +123,18 @@ def parameter_view(name: str, parameter: Parameter, *, required: bool) -> Parame
         required=required,
         description=plain(parameter.description),
         default=parameter.default,
-        allowed=parameter.enum,
+        example=parameter.example,
+        allowed=parameter.enum[:ALLOWED_LIMIT],
+        allowed_in_all=len(parameter.enum) if len(parameter.enum) > ALLOWED_LIMIT else 0,
     )
+
+
+def allowed_words(view: ParameterView) -> str:
+    """Return the allowed values as a sentence, "" where any value is."""
+    if not view.allowed:
+        return ""
+    more = f", … ({view.allowed_in_all} in all)" if view.allowed_in_all else ""
+    return f"One of: {', '.join(view.allowed)}{more}."
 
 
 def parameter_views(api: Api) -> tuple[ParameterView, ...]:

@@ -195,3 +195,12 @@ def test_the_readme_lists_the_tools_with_their_parameters() -> None:
     assert set(documented) == set(tools)
     for name, tool in tools.items():
         assert set(documented[name].split(", ")) == set(tool.parameters["properties"])
+
+
+def test_a_long_list_of_allowed_values_is_shown_cut_and_an_example_apart_from_a_default() -> None:
+    values = tuple(f"v{number}" for number in range(300))
+    shown = views.parameter_view("v", Parameter(name="v", enum=values, example="v7"), required=True)
+    assert (len(shown.allowed), shown.allowed_in_all) == (64, 300)
+    assert (shown.default, shown.example) == ("", "v7")
+    assert views.allowed_words(shown).endswith("v63, … (300 in all).")
+    assert views.allowed_words(shown.model_copy(update={"allowed": ()})) == ""

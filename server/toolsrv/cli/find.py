@@ -115,7 +115,7 @@ SIMILAR_SHOWN = 3
 def describe(session: Session, api_id: str, catalog: str | None, as_json: bool) -> None:
     """Show the API with this ID: where a call goes, which key it needs, its parameters."""
     from toolsrv.key_view import key_words
-    from toolsrv.views import api_view, call_line, check_line
+    from toolsrv.views import allowed_words, api_view, call_line, check_line
 
     store = session.workbench().registry().store
     api = store.get(api_id, catalog=catalog)
@@ -140,8 +140,10 @@ def describe(session: Session, api_id: str, catalog: str | None, as_json: bool) 
                 one.name,
                 one.type,
                 "yes" if one.required else "",
-                "" if one.default == "" else compact_json(one.default),
-                one.description + (f" One of: {', '.join(one.allowed)}." if one.allowed else ""),
+                ", ".join(
+                    compact_json(x) for x in (one.default, one.example) if x not in ("", None)
+                ),
+                f"{one.description} {allowed_words(one)}".strip(),
             )
             for one in view.parameters
         ]

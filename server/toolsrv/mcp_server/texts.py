@@ -16,7 +16,14 @@ from toolsrv.plain import compact_json, plain
 from toolsrv.run_views import RunView, opinion_line, status_words
 from toolsrv.search_view import HitView, SearchView
 from toolsrv.trees.shown import ShownNode, ShownRun
-from toolsrv.views import ApiView, CallView, DescribeView, call_line, check_line
+from toolsrv.views import (
+    ApiView,
+    CallView,
+    DescribeView,
+    allowed_words,
+    call_line,
+    check_line,
+)
 from toolsrv_runtime.outcome import Claim, Evidence
 
 ROOMY = 1_000
@@ -258,7 +265,8 @@ def _parameter_lines(parameters: tuple[Any, ...]) -> list[str]:
         needed = "required" if one.required else "optional"
         word = "for example" if one.required else "default"
         extra = "" if one.default == "" else f", {word} {compact_json(one.default)}"
-        allowed = f" One of: {', '.join(one.allowed)}." if one.allowed else ""
+        extra += "" if one.example is None else f", for example {compact_json(one.example)}"
+        allowed = f" {allowed_words(one)}".rstrip()
         lines.append(f"- {one.name} ({one.type}, {needed}{extra}): {one.description}{allowed}")
     return lines
 
