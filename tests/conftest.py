@@ -14,11 +14,13 @@ import subprocess
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
+from toolsrv_registry import wellformed
 from toolsrv_registry.registry import Registry
 
 # How long an example takes depends on what else the machine does, and proves nothing.
@@ -71,6 +73,15 @@ def pytest_runtest_makereport(
             report.outcome = "skipped"
             report.wasxfail = "not solved"
     return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[
+    None, dict[str, Any] | None, dict[str, Any] | None
+]:
+    """Send no half surrogate pair of a failed assertion: it would end the worker."""
+    data = yield
+    return data if data is None else wellformed.value(data)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -219,12 +219,12 @@ def test_the_list_is_written_as_a_dump_of_the_whole_would_be(
     assert path.read_bytes().decode() == json.dumps(rows, ensure_ascii=False, indent=4)
 
 
-def test_text_that_is_no_unicode_is_escaped(tmp_path: Path) -> None:
+def test_half_a_surrogate_pair_is_replaced(tmp_path: Path) -> None:
     value = copy.deepcopy(DFS_FILE)
     value["answer_generation"]["query"] = "half \ud800"
     convert(put(tmp_path / "1_DFS.json", value), tmp_path / "train.json")
     first = json.loads((tmp_path / "train.json").read_text("utf-8"))[0]
-    assert first["id"] == "Step 3: half \ud800"
+    assert first["id"] == "Step 3: half \ufffd"
 
 
 # What cannot be converted
