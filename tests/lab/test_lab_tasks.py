@@ -14,7 +14,8 @@ from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.instructions.written import arguments, written
 from toolsrv_lab.solving import read_tasks
 from toolsrv_registry.api import Api
-from toolsrv_runtime.calls.caller import default_caller
+from toolsrv_runtime.calls.caller import Caller, default_caller
+from toolsrv_runtime.calls.offline import transports
 from toolsrv_runtime.reading import facts
 
 DATA = Path(__file__).parents[1] / "runtime" / "data"
@@ -73,7 +74,7 @@ def test_the_marked_values_of_the_needs_are_what_the_apis_take(apis: Mapping[str
     assert {api.id for api, _ in needs} == set(apis)
 
     async def serve() -> None:
-        async with default_caller() as caller:
+        async with Caller(transports=transports(), timeout=300) as caller:
             for api, need in needs:
                 result = await caller.call(api, arguments(need))
                 assert result.ok, f"{api.id}: {need}: {result.error}"
