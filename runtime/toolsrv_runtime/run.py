@@ -135,7 +135,9 @@ class Run:
         except CallsOverError as error:
             return str(error)
         except (ModelError, GrammarError) as error:
-            if not self._state.options.keep_on_fault or self._state.ledger.best() is None:
+            ledger = self._state.ledger
+            worth_keeping = ledger.best() is not None or ledger.declined()
+            if not (self._state.options.keep_on_fault and worth_keeping):
                 raise
             return f"the model failed: {error.message}"
         finally:

@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
+import httpx
 import pytest
 import trustme
 
@@ -164,6 +165,35 @@ def test_a_bomb_never_grows_large_in_memory() -> None:
 def test_a_redirect_to_a_private_address_is_not_followed() -> None:
     _, host = ask("private")
     assert dict(host.seen) == {"private": 1}
+
+
+@pytest.mark.parametrize(
+    ("rules", "sent"),
+    [
+        ("", 2),
+        ("deny * api.test:443", 1),
+        ("ask GET api.test:443", 1),
+        ("deny * other.test:443", 2),
+    ],
+)
+def test_a_redirect_to_another_port_has_the_rules_of_that_port(rules: str, sent: int) -> None:
+    seen: list[str] = []
+
+    async def host(request: httpx.Request) -> httpx.Response:
+        seen.append(str(request.url))
+        if request.url.scheme == "http":
+            return httpx.Response(301, headers={"Location": "https://api.test/x"})
+        return httpx.Response(200, stream=httpx.ByteStream(b"{}"))
+
+    async def run() -> CallResult:
+        network = Network(httpx.MockTransport(host))
+        policy = Policy(rules=parse_rules(rules))
+        async with Caller(transports={}, network=network, policy=policy) as one:
+            return await one.call(api("http://api.test/x"), {})
+
+    got = asyncio.run(run())
+    assert len(seen) == sent
+    assert got.kind == ("ok" if sent == 2 else "blocked_by_policy")
 
 
 def test_only_calls_that_may_be_repeated_are_tried_again() -> None:

@@ -514,6 +514,9 @@ def test_what_is_no_rule_is_refused(text: str) -> None:
         ("Deny get Api.Example.COM.", "https://api.example.com/x"),
         ("deny * api.example.com", "https://API.example.com:8443/x"),
         ("deny * ::1", "http://[::1]:8080/x"),
+        ("deny * 93.184.216.34", "https://[::ffff:93.184.216.34]/x"),
+        ("deny * 93.184.216.34:443", "https://[64:ff9b::5db8:d822]/x"),
+        ("deny * [::ffff:127.0.0.1]", "http://127.0.0.1/x"),
         ("deny * [0:0::1]:8080", "http://[::1]:8080/x"),
         ("deny * münchen.example", "https://xn--mnchen-3ya.example/x"),
         ("deny * XN--mnchen-3ya.example", "https://münchen.example/x"),
@@ -549,6 +552,8 @@ def test_a_rule_with_a_port_holds_for_that_port_only() -> None:
         ("*.example.com", "each host"),
         ("localhost:*", "each host"),
         ("catalog:", "catalog:NAME"),
+        ("::1:80", r"\[::1\]:80"),
+        ("2001:db8::8080", r"\[2001:db8::8080\]"),
         ("catalog:*", "catalog:NAME"),
         ("me@localhost", "localhost"),
         *(

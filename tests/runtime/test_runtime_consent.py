@@ -183,6 +183,11 @@ def test_a_solve_with_a_declined_call_is_partial_and_says_so(world: World) -> No
     gave_up = world.solve(write("a"), said("Finish", return_type="give_up_and_restart"), says=no)
     assert (gave_up.status, gave_up.reason) == ("partial", f"{why}; the model gave up")
     options = OPTIONS.model_copy(update={"limits": Limits(seconds=60, model_calls=1)})
+    failed = world.solve(write("a"), says=no)  # the script ends, as an engine may fail
+    assert failed.status == "partial"
+    assert failed.reason.startswith(f"{why}; ")
+    assert "the model failed: " in failed.reason
+    assert [one.kind for one in failed.evidence] == ["declined"]
     ended = world.solve(write("a"), ANSWER, says=no, options=options)
     assert ended.status == "partial"
     assert ended.reason.startswith(f"{why}; nothing was found before the search ended: ")

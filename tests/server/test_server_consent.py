@@ -30,7 +30,7 @@ WRITE = "Data/t/write"
 class Person:
     """Answers what it is asked, and remembers it."""
 
-    def __init__(self, action: str, ok: bool) -> None:
+    def __init__(self, action: str, ok: object) -> None:
         self.asked: list[str] = []
         self._action = action
         self._ok = ok
@@ -86,9 +86,12 @@ async def test_the_person_sees_the_call_and_allows_it(era: str, data_dir: Path) 
     assert got.structured_content["status"] == 501
 
 
-@pytest.mark.parametrize(("action", "ok"), [("accept", False), ("decline", True), ("cancel", True)])
+@pytest.mark.parametrize(
+    ("action", "ok"),
+    [("accept", False), ("accept", "yes"), ("accept", 1), ("decline", True), ("cancel", True)],
+)
 async def test_without_a_yes_nothing_is_sent(
-    action: str, ok: bool, era: str, data_dir: Path
+    action: str, ok: object, era: str, data_dir: Path
 ) -> None:
     person = Person(action, ok)
     async with AsyncExitStack() as stack:

@@ -72,6 +72,16 @@ def address_fault(address: str) -> str:
     return ""
 
 
+def unwrapped(ip: _IP) -> _IP:
+    """Return the IPv4 address that is reached at an IPv6 address (mapped, or by NAT64); else it."""
+    if isinstance(ip, ipaddress.IPv6Address):
+        if ip.ipv4_mapped is not None:
+            return ip.ipv4_mapped
+        if any(ip in net for net in _TRANSLATED):
+            return ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+    return ip
+
+
 def _within(ip: _IP) -> list[_IP]:
     """Return the IPv4 addresses that an IPv6 address carries."""
     if isinstance(ip, ipaddress.IPv4Address):

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 import httpx
@@ -193,8 +194,14 @@ class Caller:
         port = url.port or (443 if url.scheme == "https" else 80)
         plain = network.own(url.host, port)
         allowed = await asyncio.to_thread(auth.authorize, api, outgoing, network.keys, plain=plain)
+        catalog = self._home(api).catalog
         message = Message(
-            outgoing.method, allowed.url, allowed.headers, outgoing.content, allowed.secrets
+            outgoing.method,
+            allowed.url,
+            allowed.headers,
+            outgoing.content,
+            allowed.secrets,
+            partial(self._policy.may_follow, outgoing.method, allowed.url, catalog=catalog),
         )
         return await exchange(network.transport, message, self._limits, network.hosts), "live"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -55,13 +55,17 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What is sent. ``secrets`` are in it, and are taken out of what comes back."""
+    """What is sent. ``secrets`` are in it, and are taken out of what comes back.
+
+    ``may_follow`` says of the target of a redirect whether a person's rules let it be called.
+    """
 
     method: str
     url: httpx.URL
     headers: Mapping[str, str] = field(repr=False)
     content: bytes = b""
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    may_follow: Callable[[httpx.URL], bool] = field(default=lambda _: True, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +192,9 @@ async def _followed(
                 None,
                 f"the API redirects to {where!r}, which is not at {message.url.host}",
             )
+        if not message.may_follow(target):
+            error = f"the API redirects to {target.scheme}://{target.netloc.decode()}, which your "
+            return Exchange("blocked_by_policy", status, None, f"{error}settings do not allow")
         message = replace(message, url=target)
     return Exchange(
         "server_error",

@@ -18,6 +18,7 @@ import httpx
 from toolsrv_catalogs.hosts import host_fault
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import UsageError
+from toolsrv_runtime.calls.addresses import unwrapped
 from toolsrv_runtime.calls.request import Outgoing, web_address
 from toolsrv_runtime.calls.result import Consent
 from toolsrv_runtime.errors import PolicyError
@@ -29,6 +30,8 @@ _HOST = re.compile(
     r"(?:\[(?P<address>[^\[\]]+)\]|(?P<host>[^\[\]:]+|[0-9A-Fa-f.]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*))"
     r"(?::(?P<port>[^:]+))?"
 )
+_AMBIGUOUS = re.compile(r"[0-9A-Fa-f.]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(?<=:)[0-9]{2,5}")
+"""An IPv6 address without brackets whose last group may be a port."""
 Verdict = Literal["allow", "ask", "deny"]
 
 
@@ -98,12 +101,12 @@ class Rule:
 def canonical_host(host: str) -> str:
     """Return a host in lower case and ASCII (IDNA), an IP address in its short form.
 
-    Brackets around an address and a dot at the end are left out. What is no host is returned in
-    lower case.
+    Brackets around an address and a dot at the end are left out, and an IPv4 address that is
+    written as IPv6 is itself. What is no host is returned in lower case.
     """
     bare = host.lower().removeprefix("[").removesuffix("]").rstrip(".")
     try:
-        return str(ipaddress.ip_address(bare))
+        return str(unwrapped(ipaddress.ip_address(bare)))
     except ValueError:
         pass
     if bare.isascii():
@@ -136,12 +139,17 @@ def _host_and_port(text: str, place: str) -> tuple[str, int | None]:
         raise _no_place(
             text, f"{place[:80]!r} has a user in it", f"the host: {place.rpartition('@')[2][:80]}"
         )
+    if _AMBIGUOUS.fullmatch(place):
+        head, _, port = place.rpartition(":")
+        raise _no_place(
+            text, f"{place[:80]!r} may have a port", f"[{place[:60]}] or [{head[:60]}]:{port}"
+        )
     found = _HOST.fullmatch(place)
     bare = (found["address"] or found["host"]) if found else ""
     known = canonical_host(bare)
     if not found or host_fault(bare) or host_fault(known) or not known.isascii() or "%" in known:
         raise _no_place(text, f"{place[:80]!r} is no host")
-    if found["address"] and ":" not in known:
+    if found["address"] and ":" not in bare:
         raise _no_place(text, f"{place[:80]!r} is no IPv6 address")
     port = found["port"] or ""
     if not port:
@@ -197,7 +205,7 @@ class Policy:
             PolicyError: the call is refused whatever a person says.
         """
         check_address(api, outgoing.url, hosts)
-        verdict = self._verdict(outgoing.method, outgoing.url, catalog)
+        verdict = self.verdict(outgoing.method, outgoing.url, catalog)
         if verdict == "deny":
             raise PolicyError(
                 f"{api.id}: {outgoing.method} {outgoing.url.host} is denied by your settings",
@@ -219,10 +227,18 @@ class Policy:
         except httpx.InvalidURL:
             return False
         method = api.method.upper()
-        verdict = self._verdict(method, url, catalog)
+        verdict = self.verdict(method, url, catalog)
         return verdict != "deny" if asks else method in READING and verdict == "allow"
 
-    def _verdict(self, method: str, url: httpx.URL, catalog: str) -> Verdict:
+    def may_follow(
+        self, method: str, source: httpx.URL, target: httpx.URL, *, catalog: str = ""
+    ) -> bool:
+        """Whether a redirect may be followed: its target, at another port, has rules of its own."""
+        said = self.verdict(method, target, catalog)
+        return said == "allow" or (said == "ask" and said == self.verdict(method, source, catalog))
+
+    def verdict(self, method: str, url: httpx.URL, catalog: str = "") -> Verdict:
+        """Return what rules and methods say of a request, whoever asks for it."""
         host = url.raw_host.decode("ascii")
         port = url.port or _PORTS.get(url.scheme)
         for rule in reversed(self.rules):

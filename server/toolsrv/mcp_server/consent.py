@@ -37,7 +37,7 @@ _KEY = "consent"
 class Confirm(BaseModel):
     """The form that a person fills in."""
 
-    ok: bool = Field(description="Make this call.")
+    ok: bool = Field(description="Make this call.", strict=True)
 
 
 class Consents:

@@ -33,7 +33,7 @@ _BATCH = "batches are not supported: send one message at a time"
 class Unreadable:
     """Why a message is refused: its JSON-RPC error ``code``, and the ``ids`` of its requests.
 
-    ``ids`` is ``(None,)`` where no id can be read.
+    ``ids`` is ``(None,)`` where no id can be read, and empty for a notification: nobody waits.
     """
 
     code: int
@@ -69,7 +69,8 @@ def read(text: str) -> dict[str, Any] | Unreadable:
     if "method" not in value and ("result" in value or "error" in value):
         return value
     if fault := _fault(value):
-        return Unreadable(INVALID_REQUEST, fault, (_id(value),))
+        notification = isinstance(value.get("method"), str) and "id" not in value
+        return Unreadable(INVALID_REQUEST, fault, () if notification else (_id(value),))
     return value
 
 

@@ -132,8 +132,9 @@ def call_text(view: CallView) -> str:
     if view.consent is not None:
         wanted = view.consent
         reason = f" ({wanted.reason})" if wanted.reason else ""
+        said = "Declined by the person" if view.kind == "declined" else "Needs a person's consent"
         lines.append(
-            f"Needs a person's consent: {wanted.api_id}: {wanted.method} {wanted.host}{wanted.path} "
+            f"{said}: {wanted.api_id}: {wanted.method} {wanted.host}{wanted.path} "
             f"{compact_json(wanted.arguments)}{reason}"
         )
     if view.page:
@@ -194,9 +195,10 @@ def _evidence_line(one: Evidence) -> str:
     if body not in (None, "") and not isinstance(body, str):
         body = compact_json(body)
     came = ": ".join(plain(part) for part in (one.error, body) if part)
+    kind = f"{one.kind}, " if one.kind not in ("", "ok") else ""
     return (
         f"{mark} #{one.node} {one.api_id} as {one.function} {compact_json(one.arguments)} -> "
-        f"{status_words(one)} ({one.source}, {one.seconds} s): {came}"
+        f"{status_words(one)} ({kind}{one.source}, {one.seconds} s): {came}"
     )
 
 

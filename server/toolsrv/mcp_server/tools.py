@@ -7,6 +7,7 @@ change something only with a person's consent.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
@@ -24,7 +25,7 @@ from toolsrv.mcp_server.late_calls import LateCall, LateCalls, Made
 from toolsrv.mcp_server.progress import ANSWER_S, Progress
 from toolsrv.mcp_server.results import RESULT_BYTES, failure, success
 from toolsrv.mcp_server.run_consent import RunConsents
-from toolsrv.plain import compact_json, plain
+from toolsrv.plain import plain
 from toolsrv.run_views import RunView, record_view
 from toolsrv.runs import Runs
 from toolsrv.search_view import SearchView, search_view
@@ -39,7 +40,6 @@ from toolsrv.views import (
     call_view,
 )
 from toolsrv_registry.errors import BusyError, NotFoundError, UsageError
-from toolsrv_runtime.calls.exchange import IDEMPOTENT
 from toolsrv_runtime.calls.result import CallResult, declined
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class Tools:
         end = time.monotonic() + max(self.answer_s, self._bench.settings.call_seconds + 2.0)
         opened = in_thread(lambda: (self._bench.api(id), self._bench.caller()))
         api, caller = await self._opened(progress, opened)
-        key = compact_json([api.id, arguments])
+        key = json.dumps([api.id, arguments], sort_keys=True)
         call = self._late.take(key) or LateCall(
             lambda call: self._made(ctx, caller, api, arguments, call)
         )
@@ -270,6 +270,8 @@ class Tools:
             self._late.keep(key, call)
             return call.asked.model_copy(update={"hint": UNANSWERED})
         call.task.cancel()
+        from toolsrv_runtime.calls.exchange import IDEMPOTENT
+
         return CallResult(
             api_id=api.id,
             arguments=arguments,
