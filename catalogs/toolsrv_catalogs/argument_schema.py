@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from toolsrv_catalogs import fields
-from toolsrv_catalogs.openapi_refs import Node, ReferenceFault
+from toolsrv_catalogs.openapi_refs import Node, ReferenceFault, split_reference
 from toolsrv_catalogs.text import NAME_LIMIT, clean
 
 TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
@@ -60,6 +60,11 @@ class _Builder:
         self._nodes -= 1
         if depth > self._depth or self._nodes < 0:
             return {}
+        reference, beside = split_reference(node)
+        if beside is not None:
+            parts = [self.build(one, depth + 1) for one in (reference, beside)]
+            both = _shorter({"allOf": [part for part in parts if part]})
+            return _nullable(both) if beside.value.get("nullable") is True else both
         try:
             value, resolver = self._follow(node)
         except ReferenceFault:
@@ -75,7 +80,7 @@ class _Builder:
             result["enum"] = allowed
         if types:
             result["type"] = types[0] if len(types) == 1 else types
-        if "items" in value:
+        if "items" in value and "prefixItems" not in value:  # then they are those behind
             result |= _unless_empty("items", self.build(Node(value["items"], resolver), depth + 1))
         self._properties(value, resolver, depth, result)
         for key in ("anyOf", "oneOf"):
@@ -159,13 +164,17 @@ def _agreed(types: list[str], allowed: list[Any]) -> tuple[list[str], list[Any]]
     for value in allowed:
         if _is_of(value, types):
             meant.append(value)
+        elif value is None:  # allowed by another word, or not at all
+            continue
+        elif "boolean" in types and value in ("true", "false"):
+            meant.append(value == "true")
         elif "string" in types and not isinstance(value, dict | list):
             meant.append(fields.spelled(value))
         elif isinstance(value, str) and (number := _number(value)) is not None:
             meant.append(number)
         else:
             return [], allowed
-    return (types, meant) if all(_is_of(one, types) for one in meant) else ([], allowed)
+    return (types, meant) if meant and all(_is_of(one, types) for one in meant) else ([], allowed)
 
 
 def _is_of(value: Any, types: list[str]) -> bool:
@@ -199,9 +208,8 @@ def _shorter(schema: dict[str, Any]) -> dict[str, Any]:
     rest = {key: one for key, one in schema.items() if key != "allOf"}
     if not parts:
         return rest
-    if len(parts) == 1 and not rest.keys() & parts[0].keys():
-        return rest | parts[0]
-    return schema
+    apart = rest.keys() & parts[0].keys() or rest.keys() | parts[0].keys() >= {"enum", "type"}
+    return schema if len(parts) > 1 or (rest and apart) else rest | parts[0]
 
 
 def _unless_empty(key: str, schema: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,13 @@ from toolsrv_catalogs.fields import METHODS, URL_LIMIT, unused
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.layout import api_place
 from toolsrv_catalogs.openapi_body import read_body
-from toolsrv_catalogs.openapi_refs import Load, Node, ReferenceFault, References
+from toolsrv_catalogs.openapi_refs import (
+    Load,
+    Node,
+    ReferenceFault,
+    References,
+    split_reference,
+)
 from toolsrv_catalogs.openapi_response import read_response
 from toolsrv_catalogs.openapi_schema import parameter, shape
 from toolsrv_catalogs.openapi_servers import server_fault, server_of
@@ -109,12 +115,12 @@ class _Reader:
 
     def tool(self) -> Tool:
         apis, extras = [], []
-        for count, (url_path, method, item, entry) in enumerate(self._operations()):
+        for count, (url_path, method, items, entry) in enumerate(self._operations()):
             if count >= OPERATIONS_LIMIT:
                 self._found.refuse("API", f"more than {OPERATIONS_LIMIT} operations")
                 break
             operation = self._operation(f"{method} {url_path}", entry)
-            if operation and (api := self._safely(url_path, method, item, operation)):
+            if operation and (api := self._safely(url_path, method, items, operation)):
                 apis.append(api)
                 extras.append(self._kept_beside(operation, api.name))
         self._found.apis += len(apis)
@@ -132,7 +138,8 @@ class _Reader:
             api_extras=tuple(extras) if any(extras) else (),
         )
 
-    def _operations(self) -> Iterator[tuple[str, str, Node, Node]]:
+    def _operations(self) -> Iterator[tuple[str, str, list[Node], Node]]:
+        """Yield path, method, the parts of its path item, and the operation."""
         paths = self._root.get("paths")
         if not isinstance(paths, dict):
             self._found.note("has no paths")
@@ -144,17 +151,23 @@ class _Reader:
                 self._found.refuse("API", "its path begins with no slash", name=str(url_path))
                 continue
             self._refs.renew()
+            reference, beside = split_reference(Node(entry, self._refs.root.resolver))
             try:
-                item = self._refs.follow(Node(entry, self._refs.root.resolver))
+                items = [self._refs.follow(one) for one in (reference, beside) if one is not None]
             except ReferenceFault as fault:
                 self._found.refuse("API", str(fault), name=str(url_path))
                 continue
-            if not isinstance(item.value, dict):
+            if not all(isinstance(one.value, dict) for one in items):
                 self._found.refuse("API", "is no object", name=str(url_path))
                 continue
-            for method, operation in item.value.items():
-                if str(method).lower() in _OPERATIONS:
-                    yield str(url_path), str(method).upper(), item, Node(operation, item.resolver)
+            operations = {
+                str(method).upper(): Node(operation, item.resolver)
+                for item in items
+                for method, operation in item.value.items()
+                if str(method).lower() in _OPERATIONS
+            }
+            for method, node in operations.items():
+                yield str(url_path), method, items, node
 
     def _operation(self, name: str, entry: Node) -> Node | None:
         """Return an operation, or what it refers to; None where that is none, which is told."""
@@ -167,31 +180,35 @@ class _Reader:
         if not isinstance(operation.value, dict):
             self._found.refuse("API", "is no object", name=name)
             return None
-        if operation is not entry and not operation.value.keys() & _OF_OPERATIONS:
+        keys = operation.value.keys()
+        if "$ref" in keys or (
+            operation is not entry and (keys & _OPERATIONS or not keys & _OF_OPERATIONS)
+        ):
             self._found.refuse("API", "its reference leads to no operation", name=name)
             return None
         return operation
 
-    def _safely(self, url_path: str, method: str, item: Node, operation: Node) -> Api | None:
+    def _safely(self, url_path: str, method: str, items: list[Node], operation: Node) -> Api | None:
         name = f"{method} {url_path}"
         if method not in METHODS:
             self._found.refuse("API", f"{method} is never called", name=name)
             return None
         self._refs.renew()
         try:
-            return self._api(url_path, method, item, operation)
+            return self._api(url_path, method, items, operation)
         except (ReferenceFault, ValueError) as fault:
             self._found.refuse("API", str(fault), name=name)
         except RecursionError:
             self._found.refuse("API", "is nested too deep", name=name)
         return None
 
-    def _api(self, url_path: str, method: str, item: Node, operation: Node) -> Api:
+    def _api(self, url_path: str, method: str, items: list[Node], operation: Node) -> Api:
         about, found = operation.value, self._found
+        item = {key: one for part in items for key, one in part.value.items()}
         name = found.text(about.get("operationId"), NAME_LIMIT).strip()
         name = name or found.text(about.get("summary"), NAME_LIMIT).strip()
         name = name or found.text(f"{method} {url_path}", NAME_LIMIT)
-        required, optional = self._parameters(url_path, item, operation)
+        required, optional = self._parameters(url_path, items, operation)
         body_type = ""
         if "requestBody" in about:
             node = Node(about["requestBody"], operation.resolver)
@@ -201,7 +218,7 @@ class _Reader:
             raise ValueError(f"it has more than {PARAMETERS_LIMIT} parameters")
         required, optional = distinct(required, optional)
         wanted = api_place(self._category, self._name, name)
-        url = self._url(url_path, item.value, about, name)
+        url = self._url(url_path, item, about, name)
         security = self._security(about)
         api_id = unused(wanted, self._taken)
         if api_id != wanted:
@@ -211,7 +228,7 @@ class _Reader:
             category=self._category,
             tool=self._name,
             name=name,
-            description=self._about(about, item.value, name),
+            description=self._about(about, item, name),
             tool_description=self._description,
             method=method,
             url=url,
@@ -239,11 +256,11 @@ class _Reader:
         return found.text("\n".join(text), DESCRIPTION_LIMIT)
 
     def _parameters(
-        self, url_path: str, item: Node, operation: Node
+        self, url_path: str, items: list[Node], operation: Node
     ) -> tuple[list[Parameter], list[Parameter]]:
         """Return required and optional parameters; an operation's go over its path's."""
         merged: dict[tuple[str, str], tuple[Node, dict[str, Any]]] = {}
-        for owner in (item, operation):
+        for owner in (*items, operation):
             entries = owner.value.get("parameters")
             if not isinstance(entries, list | None):
                 raise ReferenceFault("parameters is no list")
@@ -296,9 +313,9 @@ class _Reader:
             place=place,
             about=about,
             flat=flat,
-            style=content_style(str(written), flat.type)
+            style=content_style(str(written), flat.structure)
             if written
-            else style(about, place, flat.type),
+            else style(about, place, flat.structure),
         )
 
     def _url(

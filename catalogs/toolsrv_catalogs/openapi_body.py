@@ -39,9 +39,13 @@ def read_body(
     schema = Node(media.get("schema"), resolver)
     flat = shape(refs, schema)
     needed = body.get("required") is True
-    if not flat.properties or (body_type and kind not in _FORMS):
+    form = _plain(kind) if _plain(kind) in _FORMS else ""
+    if not flat.properties or (body_type and not form):
         about = {"description": body.get("description")} | media
         whole = parameter(refs, schema, found, name=WHOLE, place="payload", about=about, flat=flat)
+        if body_type and not form and flat.structure in {"object", "array", ""}:
+            # Of another media type only the text can be given, as the caller writes it.
+            whole = whole.model_copy(update={"type": "STRING", "json_schema": {"type": "string"}})
         return body_type, [whole] if needed else [], [] if needed else [whole]
     example = media.get("example")
     examples = example if isinstance(example, dict) else {}
@@ -54,7 +58,7 @@ def read_body(
         about = _about(name, examples, inner_flat.words)
         must = needed and name in flat.required
         try:
-            written = _style(media, name, inner_flat.type) if kind == _FORMS[0] else ""
+            written = _style(media, name, inner_flat.structure) if form == _FORMS[0] else ""
         except StyleFault as fault:
             if must:
                 raise ValueError(f"the property {name[:80]!r} of its body: {fault}") from fault
@@ -71,7 +75,9 @@ def _style(media: Mapping[str, Any], name: str, kind: str) -> Style:
     """Return how a property of a URL-encoded form is written. Raises StyleFault."""
     encodings = media.get("encoding")
     one = encodings.get(name) if isinstance(encodings, dict) else None
-    return style(one, "body", kind) if isinstance(one, dict) else ""
+    if not isinstance(one, dict) or not one.keys() & {"style", "explode"}:
+        return ""
+    return style(one, "body", kind) or ("pairs" if kind == "object" else "")
 
 
 def _about(name: str, examples: Mapping[str, Any], words: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,9 +86,14 @@ def _about(name: str, examples: Mapping[str, Any], words: Mapping[str, Any]) -> 
     return about | ({"example": examples[name]} if name in examples else {})
 
 
+def _plain(kind: str) -> str:
+    """Return a media type without its parameters, in lower case."""
+    return str(kind).split(";")[0].strip().lower()
+
+
 def _rank(kind: str) -> int:
     """Return 0 for JSON, then forms in our order, then anything else."""
     if is_json(str(kind)):
         return 0
-    plain = str(kind).split(";")[0].strip().lower()
+    plain = _plain(kind)
     return 1 + _FORMS.index(plain) if plain in _FORMS else 9

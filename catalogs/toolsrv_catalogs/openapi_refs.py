@@ -35,6 +35,19 @@ class Node(NamedTuple):
     resolver: Any
 
 
+def split_reference(node: Node) -> tuple[Node, Node | None]:
+    """Return a reference and what stands beside it, each for itself; None for nothing.
+
+    Beside a reference of a schema or a path item stand parts that add to what it leads to, with
+    references of their own, relative to where they stand.
+    """
+    value = node.value
+    if not isinstance(value, dict) or not isinstance(value.get("$ref"), str) or len(value) == 1:
+        return node, None
+    beside = {key: one for key, one in value.items() if key != "$ref"}
+    return Node({"$ref": value["$ref"]}, node.resolver), Node(beside, node.resolver)
+
+
 class References:
     """The references of one document and of the files that it leads to."""
 

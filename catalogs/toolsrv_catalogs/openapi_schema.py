@@ -13,7 +13,7 @@ from typing import Any
 from toolsrv_catalogs import fields
 from toolsrv_catalogs.argument_schema import TYPES, argument_schema
 from toolsrv_catalogs.findings import FileFindings
-from toolsrv_catalogs.openapi_refs import Node, ReferenceFault, References
+from toolsrv_catalogs.openapi_refs import Node, ReferenceFault, References, split_reference
 from toolsrv_catalogs.text import DESCRIPTION_LIMIT, NAME_LIMIT, PARAMETER_DESCRIPTION_LIMIT
 from toolsrv_registry.api import Parameter, Place, Style
 
@@ -57,6 +57,11 @@ class Shape:
             return _type_of(self.enum)
         return "string" if "string" in self.types else self.types[0] if self.types else ""
 
+    @property
+    def structure(self) -> str:
+        """The type that decides how a value is written: that of an object or a list, if it may be."""
+        return next((kind for kind in ("object", "array") if kind in self.types), self.type)
+
     def absorb(self, other: Shape) -> None:
         """Take what the other says and this one does not."""
         self.words = other.words | self.words
@@ -72,6 +77,11 @@ def shape(refs: References, node: Node, depth: int = 0) -> Shape:
     if depth > _DEPTH_LIMIT:
         raise ReferenceFault(f"its schemas are nested deeper than {_DEPTH_LIMIT} levels")
     refs.step()
+    reference, beside = split_reference(node)
+    if beside is not None:
+        both = shape(refs, beside, depth + 1)
+        both.absorb(shape(refs, reference, depth + 1))
+        return both
     value, resolver = refs.follow(node)
     if not isinstance(value, dict):
         return Shape()
@@ -125,7 +135,7 @@ def parameter(
         name=found.text(name, NAME_LIMIT),
         type=_type(flat),
         description=found.text(" ".join(p for p in parts if p), PARAMETER_DESCRIPTION_LIMIT),
-        default=fields.default(value, found),
+        default=_sendable(value, found),
         example=None if example is None else fields.default(example, found),
         enum=fields.enum(enum, found),
         place=place,
@@ -167,7 +177,7 @@ def _any_of(variants: list[Shape]) -> Shape:
     result.enum = [value for one in variants for value in one.enum] if every else []
     if len(variants) > 1:
         # What one variant says of itself is not true of all.
-        kept = {"default", "example", "examples"}
+        kept = {"example", "examples"}
         result.words = {k: v for k, v in result.words.items() if k in kept}
     return result
 
@@ -191,12 +201,24 @@ def _default(
     examples: list[Any] = [about.get("example")]
     named = about.get("examples")
     for one in list(named.values())[:1] if isinstance(named, dict) else []:
-        value = refs.follow(Node(one, node.resolver)).value
+        try:
+            value = refs.peek(Node(one, node.resolver)).value
+        except ReferenceFault:  # an example that nothing needs
+            continue
         examples.append(value.get("value") if isinstance(value, dict) else None)
     examples.append(words.get("example"))
     examples += _list(words.get("examples"))[:1]
     example = next((one for one in examples if one is not None), None)
     return words.get("default"), example
+
+
+def _sendable(value: Any, found: FileFindings) -> Any:
+    """Return a default that can be kept as it is; "" for one that the cleaning would alter."""
+    kept = fields.default(value, found)
+    if value is None or kept == value:
+        return kept
+    found.note("a default that is too long or holds hidden characters is not kept")
+    return ""
 
 
 def _bounds(words: Mapping[str, Any]) -> str:

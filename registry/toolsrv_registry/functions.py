@@ -82,8 +82,11 @@ def parameter_keys(api: Api, *, literal: bool = False) -> dict[str, Parameter]:
     distinct: dict[str, Parameter] = {}
     for parameter in api.parameters:
         distinct.setdefault(parameter.name, parameter)
-    wanted = [parameter.key or "parameter" for parameter in distinct.values()]
-    return dict(zip(_unique(wanted, wanted), distinct.values(), strict=True))
+    # One whose key is its own name keeps it: that name is what a caller knows.
+    order = sorted(distinct.values(), key=lambda one: one.key != one.name)
+    wanted = [parameter.key or "parameter" for parameter in order]
+    keys = dict(zip((one.name for one in order), _unique(wanted, wanted), strict=True))
+    return {keys[name]: parameter for name, parameter in distinct.items()}
 
 
 def function_object(

@@ -105,12 +105,12 @@ def test_the_description_is_left_alone_by_default() -> None:
 def test_parameters_whose_keys_collide_stay_addressable() -> None:
     twins = api(required=(Parameter(name="array[]"), Parameter(name="array")))
     keys = functions.parameter_keys(twins)
-    assert {key: p.name for key, p in keys.items()} == {"array": "array[]", "array_2": "array"}
-    assert functions.argument_schema(twins)["required"] == ["array", "array_2"]
+    assert {key: p.name for key, p in keys.items()} == {"array_2": "array[]", "array": "array"}
+    assert functions.argument_schema(twins)["required"] == ["array_2", "array"]
     function = functions.FunctionList([twins]).function("search_for_t")
     assert function is not None
     sent = function.original_arguments({"array": 1, "array_2": 2, "other": 3})
-    assert sent == {"array[]": 1, "array": 2, "other": 3}
+    assert sent == {"array": 1, "array[]": 2, "other": 3}
 
 
 def test_in_literal_mode_the_later_of_two_equal_keys_wins_and_the_name_stays_twice() -> None:

@@ -221,10 +221,9 @@ LIST, OBJECT = ["a", "b,c d"], {"min": 1, "to": ["x", "y"]}
         ("commas", LIST, "v=a,b%2Cc%20d"),
         ("spaces", LIST, "v=a%20b%2Cc%20d"),
         ("pipes", LIST, "v=a%7Cb%2Cc%20d"),
-        ("", OBJECT, "min=1&to=%5B%22x%22%2C%20%22y%22%5D"),
+        ("pairs", OBJECT, "min=1&to=%5B%22x%22%2C%20%22y%22%5D"),
         ("commas", {"min": 1, "max": 2}, "v=min,1,max,2"),
         ("brackets", OBJECT, "v%5Bmin%5D=1&v%5Bto%5D=x&v%5Bto%5D=y"),
-        ("commas", [], ""),
         ("json", ["ü", 1], "v=%5B%22%5Cu00fc%22%2C1%5D"),
         ("json", {"a": None}, "v=%7B%22a%22%3Anull%7D"),
         ("json", [], "v=%5B%5D"),
@@ -242,6 +241,46 @@ def test_lists_and_objects_are_written_in_their_style(
         required=(Parameter(name="v", type=kind, place="body", style=style),),
     )
     assert request(form, {"v": value}).content.decode() == wanted
+
+
+def test_an_object_is_exploded_in_a_query_and_json_in_a_form() -> None:
+    parameter = Parameter(name="v", type="OBJECT", place="query")
+    assert request(api(required=(parameter,)), {"v": {"a": 1}}).url.query == b"a=1"
+    field = parameter.model_copy(update={"place": "body"})
+    form = api(method="POST", body_type="application/x-www-form-urlencoded", required=(field,))
+    assert request(form, {"v": {"a": 1}}).content == b"v=%7B%22a%22%3A1%7D"
+
+
+@pytest.mark.parametrize("value", [[], {}, {"a": []}])
+@pytest.mark.parametrize("place", ["", "path", "query", "header", "cookie", "body"])
+def test_what_would_leave_no_trace_is_refused(value: Any, place: Any) -> None:
+    parameter = Parameter(name="v", type="OBJECT", place=place)
+    media = "application/x-www-form-urlencoded"
+    target = api(
+        "https://api.test/x" + "/{v}" * (place == "path"),
+        method="POST" if place == "body" else "GET",
+        body_type=media,
+        required=(parameter,),
+    )
+    with pytest.raises(ArgumentError, match="'v' is or holds an empty"):
+        request(target, {"v": value})
+
+
+def test_one_name_given_twice_is_refused() -> None:
+    target = api(
+        optional=(Parameter(name="userId"), Parameter(name="class"), Parameter(name="is_class"))
+    )
+    with pytest.raises(ArgumentError, match="'userid' is given twice"):
+        args.bind(target, {"userId": "a", "userid": "b"})
+    both = {"class": "1", "is_class": "2"}
+    assert args.bind(target, both) == both
+    with pytest.raises(ArgumentError, match="'n' twice"):
+        args.parse('{"a": {"n": 1, "n": 2}}')
+
+
+def test_of_one_name_listed_twice_the_first_stands_for_both() -> None:
+    target = api(required=(Parameter(name="id"), Parameter(name="id", type="NUMBER")))
+    assert request(target, {"id": "a"}).url.query == b"id=a"
 
 
 @pytest.mark.parametrize(

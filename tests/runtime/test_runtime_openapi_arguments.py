@@ -158,6 +158,8 @@ def test_a_default_is_sent_for_a_required_parameter_only() -> None:
         ({"type": "string", "enum": [1, 2]}, 1, "1"),
         ({"type": "integer", "enum": ["1", "2"]}, "1", 1),
         ({"type": "wrong"}, [1], [1]),
+        ({"type": "array", "prefixItems": [{"type": "number"}], "items": False}, [1, 2], [1, 2]),
+        ({"type": "boolean", "enum": ["true", "false"]}, True, True),
     ],
 )
 def test_a_value_arrives_in_a_json_body_as_it_was_given(
@@ -184,6 +186,9 @@ def test_a_value_arrives_in_a_json_body_as_it_was_given(
         ({"type": "object", "required": ["n"], "properties": {"n": {}}}, {}),
         ({"type": "object", "properties": {"n": {"type": "number"}}}, {"n": "02"}),
         ({"type": "array", "items": {"type": "string"}}, "Paris, France"),
+        ({"type": "array", "items": {"type": "string"}}, ""),
+        ({"type": "string", "enum": ["a", None]}, "null"),
+        ({"type": "string", "enum": ["Ab", "AB"]}, "ab"),
         ({"type": "array", "items": {"enum": ["open", "closed"]}}, ["open", "nope"]),
         ({"type": "array", "items": {"type": "integer"}}, [1, 2.5]),
         ({"type": "integer", "enum": [1, 2, 5]}, 3),
@@ -261,6 +266,117 @@ def test_a_list_of_allowed_values_that_cannot_be_kept_whole_is_not_enforced(odd:
     assert found.notes
     many = {"type": "string", "enum": [str(number) for number in range(20_000)]}
     assert sent(query(many), "19999") == "v=19999"
+
+
+STRIPE = {
+    "anyOf": [
+        {"type": "object", "additionalProperties": {"type": "string"}},
+        {"type": "string", "enum": [""]},
+    ]
+}
+
+
+def test_a_union_is_written_by_what_it_may_be() -> None:
+    media = {
+        "schema": {"type": "object", "properties": {"v": STRIPE}},
+        "encoding": {"v": {"style": "deepObject", "explode": True}},
+    }
+    api = read({"requestBody": {"content": {FORM: media}}}, method="post")
+    assert [sent(api, {"a": "b"}), sent(api, "")] == ["v%5Ba%5D=b", "v="]
+    joined = query({"oneOf": [{"type": "string"}, {"type": "array"}]}, explode=False)
+    assert [sent(joined, ["1", "2"]), sent(joined, "a")] == ["v=1,2", "v=a"]
+
+
+@pytest.mark.parametrize(
+    ("media", "value", "wanted"),
+    [
+        ("application/x-www-form-urlencoded; charset=utf-8", {"v": "a b"}, b"v=a%20b"),
+        ("Multipart/Form-Data", {"v": "a b"}, b'name="v"\r\n\r\na b\r\n'),
+        ("application/xml", {"body": "<v>1</v>"}, b"<v>1</v>"),
+    ],
+)
+def test_a_media_type_is_known_in_any_spelling(
+    media: str, value: dict[str, Any], wanted: bytes
+) -> None:
+    api = body({"type": "string"}, media)
+    assert wanted in build(api, args.bind(api, value)).content
+
+
+def test_a_form_without_named_fields_is_a_form() -> None:
+    content = {FORM: {"schema": {"type": "object"}}}
+    api = read({"requestBody": {"required": True, "content": content}}, method="post")
+    assert build(api, args.bind(api, {"body": {"a": "b"}})).content == b"a=b"
+
+
+@pytest.mark.parametrize("value", [["a", None], {"a": None}])
+def test_null_inside_a_value_is_refused_where_only_texts_can_stand(value: Any) -> None:
+    with pytest.raises(ArgumentError, match="null"):
+        args.bind(query({}), {"v": value})
+    assert json.loads(sent(body({}), value)) == {"v": value}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string", "default": "x" * 3_000},
+        {"type": "string", "default": "soft\u00adhyphen"},
+        {"type": "object", "default": {"k": "y" * 9_000}},
+        {"oneOf": [{"type": "string", "default": "a"}, {"type": "integer", "default": 3}]},
+    ],
+)
+def test_a_default_that_is_not_kept_as_it_is_is_not_sent(schema: dict[str, Any]) -> None:
+    with pytest.raises(ArgumentError, match="'v' is missing"):
+        args.bind(query(schema, required=True), {})
+
+
+@pytest.mark.parametrize(
+    "text", ["[12345678901234567.5]", '{"a": 1, "a": 2}', '{"a": 0.10000000000000000000001}']
+)
+def test_a_list_or_object_as_text_is_read_only_where_nothing_of_it_is_lost(text: str) -> None:
+    for kind in ("array", "object"):
+        with pytest.raises(ArgumentError, match="'v' must be"):
+            args.bind(body({"type": kind, "items": {"type": "number"}}), {"v": text})
+
+
+def test_a_schema_beside_a_reference_adds_to_it() -> None:
+    parts = {
+        "Base": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    }
+    beside = {"properties": {"extra": {"type": "string"}}, "required": ["extra"]}
+    schema = {"$ref": "parts.yaml#/Base"} | beside
+    content = {"requestBody": {"required": True, "content": {JSON: {"schema": schema}}}}
+    api = read(content, method="post", files={"parts": parts})
+    assert {one.name for one in api.required} == {"n", "extra"}
+    inner = {"type": "object", "properties": {"v": schema}}
+    content = {"requestBody": {"required": True, "content": {JSON: {"schema": inner}}}}
+    api = read(content, method="post", files={"parts": parts})
+    assert sent(api, {"n": 1, "extra": "e"}) == '{"v":{"n":1,"extra":"e"}}'
+    with pytest.raises(ArgumentError, match="lacks n"):
+        args.bind(api, {"v": {"extra": "e"}})
+
+
+def test_parameters_beside_the_reference_of_a_path_item_add_to_its_own() -> None:
+    item = {
+        "parameters": [{"name": "id", "in": "path", "schema": {"type": "integer"}}],
+        "get": {"operationId": "one"},
+    }
+    beside = {"parameters": [{"$ref": "#/components/parameters/X"}]}
+    whole = document({}) | {
+        "paths": {"/f/{id}": {"$ref": "item.yaml"} | beside},
+        "components": {"parameters": {"X": {"name": "x", "in": "query", "required": True}}},
+    }
+    tool = read_openapi(
+        whole, PurePosixPath("a"), "Other", load={PurePosixPath("item.yaml"): item}.__getitem__
+    )
+    assert [(one.name, one.type) for one in tool.apis[0].required] == [
+        ("id", "NUMBER"),
+        ("x", "STRING"),
+    ]
+
+
+def test_a_dead_example_costs_nothing() -> None:
+    entry = {"name": "v", "in": "query", "examples": {"a": {"$ref": "#/nowhere"}}}
+    assert read({"parameters": [entry]}).optional[0].example is None
 
 
 # --- one name in several places ---------------------------------------------------------------------
@@ -354,6 +470,8 @@ def test_a_path_item_by_reference_is_whole() -> None:
         ({"$ref": "https://elsewhere.test/get.yaml"}, "lies outside"),
         ({"$ref": "#/paths/~1x/get"}, "circle"),
         ({"$ref": "#/info"}, "no operation"),
+        ({"$ref": "item.yaml"}, "no operation"),
+        ({"$ref": 5}, "no operation"),
         ({"$ref": "#/servers"}, "no object"),
         ([], "no object"),
     ],
@@ -366,7 +484,7 @@ def test_an_operation_that_a_reference_does_not_give_is_refused(
         document(operation),
         PurePosixPath("a"),
         "Other",
-        load=dict[Any, Any]().__getitem__,
+        load={PurePosixPath("item.yaml"): {"parameters": [], "get": {}}}.__getitem__,
         found=found,
     )
     assert tool.apis == ()

@@ -24,7 +24,6 @@ VALUE_LIMIT = 20_000
 """Characters of one argument value; beyond it a call is refused, not cut."""
 
 _KINDS = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
-_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 def parse(text: str) -> dict[str, Any]:
@@ -36,7 +35,7 @@ def parse(text: str) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
-        value = wellformed.loads(text)
+        value = json.loads(wellformed.json_text(text), object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:  # ValueError also for endless integers
         why = "too deep or too long"
         if isinstance(error, json.JSONDecodeError):
@@ -52,6 +51,22 @@ def parse(text: str) -> dict[str, Any]:
             hint='write an object, for example \'{"city": "Oslo"}\'',
         )
     return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object whose names are all different.
+
+    Raises:
+        ArgumentError: one stands twice, and nobody knows which value is meant.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ArgumentError(
+            f"the arguments have {twice[:80]!r} twice in one object", hint="give each name once"
+        )
+    return found
 
 
 def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,9 +87,11 @@ def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
     bound: dict[str, Any] = {}
     problems: list[str] = []
     for name, value in arguments.items():
-        parameter = keys.get(name) or originals.get(name)
+        parameter = originals.get(name) or keys.get(name)
         if parameter is None:
             problems.append(_unknown(name, list(keys)))
+        elif parameter.name in bound:
+            problems.append(f"the argument {parameter.key!r} is given twice")
         elif fault := _fault(value):
             problems.append(f"the argument {parameter.key!r} {fault}")
             bound[parameter.name] = None
@@ -111,12 +128,18 @@ def _convert(api: Api, parameter: Parameter, value: Any) -> Any:
         raise WrongValueError(f"must be at most {VALUE_LIMIT} characters, not {value[:60]!r}…")
     if parameter.json_schema is None:
         return as_typed(parameter, value)
-    in_json = parameter.style == "json" or (
-        parameter.place in ("body", "payload") and api.body_type not in _FORMS
-    )
-    if value is None and not in_json:
-        raise WrongValueError("is null, which only a JSON body can say; leave it out")
-    return as_declared(parameter.json_schema, value, in_json=in_json)
+    in_body = parameter.place in ("body", "payload")
+    in_json = parameter.style == "json" or (in_body and not api.body_type)
+    found = as_declared(parameter.json_schema, value, in_json=in_json)
+    if not in_json and _holds_null(found):
+        raise WrongValueError("is or holds null, which only JSON can say; leave it out")
+    return found
+
+
+def _holds_null(value: Any) -> bool:
+    if isinstance(value, dict | list):
+        return any(map(_holds_null, value.values() if isinstance(value, dict) else value))
+    return value is None
 
 
 def _default(api: Api, parameter: Parameter) -> Any:

@@ -42,11 +42,25 @@ def structure(text: str) -> list[Any] | dict[str, Any] | None:
     if not text.lstrip().startswith(("[", "{")):
         return None
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_float=_exact, object_pairs_hook=_once)
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):  # NaN, half a surrogate pair, an endless integer
         return None
     return value if isinstance(value, list | dict) and not too_deep([value]) else None
+
+
+def _exact(text: str) -> float:
+    value = float(text)
+    if Decimal(text) != Decimal(repr(value)):
+        raise ValueError("more digits than a float holds")
+    return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands twice")
+    return found
 
 
 def spell(value: Any) -> str:

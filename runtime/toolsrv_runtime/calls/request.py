@@ -80,7 +80,8 @@ def build(api: Api, bound: Mapping[str, Any]) -> Outgoing:
     method = api.method.upper()
     holes = _holes(api)
     parts = _Parts()
-    for parameter in api.parameters:
+    distinct = {parameter.name: parameter for parameter in reversed(api.parameters)}
+    for parameter in reversed(distinct.values()):  # the first of a name stands for all of it
         if parameter.name in bound:
             value = bound[parameter.name]
             place: str = parameter.place
@@ -92,6 +93,13 @@ def build(api: Api, bound: Mapping[str, Any]) -> Outgoing:
     headers = dict(parts.headers)
     if parts.cookies:
         headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in parts.cookies.items())
+    if parts.payload and _media(api.body_type) in (FORM, MULTIPART):
+        if not isinstance(parts.payload[0], dict):
+            raise ArgumentError(
+                f"{api.id}: its body is a form, which takes a JSON object",
+                hint='write an object, for example \'{"city": "Oslo"}\'',
+            )
+        parts.body = parts.payload.pop()
     content, kind = _content(api.body_type, parts)
     if kind:
         headers["Content-Type"] = kind
@@ -153,6 +161,8 @@ def _holes(api: Api) -> dict[str, str]:
 
 def _put(api: Api, parts: _Parts, place: str, parameter: Parameter, value: Any) -> None:
     name, style = parameter.wire or parameter.name, parameter.style
+    if place not in ("body", "payload") and style != "json" and _is_empty(value):
+        raise _empty_fault(api, parameter)
     match place:
         case "path":
             parts.path[parameter.name] = quote(_segment(api, name, _joined(value, style)), safe="")
@@ -165,6 +175,8 @@ def _put(api: Api, parts: _Parts, place: str, parameter: Parameter, value: Any) 
                 raise ArgumentError(f"{api.id}: the cookie {name!r} cannot be set", hint=_OTHER)
             parts.cookies[name] = quote(_one_line(api, name, _joined(value, style)), safe="")
         case "body":
+            if _media(api.body_type) == FORM and style != "json" and _is_empty(value):
+                raise _empty_fault(api, parameter)
             parts.body[name], parts.styles[name] = _in_body(parameter, value), style
         case "payload":
             parts.payload.append(value)
@@ -172,6 +184,25 @@ def _put(api: Api, parts: _Parts, place: str, parameter: Parameter, value: Any) 
             if not parameter.place:
                 value = _as_provider_writes(parameter, value)
             parts.query.extend(_pairs(name, value, style))
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether a list or an object would leave no trace in a query, or one in it would."""
+    if isinstance(value, dict):
+        return not value or any(one in ([], {}) for one in value.values())
+    return isinstance(value, list) and not value
+
+
+def _empty_fault(api: Api, parameter: Parameter) -> ArgumentError:
+    return ArgumentError(
+        f"{api.id}: the argument {parameter.key!r} is or holds an empty list or object, which "
+        "cannot be written there",
+        hint="leave it out",
+    )
+
+
+def _media(body_type: str) -> str:
+    return body_type.partition(";")[0].strip().lower()
 
 
 _OTHER = "leave it out, or choose another API"
@@ -267,6 +298,13 @@ def _pairs(name: str, value: Any, style: Style) -> Iterable[tuple[str, str]]:
     return [(key, _escaped(one)) for key, one in value.items()]
 
 
+def _form_pairs(name: str, value: Any, style: Style) -> Iterable[tuple[str, str]]:
+    """Return a field of a form: an object is JSON text where no encoding says otherwise."""
+    if isinstance(value, dict) and not style:
+        return [(name, quote(_ascii_json(value), safe=""))]
+    return _pairs(name, value, style)
+
+
 def _ascii_json(value: Any) -> str:
     """Return JSON that may stand in a header too: line ends and accents are escapes in it."""
     return json.dumps(value, separators=(",", ":")).replace("\x7f", "\\u007f")
@@ -326,17 +364,17 @@ def _content(body_type: str, parts: _Parts) -> tuple[bytes, str]:
     """Return a body's bytes and its media type, both empty where there is no body."""
     if parts.payload:
         value = parts.payload[0]
-        if body_type and isinstance(value, str):
-            return value.encode(), body_type
+        if body_type:  # of no JSON: the text is sent as it is
+            return spell(value).encode(), body_type
         return _json(value), body_type or "application/json"
     if not parts.body:
         return b"", ""
-    plain = body_type.partition(";")[0].strip().lower()
+    plain = _media(body_type)
     if plain == FORM:
         pairs = [
             pair
             for name, one in parts.body.items()
-            for pair in _pairs(name, one, parts.styles[name])
+            for pair in _form_pairs(name, one, parts.styles.get(name, ""))
         ]
         return _query(pairs), FORM
     if plain == MULTIPART:

@@ -74,9 +74,9 @@ def _readings(schema: Mapping[str, Any], value: Any) -> Iterator[Any]:
             if one is not None
         )
         lowered = value.lower()
-        yield from (
-            one for one in schema.get("enum", ()) if isinstance(one, str) and one.lower() == lowered
-        )
+        texts = [one for one in schema.get("enum", ()) if isinstance(one, str)]
+        if len(alike := [one for one in texts if one.lower() == lowered]) == 1:
+            yield alike[0]
         if (inner := numerals.structure(value)) is not None:
             yield _inside(schema, inner)
         yield from _listed(schema, value)
@@ -102,7 +102,7 @@ def _listed(schema: Mapping[str, Any], text: str) -> Iterator[list[Any]]:
     Commas part numbers and allowed values only: other texts may hold some of their own.
     """
     items = schema.get("items", {})
-    if not isinstance(items, dict):
+    if not isinstance(items, dict) or not text.strip():
         return
     parts = [part.strip() for part in text.split(",")]
     if len(parts) == 1:
