@@ -86,7 +86,8 @@ def test_a_text_that_is_no_json_value_of_its_type_is_sent_as_it_is_written(
     ("parameter", "value", "wanted"),
     [
         (Parameter(name="v", type="BOOLEAN", default="1"), True, "1"),
-        (Parameter(name="v", type="BOOLEAN", default=0), False, "0"),
+        (Parameter(name="v", type="BOOLEAN", default=0), False, 0),
+        (Parameter(name="v", type="BOOLEAN", description="x, y and n axes"), True, True),
         (Parameter(name="v", type="BOOLEAN", description="1 or 0"), "true", "1"),
         (Parameter(name="v", type="BOOLEAN", description="0 = off, 1 = on"), False, "0"),
         (Parameter(name="v", type="BOOLEAN", description="'yes'/'no'"), True, "yes"),

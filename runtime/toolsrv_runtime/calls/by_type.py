@@ -98,7 +98,8 @@ def _boolean(parameter: Parameter, value: Any) -> bool | int | str:
     if isinstance(told, bool):
         pair = _spelling(parameter)
         if pair:
-            return pair[not told]
+            as_number = type(parameter.default) is int
+            return int(told) if as_number else pair[not told]
         return value if isinstance(value, str) and value not in ("true", "false") else told
     shown = {str(parameter.default), *parameter.enum, *re.findall(r"\w+", parameter.description)}
     if isinstance(value, int | str) and (str(value) in shown or str(value).lower() in _KNOWN):
@@ -124,7 +125,7 @@ def _names_both(text: str, one: str, other: str) -> bool:
     """Whether a description names two values as those that a parameter takes."""
     quote = r"['\"`]?"
     first, second = (rf"(?<![\w.-]){quote}{re.escape(word)}{quote}" for word in (one, other))
-    between = r"\s*(?:or|and|/|\||,)\s*"
+    between = r"\s*(?:or|/|\||,)\s*"
     either = rf"{first}{between}{second}(?![\w.])|{second}{between}{first}(?![\w.])"
     means = r"\s*[=:]"
     return re.search(either, text) is not None or all(
