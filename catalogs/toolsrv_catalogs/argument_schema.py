@@ -69,11 +69,13 @@ class _Builder:
             value, resolver = self._follow(node)
         except ReferenceFault:
             return {}
-        if value is False or value == _NOTHING:
+        if value is False:
             return dict(_NOTHING)
         if not isinstance(value, dict):
             return {}
         result: dict[str, Any] = {}
+        if value.get("not") == {}:  # nothing at all is allowed
+            result |= _NOTHING
         types = _types(value)
         if (allowed := _allowed(value)) is not None:
             types, allowed = _agreed(types, allowed)
