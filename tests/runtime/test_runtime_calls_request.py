@@ -273,6 +273,9 @@ def test_one_name_given_twice_is_refused() -> None:
     )
     with pytest.raises(ArgumentError, match="'userid' is given twice"):
         args.bind(target, {"userId": "a", "userid": "b"})
+    twins = api(required=(Parameter(name="array[]"), Parameter(name="array")))
+    with pytest.raises(ArgumentError, match="'array_2' is missing"):  # as a call would give it
+        args.bind(twins, {"array": "a"})
     both = {"class": "1", "is_class": "2"}
     assert args.bind(target, both) == both
     with pytest.raises(ArgumentError, match="'n' twice"):

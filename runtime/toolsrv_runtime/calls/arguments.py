@@ -84,6 +84,7 @@ def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """
     keys = parameter_keys(api)
     originals = {parameter.name: parameter for parameter in keys.values()}
+    key_of = {parameter.name: key for key, parameter in keys.items()}
     bound: dict[str, Any] = {}
     problems: list[str] = []
     for name, value in arguments.items():
@@ -91,15 +92,15 @@ def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
         if parameter is None:
             problems.append(_unknown(name, list(keys)))
         elif parameter.name in bound:
-            problems.append(f"the argument {parameter.key!r} is given twice")
+            problems.append(f"the argument {key_of[parameter.name]!r} is given twice")
         elif fault := _fault(value):
-            problems.append(f"the argument {parameter.key!r} {fault}")
+            problems.append(f"the argument {key_of[parameter.name]!r} {fault}")
             bound[parameter.name] = None
         elif parameter.json_schema is not None or value not in ("", None):
             try:
                 bound[parameter.name] = _convert(api, parameter, value)
             except WrongValueError as error:
-                problems.append(f"the argument {parameter.key!r} {error}")
+                problems.append(f"the argument {key_of[parameter.name]!r} {error}")
                 bound[parameter.name] = None
     for parameter in api.required:
         if parameter.name in bound:
@@ -107,10 +108,10 @@ def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
         if parameter.json_schema is not None and parameter.default not in ("", None):
             bound[parameter.name] = _default(api, parameter)
         else:
-            problems.append(f"the argument {parameter.key!r} is missing")
+            problems.append(f"the argument {key_of[parameter.name]!r} is missing")
     for name, value in bound.items():  # defaults too, and what was written as JSON in a text
         if fault := _fault(value):
-            problems.append(f"the argument {originals[name].key!r} {fault}")
+            problems.append(f"the argument {key_of[name]!r} {fault}")
     if problems:
         raise ArgumentError(f"{api.id}: {'; '.join(problems)}", hint=_wanted(keys, api))
     return bound

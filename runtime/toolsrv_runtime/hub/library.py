@@ -34,7 +34,7 @@ def _check_proxies() -> None:
     if not proxies(os.environ):
         return
     try:
-        httpx2.Client(verify=False).close()
+        httpx2.Client().close()
     except ImportError:
         raise HubError(
             f"a SOCKS proxy is set ({proxies(os.environ)}), and the package socksio is not "
