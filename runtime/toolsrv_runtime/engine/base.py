@@ -6,8 +6,8 @@ a format writes the prompt and reads the reply. All methods block; callers use a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from toolsrv_runtime.stop import Stop
@@ -65,6 +65,21 @@ class Scores:
     values: tuple[float, ...]
     prompt_tokens: int
     evaluated: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialTokens:
+    """The tokens of a vocabulary that are more than their text, by text.
+
+    ``control`` tokens print nothing and only template text may spell them; ``user_defined`` ones
+    are visible words that the tokenizer never splits (Qwen's ``<tool_call>``). ``bos`` and ``eos``
+    are the texts that chat templates read under ``bos_token`` and ``eos_token``, "" for none.
+    """
+
+    bos: str = ""
+    eos: str = ""
+    control: Mapping[str, int] = field(default_factory=dict)
+    user_defined: Mapping[str, int] = field(default_factory=dict)
 
 
 class Engine(Protocol):
