@@ -10,7 +10,7 @@ from toolsrv_runtime.planner.reading import cards, cases, named, ordinals, pairs
 from toolsrv_runtime.planner.reading.announced import announced
 from toolsrv_runtime.planner.reading.directions import is_yardstick
 from toolsrv_runtime.planner.reading.measures import whole_unit
-from toolsrv_runtime.values.wish import Rule, Wish
+from toolsrv_runtime.planner.reading.wish import Rule, Wish
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 

@@ -18,8 +18,8 @@ from toolsrv_runtime.planner.conversions import (
     is_idle,
     told,
 )
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.planner.scene import Offer, Scene
-from toolsrv_runtime.values.wish import Wish
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 CONVERT = APIS["convert_units"]

@@ -22,8 +22,8 @@ from toolsrv_runtime.planner.reading.measures import (
     unit_of_answer,
     whole_unit,
 )
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values.units import UNITS, alike
-from toolsrv_runtime.values.wish import Wish
 
 API = Api(id="sports/pace/speed", category="Sports", tool="pace", name="speed")
 

@@ -7,7 +7,7 @@ import pytest
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading import frequencies
 from toolsrv_runtime.planner.reading.rates import told
-from toolsrv_runtime.values.wish import Wish
+from toolsrv_runtime.planner.reading.wish import Wish
 
 API = Api(id="energy/power/cost", category="Energy", tool="power", name="cost")
 

@@ -15,12 +15,12 @@ from typing import NamedTuple
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.formats.base import Step
 from toolsrv_runtime.planner.reading.measures import converted, unit_of, unit_written
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.planner.scene import Offer, Scene, news
 from toolsrv_runtime.values import readings
 from toolsrv_runtime.values.facts import words
 from toolsrv_runtime.values.number_words import TO_TWELVE
 from toolsrv_runtime.values.units import written
-from toolsrv_runtime.values.wish import Wish
 
 CONVERTER = "convert an amount between units"
 """What a converter is looked for with."""

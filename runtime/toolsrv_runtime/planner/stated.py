@@ -45,6 +45,7 @@ from toolsrv_runtime.planner.reading import (
     scales,
     seeds,
     spans,
+    speakers,
     subnets,
     upcoming,
     year_of,
@@ -54,10 +55,10 @@ from toolsrv_runtime.planner.reading.labels import labelled
 from toolsrv_runtime.planner.reading.mentions import spelled
 from toolsrv_runtime.planner.reading.moments import dated
 from toolsrv_runtime.planner.reading.shared import shared
+from toolsrv_runtime.planner.reading.wish import Rule, Wish
 from toolsrv_runtime.planner.scene import Scene, about, news
-from toolsrv_runtime.values import arithmetic, days, patterns, peoples
+from toolsrv_runtime.values import arithmetic, days, patterns
 from toolsrv_runtime.values.facts import words
-from toolsrv_runtime.values.wish import Rule, Wish
 
 ANSWERED = 2.5
 """Nats that words of an answer are behind as likely ones of the task."""
@@ -93,7 +94,7 @@ RULES: Sequence[Rule] = (
     parties.told,
     denied.told,
     ranked.told,
-    peoples.told,
+    speakers.told,
     seeds.told,
     ordinals.told,
     pairs.told,

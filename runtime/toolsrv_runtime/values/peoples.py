@@ -10,17 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
-from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.values import patterns
-from toolsrv_runtime.values.wish import Wish
-
-_SAYS = r"(?:say|write|spell|read|call|name|put|pronounce|express|count)"
-_PEOPLE = r"(?:(?:an?|the) )?([^\W\d_]+)(?: people| speakers?)?"
-_SPEAKERS = re.compile(
-    rf"\b(?:would|do|does|might) {_PEOPLE} {_SAYS}\b"
-    rf"|\b(?:as|like|the way|how) {_PEOPLE} (?:would|do|does|might|{_SAYS}s?)\b",
-    re.IGNORECASE,
-)
 
 
 def country(said: str) -> str:
@@ -41,24 +31,6 @@ def language(said: str) -> str:
     home = country(said)
     theirs = (word for word, name in _countries().items() if name == home)
     return next((word.capitalize() for word in theirs if patterns.is_language(word)), said)
-
-
-def told(parameter: Parameter, api: Api, wish: Wish) -> str:
-    """Return the language of the one people whose way of saying a thing is asked for, else "".
-
-    "How would a Swede write that", "as a Frenchman would say", "the way Germans do it": by the part
-    or what leads up to it, for the one language that a function takes.
-    """
-    languages = [one for one in api.parameters if patterns.kind(one, api) == "language"]
-    if languages != [parameter] or parameter.enum:
-        return ""
-    for text in (wish.part, wish.context):
-        spoken = {language(one or other) for one, other in _SPEAKERS.findall(text)}
-        spoken = {one.capitalize() for one in spoken if patterns.is_language(one)}
-        if spoken:
-            named = {one.capitalize() for one in patterns.find("language", text)}
-            return spoken.pop() if len(spoken | named) == 1 else ""
-    return ""
 
 
 @cache

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values.facts import words
-from toolsrv_runtime.values.wish import Wish
 
 _UNIT = r"(?!\s?(?:%|°|[.,:/]\d|\w*\d|(?:kg|kilos?|cm|m|km|met|feet|foot|ft|lbs?|pounds?|min|hour|h\b|am|pm|st\b)))"
 _SAID = re.compile(

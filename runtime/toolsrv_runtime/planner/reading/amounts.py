@@ -7,9 +7,9 @@ import re
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading.grounding import refers
 from toolsrv_runtime.planner.reading.measures import in_its_unit, unit_of
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values import patterns
 from toolsrv_runtime.values.facts import words
-from toolsrv_runtime.values.wish import Wish
 
 _METRE = r"met(?:er|re)s?"
 _UNIT = (

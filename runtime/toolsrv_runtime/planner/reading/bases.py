@@ -9,8 +9,8 @@ import re
 from typing import NamedTuple
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values.facts import words
-from toolsrv_runtime.values.wish import Wish
 
 DECIMAL = "10"
 _NAMES = {"binary": "2", "octal": "8", "decimal": "10", "denary": "10", "hexadecimal": "16"}

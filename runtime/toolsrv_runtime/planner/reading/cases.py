@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.values.wish import Wish
+from toolsrv_runtime.planner.reading.wish import Wish
 
 _CASES = {
     "title": r"\b(?:as|like) (?:in |on )?an? (?:\w+ )?(?:title|headline)\b|\btitle[ -]?case\b"

@@ -10,9 +10,9 @@ import re
 from text_to_num import alpha2digit
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values import patterns, readings
 from toolsrv_runtime.values.facts import words
-from toolsrv_runtime.values.wish import Wish
 
 _EARLIER = re.compile(r"\b(?:old|before|initial|start(?:ing)?|previous|original|earlier)\b")
 _LATER = re.compile(r"\b(?:new|after|final|end(?:ing)?|current|later)\b")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.values.wish import Wish
+from toolsrv_runtime.planner.reading.wish import Wish
 
 _KINDS = {
     "m": "minor", "min": "minor", "maj": "major", "dim": "diminished", "°": "diminished",

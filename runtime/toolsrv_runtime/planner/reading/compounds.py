@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values import patterns
-from toolsrv_runtime.values.wish import Wish
 
 _ELEMENT = (
     r"(?:hydrogen|carbon|nitrogen|oxygen|fluorine|sodium|magnesium|alumini?um|silicon|phosphorus|"

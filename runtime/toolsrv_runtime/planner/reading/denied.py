@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values.facts import words
-from toolsrv_runtime.values.wish import Wish
 
 _RATES = frozenset({"rate", "interest", "interest rate"})
 _FREE = re.compile(r"\b(?:interest[- ]free|(?:no|zero|without(?: any)?) interest)\b", re.IGNORECASE)

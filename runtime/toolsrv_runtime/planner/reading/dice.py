@@ -7,8 +7,8 @@ import re
 from text_to_num import alpha2digit
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values.facts import words
-from toolsrv_runtime.values.wish import Wish
 
 _SAID = re.compile(
     r"(?<![\w.-])(?:(?P<count>\d{1,3}|an?|a couple of|a pair of|the|my)\s+)?"

@@ -12,8 +12,8 @@ from text_to_num import alpha2digit
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading import viewpoint
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values.facts import words
-from toolsrv_runtime.values.wish import Wish
 
 _FROM = re.compile(r"\b(?:from|source|base|input|have)\b")
 _FROM_KEY = re.compile(r"(^|.*_)from(_.*|$)")

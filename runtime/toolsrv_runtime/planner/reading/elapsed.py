@@ -13,9 +13,9 @@ from dateutil.parser import parse
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading import periods
 from toolsrv_runtime.planner.reading.ends import counted_from, roles
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values import days, patterns
 from toolsrv_runtime.values.number_words import TEENS, TENS, TO_TWELVE
-from toolsrv_runtime.values.wish import Wish
 
 TODAY = days.NEAR[0]
 

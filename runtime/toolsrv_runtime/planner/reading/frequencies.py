@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values.facts import words
-from toolsrv_runtime.values.wish import Wish
 
 _TIMES = {
     "daily": 365, "every day": 365, "weekly": 52, "every week": 52, "monthly": 12, "every month": 12,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values.facts import words
-from toolsrv_runtime.values.wish import Wish
 
 _SEMITONES = {
     "second": {"minor": 1, "": 2, "major": 2},

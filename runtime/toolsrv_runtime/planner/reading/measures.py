@@ -12,9 +12,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values.facts import Fact, words
 from toolsrv_runtime.values.units import UNITS, alike
-from toolsrv_runtime.values.wish import Wish
 
 if TYPE_CHECKING:
     import pint

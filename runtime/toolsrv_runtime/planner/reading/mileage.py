@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values.facts import words
-from toolsrv_runtime.values.wish import Wish
 
 _US, _UK = 235.214583, 282.480936
 """Liters per 100 km of a car that does one mile to the gallon."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.values.wish import Wish
+from toolsrv_runtime.planner.reading.wish import Wish
 
 _ORDINAL = re.compile(r"(?<![\w.,])\d+(?:st|nd|rd|th)\b", re.IGNORECASE)
 _DATE = re.compile(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values.facts import words
 from toolsrv_runtime.values.number_words import TO_TWELVE
 from toolsrv_runtime.values.readings import read
-from toolsrv_runtime.values.wish import Wish
 
 _MILE_KM = 1.609344
 _NAMES = {"mile": r"(?:mile|mi)s?", "kilometer": r"(?:kilomet(?:er|re)|km|k)s?"}

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading import spans
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values import patterns
 from toolsrv_runtime.values.facts import words
-from toolsrv_runtime.values.wish import Wish
 
 _ORDERED = (("first", "second"), ("1", "2"), ("a", "b"))
 

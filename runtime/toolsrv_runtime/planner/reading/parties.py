@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values.facts import words
 from toolsrv_runtime.values.number_words import TO_TWELVE
 from toolsrv_runtime.values.readings import read
-from toolsrv_runtime.values.wish import Wish
 
 _PEOPLE = re.compile(
     r"(?:number of )?(?:people|persons?|guests|diners|friends|participants|heads|ways)"

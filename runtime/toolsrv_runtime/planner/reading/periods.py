@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading.ends import roles
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values import days, patterns
-from toolsrv_runtime.values.wish import Wish
 
 _MONTHS = tuple(name.lower() for name in calendar.month_name[1:])
 _SHORT = tuple(name.lower() for name in calendar.month_abbr[1:])

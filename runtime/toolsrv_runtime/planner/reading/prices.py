@@ -8,11 +8,11 @@ from text_to_num import text2num
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading.measures import converted, is_share, unit_written
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values import patterns
 from toolsrv_runtime.values.facts import words
 from toolsrv_runtime.values.money import COMMON
 from toolsrv_runtime.values.number_words import ONES, TEENS, TENS
-from toolsrv_runtime.values.wish import Wish
 
 _TIMES = "second|minute|hour|day|night|week|month|quarter|year"
 _MONEY = (

@@ -6,9 +6,9 @@ import re
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading import paces
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values import patterns
 from toolsrv_runtime.values.facts import words
-from toolsrv_runtime.values.wish import Wish
 
 _RACE = r"(?P<race>(?:half|full)(?:[ -]marathon)?|marathon|\d{1,3}(?:\.\d)? ?(?:k|km|miles?))"
 _TIME = r"(?P<time>(?<![\d:])\d{1,2}:\d{2}(?::\d{2})?(?![\d:]))"

@@ -9,12 +9,12 @@ import re
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.planner.reading.measures import converted, unit_written
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values.facts import words
 from toolsrv_runtime.values.money import COMMON
 from toolsrv_runtime.values.number_words import TO_TWELVE
 from toolsrv_runtime.values.readings import read
 from toolsrv_runtime.values.units import UNITS
-from toolsrv_runtime.values.wish import Wish
 
 # A night or an evening is one of each day.
 _DAYS = {"day": 1, "week": 7, "month": 365.25 / 12, "year": 365.25}

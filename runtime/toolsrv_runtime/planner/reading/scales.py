@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values.facts import words
 from toolsrv_runtime.values.units import UNITS
-from toolsrv_runtime.values.wish import Wish
 
 _SCALES = frozenset({"scale", "unit", "units"})
 _NUMBER = r"\d+(?:[.,]\d+)?"

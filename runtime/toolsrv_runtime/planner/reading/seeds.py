@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values.facts import words
-from toolsrv_runtime.values.wish import Wish
 
 _SEED = re.compile(
     r"\bseed(?:ed)?(?: (?:is|of|to|with|number|value))?[ :=]{1,2}(?P<after>\d{1,9})\b(?![.,:/-]\d)"

@@ -6,11 +6,11 @@ import re
 from ipaddress import ip_network
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values import patterns
 from toolsrv_runtime.values.facts import words
 from toolsrv_runtime.values.number_words import TO_TWELVE
 from toolsrv_runtime.values.readings import read
-from toolsrv_runtime.values.wish import Wish
 
 _INTO = re.compile(
     rf"\b(?:into|in|make|get|need|for|of)\s+(?P<count>\d{{1,6}}|{TO_TWELVE}|sixteen)\s+"

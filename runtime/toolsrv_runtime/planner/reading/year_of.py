@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.planner.reading.wish import Wish
 from toolsrv_runtime.values import patterns, readings
-from toolsrv_runtime.values.wish import Wish
 
 _THE_YEAR = re.compile(
     r"\b(?:the|that|this|his|her|its|their|my|our)(?: (?:birth|wedding|founding|very))? ?year\b(?! (?:\d|before|after))",

@@ -1,7 +1,7 @@
-"""What of a task no call has served, for formats whose calls do not say what they are for.
+"""What of a task no call has served, where calls do not say what they are for.
 
-The needs of the task are found as the compact format finds them (``formats.needs``). The matcher
-says which of them a call's function serves. One that states a value ("the currency of Chile") was
+The needs of the task are found as the compact format finds them (``needs``). The matcher says
+which of them a call's function serves. One that states a value ("the currency of Chile") was
 served by a call with that value, and by none with another need's. Pure but for retriever and
 matcher.
 """
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from toolsrv_registry.functions import Function
-from toolsrv_runtime.calls.result import CallResult
+from toolsrv_runtime.contract.hints import MadeCall
 from toolsrv_runtime.formats.base import Prior
 from toolsrv_runtime.planner.matched import Matched, holds
 from toolsrv_runtime.planner.needs import Needs
@@ -23,7 +23,7 @@ SERVES = 0.0
 
 
 def unserved(
-    task: str, functions: Sequence[Function], results: Iterable[CallResult], prior: Prior
+    task: str, functions: Sequence[Function], results: Iterable[MadeCall], prior: Prior
 ) -> tuple[str, ...]:
     """Return the needs of ``task`` that no successful call served, in its words and order.
 
@@ -61,7 +61,7 @@ def _needs(scene: Scene, prior: Prior) -> list[str]:
     return sorted(Needs(scene, prior).all_left(()), key=scene.task.find)
 
 
-def _may_be_for(call: CallResult, need: str, needs: Sequence[str]) -> bool:
+def _may_be_for(call: MadeCall, need: str, needs: Sequence[str]) -> bool:
     """Whether a need has a value of a call in its words, or none has: it may be put another way."""
     values = list(_texts(call.arguments))
     having = [one for one in needs if any(holds(one, value) for value in values)]
