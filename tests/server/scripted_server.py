@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from toolsrv.settings import Settings, load
 from toolsrv.workbench import Workbench
-from toolsrv_runtime.engine.base import Engine, Prompt, Reply, Sampling, Scores
+from toolsrv_runtime.engine.base import Engine, Prompt, Reply, Sampling, Scores, SpecialTokens
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
@@ -35,6 +35,7 @@ class TaskEngine:
 
     name = "scripted"
     context = 8192
+    special_tokens = SpecialTokens()
 
     def __init__(self) -> None:
         self._fast = ScriptedEngine([ANSWER], loop=True)

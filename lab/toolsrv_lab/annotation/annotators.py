@@ -21,7 +21,7 @@ from toolsrv_lab.twins import twin_of
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import FunctionList
 from toolsrv_runtime.calls.caller import Caller
-from toolsrv_runtime.engine.base import Engine, Prompt, Reply, Sampling, Scores
+from toolsrv_runtime.engine.base import Engine, Prompt, Reply, Sampling, Scores, SpecialTokens
 from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.finder import Finder
 from toolsrv_runtime.formats.base import Format
@@ -144,6 +144,7 @@ class _NoModel:
 
     name = "oracle"
     context = 0
+    special_tokens = SpecialTokens()
 
     def count(self, prompt: Prompt) -> int:  # noqa: ARG002 - the port
         return 0

@@ -93,6 +93,10 @@ class Engine(Protocol):
     def context(self) -> int:
         """How many tokens prompt and reply may have together."""
 
+    @property
+    def special_tokens(self) -> SpecialTokens:
+        """The vocabulary's special tokens, as chat templates and grammars name them."""
+
     def count(self, prompt: Prompt) -> int:
         """Return the prompt's length in tokens."""
 

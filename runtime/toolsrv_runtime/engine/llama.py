@@ -16,7 +16,7 @@ from pathlib import Path
 import llama_cpp
 import llguidance
 
-from toolsrv_runtime.engine.base import Prompt, Reply, Sampling, Scores
+from toolsrv_runtime.engine.base import Prompt, Reply, Sampling, Scores, SpecialTokens
 from toolsrv_runtime.engine.context import Context, attention, open_model
 from toolsrv_runtime.engine.cores import Cores
 from toolsrv_runtime.engine.grammars import Grammars
@@ -133,6 +133,11 @@ class LlamaEngine:
     def context(self) -> int:
         """Tokens of one path, prompt and reply together."""
         return self._context
+
+    @property
+    def special_tokens(self) -> SpecialTokens:
+        """The vocabulary's special tokens, as chat templates and grammars name them."""
+        return self._vocabulary.special
 
     @property
     def scheduler(self) -> Scheduler:

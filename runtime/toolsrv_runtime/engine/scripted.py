@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from toolsrv_runtime.engine.base import Prompt, Reply, Sampling, Scores
+from toolsrv_runtime.engine.base import Prompt, Reply, Sampling, Scores, SpecialTokens
 from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.stop import Stop
 
@@ -19,6 +19,7 @@ class ScriptedEngine:
 
     name = "scripted"
     context = 8192
+    special_tokens = SpecialTokens()
 
     def __init__(self, replies: Sequence[str], *, seconds: float = 0.0, loop: bool = False) -> None:
         self._replies = list(replies)

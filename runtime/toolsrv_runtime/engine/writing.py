@@ -83,7 +83,8 @@ class Writing:
         while len(self.written) < room:
             if self._stop is not None and self._stop.is_set():
                 return "stopped"
-            self._force(room)
+            if self._force(room):
+                return "grammar"
             if self._matcher.is_stopped():
                 self._check()
                 return "grammar"
@@ -93,7 +94,7 @@ class Writing:
             if row is None:
                 return "stopped"
             token = self.draw(row)
-            if self._vocabulary.ends(token):
+            if token in self._vocabulary.ends:
                 return "grammar"
             if not self._matcher.consume_token(token):
                 raise GrammarError(f"the grammar broke off: {self._matcher.get_error()}")
@@ -103,13 +104,18 @@ class Writing:
                 return "grammar"
         return "length"
 
-    def _force(self, room: int) -> None:
-        """Take over what the grammar leaves no choice about."""
+    def _force(self, room: int) -> bool:
+        """Take over what the grammar leaves no choice about; return whether that ends the reply."""
         ahead = self._matcher.compute_ff_tokens()[: room - len(self.written)]
-        if ahead and self._matcher.consume_tokens(ahead):
-            self.written += ahead
-            self._pending += ahead
-            self._forced += len(ahead)
+        if not ahead or not self._matcher.consume_tokens(ahead):
+            return False
+        # A grammar may name a token that ends replies; it is as little part of one as when drawn.
+        end = next((at for at, token in enumerate(ahead) if token in self._vocabulary.ends), None)
+        taken = ahead[:end]
+        self.written += taken
+        self._pending += taken
+        self._forced += len(taken)
+        return end is not None
 
     def _evaluate(self, tokens: list[int], room: int, stack: contextlib.ExitStack) -> Logits | None:
         """Return the logits behind all that is written, None when Stop came first."""
