@@ -2,51 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from toolsrv_runtime.convert.checkpoint import convert
-from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
 from toolsrv_runtime.engine.base import Piece, SpecialTokens
 from toolsrv_runtime.engine.llama import LlamaEngine
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 
-START, END, CALL, CALL_END, ENDS = 600, 601, 602, 603, 604
-ADDED = {
-    START: ("<|im_start|>", True),
-    END: ("<|im_end|>", True),
-    CALL: ("<tool_call>", False),
-    CALL_END: ("</tool_call>", False),
-    ENDS: ("<|eot_id|>", True),
-}
+START, END, CALL, CALL_END, ENDS = range(600, 605)
 ASK = (Piece("<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n", special=True),)
 
 
 @pytest.fixture(scope="module")
-def chat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LlamaEngine]:
-    """A tiny model whose vocabulary has the tokens of a chat model."""
-    folder = write_tiny_checkpoint(
-        tmp_path_factory.mktemp("chat") / "tiny", tokenizer="bpe", vocab_size=608
-    )
-    place = folder / "tokenizer.json"
-    tokenizer = json.loads(place.read_text())
-    vocab = tokenizer["model"]["vocab"]
-    kept = {text: at for text, at in vocab.items() if at < START}
-    tokenizer["model"]["vocab"] = kept
-    tokenizer["model"]["merges"] = [
-        pair for pair in tokenizer["model"]["merges"] if "".join(pair) in kept
-    ]
-    place.write_text(json.dumps(tokenizer))
-    config = folder / "tokenizer_config.json"
-    said = json.loads(config.read_text())
-    said["added_tokens_decoder"] = {
-        str(at): {"content": text, "special": special} for at, (text, special) in ADDED.items()
-    }
-    config.write_text(json.dumps(said))
-    engine = LlamaEngine(Path(convert(folder).path), context=256, threads=1)
+def chat(tiny_chat: Path) -> Iterator[LlamaEngine]:
+    engine = LlamaEngine(tiny_chat, context=256, threads=1)
     yield engine
     engine.close()
 

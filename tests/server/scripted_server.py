@@ -54,6 +54,7 @@ class TaskEngine:
         max_tokens: int,
         sampling: Sampling = Sampling(),  # noqa: B008 - frozen
         stop: Stop | None = None,
+        excluded: Sequence[str] = (),
     ) -> Reply:
         """Reply from the script that the task names."""
         text = "".join(piece.text for piece in prompt)
@@ -67,7 +68,12 @@ class TaskEngine:
             word = "no" if "DOUBTFUL" in text else "yes"
             engine = ScriptedEngine([f"Check: read it\nAccept: {word}"])
         return engine.generate(
-            prompt, grammar=grammar, max_tokens=max_tokens, sampling=sampling, stop=stop
+            prompt,
+            grammar=grammar,
+            max_tokens=max_tokens,
+            sampling=sampling,
+            stop=stop,
+            excluded=excluded,
         )
 
     def score(self, prompt: Prompt, options: Sequence[str]) -> Scores:

@@ -6,7 +6,7 @@ Each builds one ``Run`` of the runtime per task, over the task's own world and l
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
@@ -157,6 +157,7 @@ class _NoModel:
         max_tokens: int,  # noqa: ARG002
         sampling: Sampling = Sampling(),  # noqa: ARG002, B008 - frozen
         stop: Stop | None = None,  # noqa: ARG002
+        excluded: Sequence[str] = (),  # noqa: ARG002
     ) -> Reply:
         self._refuse()
 
