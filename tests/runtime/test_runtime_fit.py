@@ -130,6 +130,7 @@ class Counted:
         self._engine = engine
         self.name = engine.name
         self.context = context
+        self.special_tokens = engine.special_tokens
         self.prompts: list[str] = []
         self.count = engine.count
         self.score = engine.score

@@ -6,7 +6,7 @@ Each builds one ``Run`` of the runtime per task, over the task's own world and l
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
@@ -22,7 +22,7 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.functions import FunctionList
 from toolsrv_runtime.calls.caller import Caller
 from toolsrv_runtime.contract.hints import NO_HINTS, TaskHints
-from toolsrv_runtime.engine.base import Engine, Prompt, Reply, Sampling, Scores
+from toolsrv_runtime.engine.base import Engine, Prompt, Reply, Sampling, Scores, SpecialTokens
 from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.finder import Finder
 from toolsrv_runtime.formats.base import Format
@@ -146,6 +146,7 @@ class _NoModel:
 
     name = "oracle"
     context = 0
+    special_tokens = SpecialTokens()
 
     def count(self, prompt: Prompt) -> int:  # noqa: ARG002 - the port
         return 0
@@ -158,6 +159,7 @@ class _NoModel:
         max_tokens: int,  # noqa: ARG002
         sampling: Sampling = Sampling(),  # noqa: ARG002, B008 - frozen
         stop: Stop | None = None,  # noqa: ARG002
+        excluded: Sequence[str] = (),  # noqa: ARG002
     ) -> Reply:
         self._refuse()
 
