@@ -15,6 +15,7 @@ from typing import Any
 
 from toolsrv_runtime.contract.chat import ToolCall
 from toolsrv_runtime.templates.marking import to_json
+from toolsrv_runtime.templates.pair_arguments import PairArguments
 
 _BLANKS = re.compile(r"\s+")
 _JSON_SIGNS = re.compile(r"([{}\[\]:,])")
@@ -34,14 +35,20 @@ class Slot(Enum):
 
 @dataclass(frozen=True, slots=True)
 class JsonArguments:
-    """Arguments as one JSON object with these separators."""
+    """Arguments as one JSON object with these separators; ``ordered``: keys are sorted."""
 
     item_separator: str = ", "
     key_separator: str = ": "
+    indent: int | None = None
+    ordered: bool = False
 
     def write(self, arguments: Mapping[str, Any], data: Callable[[Any], Any]) -> str:
         """Return the arguments as text; ``data`` maps values, as ``marking.marked`` does."""
-        return to_json(data(dict(arguments)), separators=[self.item_separator, self.key_separator])
+        spelled = [
+            self.item_separator.rstrip() if self.indent else self.item_separator,
+            self.key_separator,
+        ]
+        return to_json(data(dict(arguments)), None, self.indent, spelled, self.ordered)
 
     def read(self, text: str, at: int, schema: Mapping[str, Any]) -> tuple[Any, int] | None:
         """Return the value at ``at`` and where it ends, or None where there is none."""
@@ -80,7 +87,7 @@ class CallSyntax:
     )
     separator: str = "\n"
     end: str = ""
-    arguments: JsonArguments = field(default_factory=JsonArguments)
+    arguments: JsonArguments | PairArguments = field(default_factory=JsonArguments)
     several: bool = True
     first_index: int = 0
     learnt: bool = False
