@@ -14,7 +14,7 @@ import jinja2
 from toolsrv_catalogs.text import clean
 from toolsrv_runtime.engine.base import Piece, Prompt
 from toolsrv_runtime.errors import ModelError
-from toolsrv_runtime.formats.template_limits import (
+from toolsrv_runtime.templates.template_limits import (
     LimitError,
     compile_limited,
     environment,
@@ -70,14 +70,15 @@ def compiled(source: str, place: str = "") -> ChatTemplate:
         with limited():
             return ChatTemplate(compile_limited(made, source), place)
     except Exception as error:  # noqa: BLE001 - source of others: it may raise anything
-        raise _broken(error, place) from None
+        raise broken(error, place) from None
 
 
 def _raise(message: str) -> None:
     raise jinja2.TemplateRuntimeError(message)
 
 
-def _broken(error: Exception, place: str) -> ModelError:
+def broken(error: Exception, place: str) -> ModelError:
+    """Return the ModelError for what a template raised; ``place`` as for ``compiled``."""
     said = clean(str(error), 300) or type(error).__name__
     if isinstance(error, LimitError):
         said = f"it makes too much: {said}"
@@ -101,13 +102,13 @@ def _render(template: ChatTemplate, turns: Sequence[Turn]) -> Prompt:
     try:
         return _fill(template.compiled, turns)
     except LimitError as error:
-        raise _broken(error, template.place) from None
+        raise broken(error, template.place) from None
     except Exception:  # noqa: BLE001 - whatever it raises, it may like the other way
         merged = [("user", (*turns[0][1], Piece("\n\n"), *turns[1][1])), *turns[2:]]
     try:
         return _fill(template.compiled, merged)
     except Exception as error:  # noqa: BLE001 - see above
-        raise _broken(error, template.place) from None
+        raise broken(error, template.place) from None
 
 
 def _fill(template: jinja2.Template, turns: Sequence[Turn]) -> Prompt:

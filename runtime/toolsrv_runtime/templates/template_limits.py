@@ -21,9 +21,13 @@ from typing import Any
 import jinja2
 import jinja2.sandbox
 from jinja2 import nodes
+from jinja2.ext import Extension
+from jinja2.parser import Parser
 from jinja2.runtime import Context
 from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
+
+from toolsrv_runtime.templates.marking import to_json
 
 MOST_SIZE = 1_000_000
 """Characters and items of one value; those of its parts count too."""
@@ -78,12 +82,12 @@ def environment() -> jinja2.Environment:
     made = _Environment(
         trim_blocks=True,
         lstrip_blocks=True,
-        extensions=["jinja2.ext.loopcontrols"],
+        extensions=["jinja2.ext.loopcontrols", _Generation],
         finalize=_written,
     )
     made.filters = {
         name: _guarded(name, function)
-        for name, function in made.filters.items()
+        for name, function in {**made.filters, "tojson": to_json}.items()
         if name not in _WITHOUT
     }
     made.filters |= {_CHARGED: _passed, _JOINED: _joined, _TURNS: _turns}
@@ -104,6 +108,16 @@ def compile_limited(made: jinja2.Environment, source: str) -> jinja2.Template:
     _Counting().visit(parsed)
     parsed.set_environment(made)
     return made.from_string(parsed)
+
+
+class _Generation(Extension):
+    """``{% generation %}`` marks what a model is trained to write; its body is rendered as is."""
+
+    tags = {"generation"}  # noqa: RUF012 - Jinja's own declaration
+
+    def parse(self, parser: Parser) -> list[nodes.Node]:
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
 class _Names(Namespace):
