@@ -14,8 +14,8 @@ from toolsrv.models import is_special, load_special
 from toolsrv.settings import Settings, profiles_folder
 
 if TYPE_CHECKING:  # numpy, httpx and llama.cpp come along
+    from toolsrv_runtime.contract.chat import ChatModel
     from toolsrv_runtime.engine.base import Engine
-    from toolsrv_runtime.engine.chat import ChatModel
     from toolsrv_runtime.profile import Profile
 
 

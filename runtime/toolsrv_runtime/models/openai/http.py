@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 import httpx
 
 from toolsrv_catalogs.text import clean
-from toolsrv_runtime.engine.openai.length import refused_length
-from toolsrv_runtime.engine.openai.place import Place
 from toolsrv_runtime.errors import RefusedLengthError, ServerError
+from toolsrv_runtime.models.openai.length import refused_length
+from toolsrv_runtime.models.openai.place import Place
 from toolsrv_runtime.stop import Stop
 
 _T = TypeVar("_T")

@@ -13,13 +13,14 @@ import httpx
 from toolsrv_catalogs.text import clean
 from toolsrv_registry import wellformed
 from toolsrv_runtime.calls.sizes import counted
-from toolsrv_runtime.engine.chat import Answer, Mode, Request
-from toolsrv_runtime.engine.openai import body as bodies
-from toolsrv_runtime.engine.openai.http import LIST_SILENCE_S, Http, lines, read
-from toolsrv_runtime.engine.openai.length import refused_length
-from toolsrv_runtime.engine.openai.place import Place
-from toolsrv_runtime.engine.openai.reply import Gathered
+from toolsrv_runtime.contract.chat import ChatReply, ChatRequest
 from toolsrv_runtime.errors import RefusedLengthError, ServerError
+from toolsrv_runtime.models.openai import body as bodies
+from toolsrv_runtime.models.openai.body import Mode
+from toolsrv_runtime.models.openai.http import LIST_SILENCE_S, Http, lines, read
+from toolsrv_runtime.models.openai.length import refused_length
+from toolsrv_runtime.models.openai.place import Place
+from toolsrv_runtime.models.openai.reply import Gathered
 from toolsrv_runtime.stop import Stop
 
 Heard = Callable[[], None]
@@ -36,9 +37,15 @@ class Server:
         self.place = place
         self.model = model
         self._contexts: dict[str, int] = {}
+        self._refused = frozenset[str]()
         self.mode: Mode | None = None
         self._http = Http(place, key=key, silence_s=silence_s)
         self._detecting = threading.Lock()
+
+    @property
+    def context(self) -> int | None:
+        """Tokens that prompt and reply may have together, where the list of models tells."""
+        return self._contexts.get(self.model)
 
     def models(self, *, stop: Stop, within_s: float = LIST_SILENCE_S) -> tuple[str, ...]:
         """Return the ids of the server's models, and take the first where none is named.
@@ -84,8 +91,8 @@ class Server:
             self._detecting.release()
 
     def reply(
-        self, request: Request, *, stop: Stop, patience: Patience = lambda: math.inf
-    ) -> Answer | None:
+        self, request: ChatRequest, *, stop: Stop, patience: Patience = lambda: math.inf
+    ) -> ChatReply | None:
         """Return the reply; see ``ChatModel.reply``.
 
         ``patience`` says, before each thing that is asked, for how many seconds it may be silent.
@@ -97,7 +104,7 @@ class Server:
             return None
         body = bodies.write(request, mode, self.model)
         try:
-            return self._ask(body, mode, stop, patience())
+            return self._ask(request, body, mode, stop, patience)
         except RefusedLengthError as error:
             room = self._contexts.get(self.model, 0)
             if error.context or not room:
@@ -116,20 +123,42 @@ class Server:
         refusals = []
         for mode in bodies.PROBED:
             try:
-                within_s = end - time.monotonic()
-                answer = self._ask(bodies.probe(mode, self.model), mode, stop, within_s)
+                request, body = bodies.probe_request(), bodies.probe(mode, self.model)
+                reply = self._ask(request, body, mode, stop, lambda: end - time.monotonic())
             except ServerError as error:
                 refusals.append(error.status)
                 if error.status not in _REFUSED_MODE or refusals == [500] * len(bodies.PROBED):
                     raise
                 continue
-            if answer is None:
+            if reply is None:
                 return None
-            if bodies.is_probe_call(answer.function, answer.arguments):
+            if bodies.is_probe_call(reply):
                 return mode
         return "none"
 
-    def _ask(self, body: dict[str, Any], mode: Mode, stop: Stop, within_s: float) -> Answer | None:
+    def _ask(
+        self,
+        request: ChatRequest,
+        body: dict[str, Any],
+        mode: Mode,
+        stop: Stop,
+        patience: Patience,
+    ) -> ChatReply | None:
+        """Return the reply to a body, without the optional fields that the server refuses."""
+        optional = bodies.optional(request, mode)
+        while True:
+            sent = {key: value for key, value in body.items() if key not in self._refused}
+            try:
+                return self._exchange(request, sent, mode, stop, patience())
+            except ServerError as error:
+                refused = _named(error, [field for field in optional if field in sent])
+                if not refused:
+                    raise
+                self._refused |= refused
+
+    def _exchange(
+        self, request: ChatRequest, body: dict[str, Any], mode: Mode, stop: Stop, within_s: float
+    ) -> ChatReply | None:
         limit = 4 * int(body["max_tokens"]) + 1000  # pieces of a reply that ends
 
         async def receive(response: httpx.Response, heard: Heard) -> Gathered:
@@ -138,7 +167,7 @@ class Server:
         gathered = self._http.send(
             "/chat/completions", receive, stop=stop, body=body, within_s=within_s
         )
-        return None if gathered is None else gathered.answer(mode)
+        return None if gathered is None else gathered.reply(request, mode)
 
     async def _gather(self, response: httpx.Response, heard: Heard, limit: int) -> Gathered:
         gathered, done = Gathered(), False
@@ -199,6 +228,20 @@ _STOP_CHECK_S = 0.05
 
 _TOLD = 10
 """Models of a server that an error names."""
+
+
+def _named(error: ServerError, fields: Sequence[str]) -> frozenset[str]:
+    """Return the fields of a body that a refusal is about.
+
+    Servers name the field that they do not take; of ``response_format`` some say it in other
+    words, and name a keyword of the schema.
+    """
+    if error.status not in (400, 422):
+        return frozenset()
+    named = {field for field in fields if field in error.message}
+    if not named and "response_format" in fields:
+        named = {"response_format"}
+    return frozenset(named)
 
 
 def _is_listed(model: str, found: Sequence[str]) -> bool:

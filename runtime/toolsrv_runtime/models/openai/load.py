@@ -13,12 +13,12 @@ from collections.abc import Callable
 from pydantic import BaseModel, ConfigDict
 
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.engine.chat import Mode
-from toolsrv_runtime.engine.openai.http import LIST_SILENCE_S
-from toolsrv_runtime.engine.openai.place import places
-from toolsrv_runtime.engine.openai.server import Server
-from toolsrv_runtime.engine.openai.servers import OpenAIChat
 from toolsrv_runtime.errors import ServerError
+from toolsrv_runtime.models.openai.body import Mode
+from toolsrv_runtime.models.openai.http import LIST_SILENCE_S
+from toolsrv_runtime.models.openai.place import places
+from toolsrv_runtime.models.openai.server import Server
+from toolsrv_runtime.models.openai.servers import OpenAIChat
 from toolsrv_runtime.profile import REMOTE, Profile
 from toolsrv_runtime.stop import Stop
 
@@ -33,7 +33,7 @@ INSPECT_S = 30.0
 
 
 class ServerInfo(BaseModel):
-    """What a server said of itself. ``mode`` is how it holds calls in shape (``chat.Mode``).
+    """What a server said of itself. ``mode`` is how it holds calls in shape (``body.Mode``).
 
     ``error`` says why the rest is missing, "" where nothing is.
     """

@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from toolsrv_runtime.engine.chat import Answer, Request
-from toolsrv_runtime.engine.openai.http import LIST_SILENCE_S
-from toolsrv_runtime.engine.openai.server import Server
+from toolsrv_runtime.contract.chat import ChatReply, ChatRequest
 from toolsrv_runtime.errors import ServerError
+from toolsrv_runtime.models.openai.http import LIST_SILENCE_S
+from toolsrv_runtime.models.openai.server import Server
 from toolsrv_runtime.stop import Stop
 
 TRIES = 4
@@ -61,9 +61,21 @@ class OpenAIChat:
         return ", ".join(f"{one.server.model} at {one.server.place.name}" for one in self._all)
 
     @property
-    def modes(self) -> str:
-        """What the servers were found to offer, each once; "" before the first reply."""
+    def syntax(self) -> str:
+        """How the servers hold calls in shape (``body.Mode``), each once; "" before a reply."""
         return ", ".join(dict.fromkeys(one.server.mode for one in self._all if one.server.mode))
+
+    @property
+    def context(self) -> int | None:
+        """The least that a server says it takes; None where one of them does not say."""
+        known = [one.server.context for one in self._all]
+        found = [one for one in known if one is not None]
+        return min(found) if found and len(found) == len(known) else None
+
+    def count(self, request: ChatRequest) -> int | None:
+        """Return None: only the server can count."""
+        del request
+        return None
 
     def check(self, *, stop: Stop, within_s: float = math.inf) -> None:
         """Ask every server for its models, so that a wrong address is told at once.
@@ -86,7 +98,7 @@ class OpenAIChat:
         if len(errors) == len(self._all):
             raise errors[0]
 
-    def reply(self, request: Request, *, stop: Stop) -> Answer | None:
+    def reply(self, request: ChatRequest, *, stop: Stop) -> ChatReply | None:
         """Return the reply of the next server that gives one; see ``ChatModel.reply``."""
         last: ServerError | None = None
         for _ in range(TRIES + len(self._all) - 1):
@@ -98,7 +110,7 @@ class OpenAIChat:
                 return None
             begun = self._clock()
             try:
-                answer = health.server.reply(
+                reply = health.server.reply(
                     request, stop=stop, patience=partial(self._patience, health, stop)
                 )
             except ServerError as error:
@@ -108,7 +120,7 @@ class OpenAIChat:
                     raise
                 continue
             health.failures, health.error = 0, None
-            return answer
+            return reply
         raise last or ServerError("no model server is named", hint="give one with --model URL")
 
     def close(self) -> None:
