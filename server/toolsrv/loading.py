@@ -47,7 +47,7 @@ def load_simulator(settings: Settings) -> tuple[Engine | ChatModel, Profile]:
 
 
 def _load_file(settings: Settings, path: Path | None, origin: str) -> tuple[Engine, Profile]:
-    from toolsrv_runtime.models import load_engine
+    from toolsrv_runtime.gguf_models import load_engine
 
     if path is not None:
         check_there(path, origin)

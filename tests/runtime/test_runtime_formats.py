@@ -20,7 +20,7 @@ from toolsrv_runtime.formats import chat
 from toolsrv_runtime.formats.base import Meter, Move, Step, View
 from toolsrv_runtime.formats.chat import ChatFormat
 from toolsrv_runtime.formats.compact.conversation import CompactFormat
-from toolsrv_runtime.models import inspect_model
+from toolsrv_runtime.gguf_models import inspect_model
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.reading import facts, grounding, parts
 from toolsrv_runtime.reading.grounding import Sources

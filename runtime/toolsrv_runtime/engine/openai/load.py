@@ -1,6 +1,6 @@
 """From settings to a chat model on OpenAI-compatible servers, and what such a server is.
 
-The counterpart of ``models.py`` for addresses. The API key is taken from the environment or the
+The counterpart of ``gguf_models.py`` for addresses. The API key is taken from the environment or the
 keyring when it is needed, and handed to the servers only.
 """
 
