@@ -62,9 +62,9 @@ def test_what_words_mean_is_read_without_a_model_or_a_format() -> None:
         (module, name)
         for module, path in modules("toolsrv_runtime").items()
         for name in imported(module, path)
-        if module.startswith("toolsrv_runtime.reading")
+        if module.startswith("toolsrv_runtime.planner.reading")
         and name.startswith("toolsrv_runtime.")
-        and not name.startswith("toolsrv_runtime.reading")
+        and not name.startswith(("toolsrv_runtime.planner.reading", "toolsrv_runtime.values"))
     }
     assert wrong == set()
 

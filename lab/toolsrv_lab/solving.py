@@ -25,8 +25,8 @@ from toolsrv_registry.errors import DataError
 from toolsrv_runtime.calls.caller import Caller, CallResult
 from toolsrv_runtime.calls.result import Consent
 from toolsrv_runtime.outcome import Evidence, Outcome, Usage
-from toolsrv_runtime.reading import facts
 from toolsrv_runtime.solve import SolveOptions, Solver
+from toolsrv_runtime.values import facts
 
 _AGAIN = 8
 """How often a task's own call is made again, to see whether its response is drawn by lot.

@@ -8,8 +8,8 @@ from typing import Protocol
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.matcher import Asked, Match
-from toolsrv_runtime.reading.cards import unquoted
-from toolsrv_runtime.reading.idioms import in_plain_words
+from toolsrv_runtime.planner.reading.cards import unquoted
+from toolsrv_runtime.planner.reading.idioms import in_plain_words
 
 _QUOTATION = re.compile(r"[\"“][^\"“”]{20,}[\"”]|(?<!\w)'[^']{20,}'(?!\w)")
 

@@ -16,12 +16,12 @@ from toolsrv_registry.clauses import clauses
 from toolsrv_registry.functions import Function, FunctionList
 from toolsrv_registry.matcher import Asked
 from toolsrv_runtime.finder import Finder, Found, query
-from toolsrv_runtime.formats.compact import ciphers, clues, conversions, costs, counted
-from toolsrv_runtime.formats.compact.conversions import CONVERTER
-from toolsrv_runtime.formats.compact.formulas import CALCULATOR
 from toolsrv_runtime.outcome import Searched
-from toolsrv_runtime.reading import arithmetic
-from toolsrv_runtime.reading.ratios import as_sums
+from toolsrv_runtime.planner import ciphers, clues, conversions, costs, counted
+from toolsrv_runtime.planner.conversions import CONVERTER
+from toolsrv_runtime.planner.formulas import CALCULATOR
+from toolsrv_runtime.planner.reading.ratios import as_sums
+from toolsrv_runtime.values import arithmetic
 
 MOST_SEARCHES = 3
 """Searches of one solve, the first included: each one more may lead a hopeless task on."""

@@ -38,8 +38,8 @@ def build_format(
 ) -> Format:
     """Return the format a profile names; a chat model has but one."""
     from toolsrv_runtime.formats.chat import ChatFormat  # noqa: PLC0415 - loads jinja2
-    from toolsrv_runtime.formats.compact.conversation import CompactFormat  # noqa: PLC0415 - symmetry
     from toolsrv_runtime.formats.remote import RemoteFormat  # noqa: PLC0415 - symmetry
+    from toolsrv_runtime.planner.conversation import CompactFormat  # noqa: PLC0415 - symmetry
 
     if isinstance(engine, ChatModel):
         return RemoteFormat(engine, profile)

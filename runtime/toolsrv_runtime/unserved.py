@@ -14,9 +14,9 @@ from typing import Any
 from toolsrv_registry.functions import Function
 from toolsrv_runtime.calls.result import CallResult
 from toolsrv_runtime.formats.base import Prior
-from toolsrv_runtime.formats.compact.matched import Matched, holds
-from toolsrv_runtime.formats.compact.needs import Needs
-from toolsrv_runtime.formats.compact.scene import Offer, Scene
+from toolsrv_runtime.planner.matched import Matched, holds
+from toolsrv_runtime.planner.needs import Needs
+from toolsrv_runtime.planner.scene import Offer, Scene
 
 SERVES = 0.0
 """The matcher's log-odds from which on a function serves a need."""

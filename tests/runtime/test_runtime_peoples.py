@@ -9,8 +9,8 @@ import pytest
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_catalogs.offline.values.country import parse_country
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.reading import patterns, peoples, readings
-from toolsrv_runtime.reading.wish import Wish
+from toolsrv_runtime.values import patterns, peoples, readings
+from toolsrv_runtime.values.wish import Wish
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_a_people_stands_for_its_country_and_nothing_else_does(said: str, meant:
 
 
 def test_every_country_of_the_table_is_one_that_the_catalog_that_ships_knows() -> None:
-    table = files("toolsrv_runtime.reading") / "peoples.txt"
+    table = files("toolsrv_runtime.values") / "peoples.txt"
     rows = [line.partition(": ") for line in table.read_text("utf-8").splitlines()]
     assert len(rows) > 160
     for country, _, words in rows:
