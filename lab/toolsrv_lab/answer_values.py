@@ -19,9 +19,9 @@ from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 
 from toolsrv_runtime import evidence
-from toolsrv_runtime.claims import Span, fold, stated
+from toolsrv_runtime.evidence.claims import Span, fold, stated
 from toolsrv_runtime.outcome import Claim
-from toolsrv_runtime.reading import facts
+from toolsrv_runtime.values import facts
 
 ROUNDING = Decimal("0.05")
 """Relative error up to which a rounded number still states the value."""

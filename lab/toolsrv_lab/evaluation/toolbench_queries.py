@@ -21,7 +21,7 @@ from toolsrv_lab.retrieval.queries import Query
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import ToolsrvError
 from toolsrv_runtime.outcome import Evidence, Outcome, Usage
-from toolsrv_runtime.reading.facts import said_by
+from toolsrv_runtime.values.facts import said_by
 
 ALL = "all"
 _SOURCE_LIMIT = 50_000
