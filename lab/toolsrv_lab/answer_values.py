@@ -91,13 +91,17 @@ def _holds(tokens: list[str], run: list[str]) -> bool:
     """Whether ``run`` stands in ``tokens`` as a whole."""
     size = len(run)
     return size > 0 and any(
-        tokens[at : at + size] == run for at in range(len(tokens) - size + 1) if tokens[at] == run[0]
+        tokens[at : at + size] == run
+        for at in range(len(tokens) - size + 1)
+        if tokens[at] == run[0]
     )
 
 
 def _truth(text: str, field: str) -> bool | None:
     """Return what a text says of a truth value; None where it says nothing of it."""
-    names = [one for one in facts.words(field).split() if len(one) > 3] or facts.words(field).split()
+    names = [one for one in facts.words(field).split() if len(one) > 3] or facts.words(
+        field
+    ).split()
     sentences = [_tokens(one) for one in _SENTENCE.split(text)]
     about = [one for one in sentences if any(_forms(token, names) for token in one)]
     for tokens in about:

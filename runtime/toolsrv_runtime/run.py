@@ -16,8 +16,8 @@ from toolsrv_runtime.calls.caller import Caller
 from toolsrv_runtime.calls.result import Ask
 from toolsrv_runtime.closing import close
 from toolsrv_runtime.conclusion import conclude
-from toolsrv_runtime.contract.hints import NO_HINTS, TaskHints
 from toolsrv_runtime.contract.chat import ChatModel
+from toolsrv_runtime.contract.hints import NO_HINTS, TaskHints
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.errors import GrammarError, ModelError
 from toolsrv_runtime.finder import Finder

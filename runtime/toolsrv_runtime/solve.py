@@ -14,8 +14,8 @@ from toolsrv_runtime import outcome as out
 from toolsrv_runtime.answers.prompts import Prompts
 from toolsrv_runtime.calls.caller import Caller
 from toolsrv_runtime.calls.result import Ask
-from toolsrv_runtime.contract.hints import NO_HINTS, TaskHints
 from toolsrv_runtime.contract.chat import ChatModel
+from toolsrv_runtime.contract.hints import NO_HINTS, TaskHints
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.fidelity import Fidelity
 from toolsrv_runtime.finder import Finder

@@ -88,7 +88,9 @@ class Bfcl:
     def version(self) -> str:
         """The package's version, "" where it does not say."""
         found = sorted(self._folder.parent.glob(f"{PACKAGE}-*.dist-info"))
-        return found[-1].name.removeprefix(f"{PACKAGE}-").removesuffix(".dist-info") if found else ""
+        return (
+            found[-1].name.removeprefix(f"{PACKAGE}-").removesuffix(".dist-info") if found else ""
+        )
 
     def cases(self, category: str) -> list[Case]:
         """Return a category's cases.
@@ -306,9 +308,7 @@ def _alone(folder: Path) -> Iterator[None]:
     """Import from ``folder`` with a stand-in for the module that lists all model clients."""
 
     def ours() -> dict[str, ModuleType]:
-        return {
-            name: one for name, one in sys.modules.items() if name.split(".", 1)[0] == PACKAGE
-        }
+        return {name: one for name, one in sys.modules.items() if name.split(".", 1)[0] == PACKAGE}
 
     before = ours()
     for name in before:

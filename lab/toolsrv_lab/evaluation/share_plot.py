@@ -52,8 +52,14 @@ def draw_shares(
                 rates,
                 width,
                 yerr=[
-                    [max(0.0, rate - 100 * one.low) for rate, (_, one) in zip(rates, known, strict=True)],
-                    [max(0.0, 100 * one.high - rate) for rate, (_, one) in zip(rates, known, strict=True)],
+                    [
+                        max(0.0, rate - 100 * one.low)
+                        for rate, (_, one) in zip(rates, known, strict=True)
+                    ],
+                    [
+                        max(0.0, 100 * one.high - rate)
+                        for rate, (_, one) in zip(rates, known, strict=True)
+                    ],
                 ],
                 label=series,
                 color=_COLORS[at % len(_COLORS)],

@@ -63,7 +63,9 @@ class LocalChatModel:
                 generated=len(reply.tokens),
                 forced=reply.forced,
             )
-            if not any(_same(call, one) for call in told.calls for one in request.expected.excluded):
+            if not any(
+                _same(call, one) for call in told.calls for one in request.expected.excluded
+            ):
                 return told
             break
         return told

@@ -138,7 +138,7 @@ def _literals(style: PairArguments, head: str, tail: str, turn: Turn) -> PairArg
             break
     else:
         return None
-    word = value(True)  # noqa: FBT003 - a value
+    word = value(True)
     style = replace(style, words="python" if word is not None and "True" in word else "json")
     listed = ["wux", 1, True]
     for nested in ("json", "python", "same"):

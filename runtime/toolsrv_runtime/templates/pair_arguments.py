@@ -119,7 +119,7 @@ class PairArguments:
         end = first
         while (later := text.find(tag, end + len(tag))) >= 0:
             between = text[end + len(tag) : later]
-            if self.open.strip() and self.open.strip() in between or not _plain(between):
+            if (self.open.strip() and self.open.strip() in between) or not _plain(between):
                 break
             end = later
         lead = len(self.close) - len(self.close.lstrip())

@@ -72,9 +72,7 @@ def eval_bfcl(
     cases = [
         case
         for name in lab_eval.listed(categories)
-        for case in draw(
-            bfcl.cases(name), limit, seed=bench.settings.seed, key=lambda one: one.id
-        )
+        for case in draw(bfcl.cases(name), limit, seed=bench.settings.seed, key=lambda one: one.id)
     ]
     modes: tuple[Mode, ...] = ("held", "free") if free else ("held",)
     name, identity = lab_eval.identity(bench.settings)
@@ -103,7 +101,9 @@ def eval_bfcl(
         _show(name, found, official(name))
 
 
-def _ask(bench: Workbench, run: Any, cases: Sequence[Case], modes: Sequence[Mode], bfcl: Any) -> None:
+def _ask(
+    bench: Workbench, run: Any, cases: Sequence[Case], modes: Sequence[Mode], bfcl: Any
+) -> None:
     from toolsrv_runtime.stop import Stop
 
     models = {mode: _chat_model(bench, mode) for mode in modes}

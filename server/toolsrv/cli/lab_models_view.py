@@ -85,9 +85,7 @@ def show_tasks(
         )
 
 
-def show_queries(
-    cells: Sequence[Cell], found: Mapping[Cell, Mapping[str, QueryFigures]]
-) -> None:
+def show_queries(cells: Sequence[Cell], found: Mapping[Cell, Mapping[str, QueryFigures]]) -> None:
     """Print shares, then costs, of all cells."""
     known = [cell for cell in cells if cell in found]
     table(
