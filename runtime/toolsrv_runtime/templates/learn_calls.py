@@ -138,8 +138,11 @@ def _literals(style: PairArguments, head: str, tail: str, turn: Turn) -> PairArg
             break
     else:
         return None
-    word = value(True)  # noqa: FBT003 - a value
-    style = replace(style, words="python" if word is not None and "True" in word else "json")
+    words = [
+        (value(one) or "").removeprefix(key + style.middle).removesuffix(style.close)
+        for one in (True, False, None)
+    ]
+    style = replace(style, words=(words[0], words[1], words[2]))
     listed = ["wux", 1, True]
     for nested in ("json", "python", "same"):
         tried = replace(style, nested=nested)  # type: ignore[arg-type]

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-import jinja2
-
 from toolsrv_runtime.engine.base import SpecialTokens
+from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.templates.chat_template import broken, compiled
 from toolsrv_runtime.templates.template_limits import LimitError, limited
 
@@ -32,6 +31,7 @@ class Renderer:
         self.source = source
         self._template = compiled(source, place)
         self._tokens = tokens
+        self._no_tools: list[Any] | None = None
 
     def render(
         self,
@@ -52,7 +52,7 @@ class Renderer:
             with limited():
                 return self._template.compiled.render(
                     messages=[dict(one) for one in messages],
-                    tools=list(tools) or None,
+                    tools=list(tools) or self._no_tools,
                     add_generation_prompt=generate,
                     bos_token=self._tokens.bos,
                     eos_token=self._tokens.eos,
@@ -69,10 +69,17 @@ class Renderer:
         """
         try:
             return self.render(messages, **options)
-        except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError):
+        except ModelError:
+            raise
+        except Exception:  # noqa: BLE001 - source of others: it may raise anything
             return None
-        except (AttributeError, RecursionError):
-            return None
+
+    def takes_no_list(self, messages: Messages) -> None:
+        """Pass an empty list of tools from now on if the template cannot do without a list."""
+        if self.attempt(messages) is None:
+            self._no_tools = []
+            if self.attempt(messages) is None:
+                self._no_tools = None
 
     def refusal(self, error: Exception) -> Exception:
         """Return the ModelError for what the template raised."""
