@@ -50,6 +50,10 @@ class Shape:
     parts: bool = False
 
 
+PLAIN = Shape()
+"""A template that knows turns and nothing of tools."""
+
+
 def tool_list(tools: Sequence[Tool]) -> list[dict[str, Any]]:
     """Return tools in OpenAI's nested form with their texts moved (see ``marking``)."""
     found = []

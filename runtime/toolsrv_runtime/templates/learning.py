@@ -6,7 +6,6 @@ rendering is not supported, calls that cannot be read back are not learnt.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,9 +13,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from toolsrv_runtime.contract.chat import ToolCall
-from toolsrv_runtime.templates.call_syntax import CallSyntax
-from toolsrv_runtime.templates.conversation import Shape
-from toolsrv_runtime.templates.differences import common_prefix, common_suffix
+from toolsrv_runtime.templates.call_syntax import GENERIC, CallSyntax
+from toolsrv_runtime.templates.conversation import PLAIN, Shape
+from toolsrv_runtime.templates.differences import common_prefix, common_suffix, same_begin
 from toolsrv_runtime.templates.learn_calls import NAMES, Turn, learn_calls
 from toolsrv_runtime.templates.marking import to_json
 from toolsrv_runtime.templates.rendering import Renderer
@@ -44,14 +43,16 @@ class Learnt:
 
     ``switch``: whether it reads ``enable_thinking``. ``opened``: the generation prompt begins the
     reasoning (where it is not switched off). ``text_open``: a marker before every text.
+    ``no_tools``: what it gets where there are none.
     """
 
-    syntax: CallSyntax = CallSyntax()
-    shape: Shape = Shape()
+    syntax: CallSyntax = GENERIC
+    shape: Shape = PLAIN
     reasoning: Reasoning | None = None
     switch: bool = False
     opened: bool = False
     text_open: str = ""
+    no_tools: list[Any] | None = None
 
 
 def learn(renderer: Renderer) -> Learnt:
@@ -64,7 +65,7 @@ def learn(renderer: Renderer) -> Learnt:
     switch = prober.switch()
     text_open = prober.text_open(switch)
     reasoning, opened = prober.reasoning(switch, text_open)
-    base = Learnt(CallSyntax(), shape, reasoning, switch, opened, text_open)
+    base = Learnt(GENERIC, shape, reasoning, switch, opened, text_open, renderer.no_tools)
     if not prober.lists_tools():
         return base
     for arguments in ("object", "text"):
@@ -73,6 +74,8 @@ def learn(renderer: Renderer) -> Learnt:
             continue
         native = replace(shape, native=True, arguments=arguments, several=syntax.several)
         if prober.takes_results(native, arguments):
+            if shape.system and not prober.takes_results(native, arguments, system=True):
+                native = replace(native, system=False)
             return replace(base, syntax=syntax, shape=native)
     return base
 
@@ -150,7 +153,7 @@ class _Prober:
             asked = self.render([user], thinking=True if switch else None, tools=tools) or ""
             shown = self.render([user, turn], generate=False, tools=tools)
             before, found, rest = (shown or "").partition(_THOUGHT)
-            start = before[len(os.path.commonprefix([before, asked])) :].strip()
+            start = before[len(same_begin(before, asked)) :].strip()
             start = start or next((x for x, _ in _TAGS if before.rstrip().endswith(x)), "")
             after = rest.partition(_TEXT)[0] if _TEXT in rest else _tag(rest)
             after = after.removesuffix(text_open).strip()
@@ -188,7 +191,7 @@ class _Prober:
 
         return write
 
-    def takes_results(self, shape: Shape, arguments: str) -> bool:
+    def takes_results(self, shape: Shape, arguments: str, *, system: bool = False) -> bool:
         calls = [
             ToolCall(NAMES[0], {"a": "x"}, "Qx7Zw2Kp9"),
             ToolCall(NAMES[1], {"a": "y"}, "Vy4Nt8Rm3"),
@@ -204,8 +207,16 @@ class _Prober:
                 _with_calls(calls[:1], arguments), results[0],
                 _with_calls(calls[1:], arguments), results[1],
             ]  # fmt: skip
-        talk = [_turn("user", _USER), *middle]
-        seen = (_USER, f"{_RESULT}0", f"{_RESULT}1", NAMES[0], NAMES[1])
+        first = [_turn("system", _SYSTEM)] if system else []
+        talk = [*first, _turn("user", _USER), *middle]
+        seen = (
+            *((_SYSTEM,) if system else ()),
+            _USER,
+            f"{_RESULT}0",
+            f"{_RESULT}1",
+            NAMES[0],
+            NAMES[1],
+        )
         more = [*talk, _turn("assistant", _TEXT), _turn("user", _THOUGHT)]
         return self.has(talk, *seen, tools=_tools()) and self.has(
             more, *seen, _TEXT, _THOUGHT, tools=_tools()

@@ -40,9 +40,6 @@ class PairArguments:
     nested: Literal["json", "python", "same"] = "json"
     ordered: bool = False
 
-    item_separator = ", "
-    key_separator = ": "
-
     def write(self, arguments: Mapping[str, Any], data: Callable[[Any], Any]) -> str:
         """Return the arguments as text; ``data`` maps names and values."""
         keys = sorted(arguments) if self.ordered else list(arguments)
@@ -51,6 +48,10 @@ class PairArguments:
             for key in keys
         )
         return self.separator.join(pairs)
+
+    def write_value(self, value: Any) -> str:
+        """Return one value as text."""
+        return self._value(value, lambda one: one)
 
     def _value(self, value: Any, data: Callable[[Any], Any]) -> str:
         if isinstance(value, str):
@@ -119,7 +120,7 @@ class PairArguments:
         end = first
         while (later := text.find(tag, end + len(tag))) >= 0:
             between = text[end + len(tag) : later]
-            if self.open.strip() and self.open.strip() in between or not _plain(between):
+            if (self.open.strip() and self.open.strip() in between) or not _plain(between):
                 break
             end = later
         lead = len(self.close) - len(self.close.lstrip())

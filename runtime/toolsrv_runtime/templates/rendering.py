@@ -10,10 +10,14 @@ from typing import Any
 from toolsrv_runtime.engine.base import SpecialTokens
 from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.templates.chat_template import broken, compiled
+from toolsrv_runtime.templates.marking import without_escapes
 from toolsrv_runtime.templates.template_limits import LimitError, limited
 
 Messages = Sequence[Mapping[str, Any]]
 """Messages as templates read them: role, content, and tool_calls where there are any."""
+
+NO_TOKENS = SpecialTokens()
+"""The tokens of an unknown vocabulary."""
 
 _DATE_CODES = re.compile(r"%(?![-]?[A-Za-z%])[^A-Za-z%]*[A-Za-z%]?")
 _LONGEST_DATE = 200
@@ -22,16 +26,15 @@ _LONGEST_DATE = 200
 class Renderer:
     """A compiled template; ``place`` is the profile's file that it stands in, "" the model's.
 
-    Raises ModelError where the source is no template.
+    ``no_tools`` is what the template gets for no tools. Raises ModelError where the source is no
+    template.
     """
 
-    def __init__(
-        self, source: str, place: str = "", tokens: SpecialTokens = SpecialTokens()
-    ) -> None:
+    def __init__(self, source: str, place: str = "", tokens: SpecialTokens = NO_TOKENS) -> None:
         self.source = source
         self._template = compiled(source, place)
         self._tokens = tokens
-        self._no_tools: list[Any] | None = None
+        self.no_tools: list[Any] | None = None
 
     def render(
         self,
@@ -50,9 +53,9 @@ class Renderer:
         switch = {} if thinking is None else {"enable_thinking": thinking, "thinking": thinking}
         try:
             with limited():
-                return self._template.compiled.render(
+                rendered = self._template.compiled.render(
                     messages=[dict(one) for one in messages],
-                    tools=list(tools) or self._no_tools,
+                    tools=list(tools) or self.no_tools,
                     add_generation_prompt=generate,
                     bos_token=self._tokens.bos,
                     eos_token=self._tokens.eos,
@@ -61,6 +64,7 @@ class Renderer:
                 )
         except LimitError as error:
             raise broken(error, self._template.place) from None
+        return without_escapes(rendered)
 
     def attempt(self, messages: Messages, **options: Any) -> str | None:
         """Return the rendering, or None where the template refuses these messages.
@@ -77,9 +81,9 @@ class Renderer:
     def takes_no_list(self, messages: Messages) -> None:
         """Pass an empty list of tools from now on if the template cannot do without a list."""
         if self.attempt(messages) is None:
-            self._no_tools = []
+            self.no_tools = []
             if self.attempt(messages) is None:
-                self._no_tools = None
+                self.no_tools = None
 
     def refusal(self, error: Exception) -> Exception:
         """Return the ModelError for what the template raised."""
