@@ -191,7 +191,7 @@ def _problem(profile: Profile, facts: ModelFacts) -> tuple[str, str]:
     try:
         check_profile(profile, facts)
         if profile.format == "chat" and profile.chat_template:
-            from toolsrv_runtime.formats.chat_template import check_template  # noqa: PLC0415 - heavy
+            from toolsrv_runtime.templates.chat_template import check_template  # noqa: PLC0415 - heavy
 
             check_template(profile.chat_template, profile.chat_template_from)
     except (ProfileError, ModelError) as error:

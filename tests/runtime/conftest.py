@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api
 from toolsrv_registry.registry import Registry
 from toolsrv_runtime.calls.caller import default_caller
+from toolsrv_runtime.convert.checkpoint import convert
+from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.events import Event
 from toolsrv_runtime.finder import Finder
@@ -47,6 +50,40 @@ def tiny_llama() -> Path:
     if not path.exists():
         pytest.skip("needs the tiny LLaMA of the shared data")
     return path
+
+
+_ADDED = (
+    ("<|im_start|>", True),
+    ("<|im_end|>", True),
+    ("<tool_call>", False),
+    ("</tool_call>", False),
+    ("<|eot_id|>", True),
+)
+
+
+@pytest.fixture(scope="session")
+def tiny_chat(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny random model whose vocabulary has the tokens of a chat model, from 600 on."""
+    folder = write_tiny_checkpoint(
+        tmp_path_factory.mktemp("chat") / "tiny", tokenizer="bpe", vocab_size=608
+    )
+    place = folder / "tokenizer.json"
+    tokenizer = json.loads(place.read_text())
+    vocab = tokenizer["model"]["vocab"]
+    kept = {text: at for text, at in vocab.items() if at < 600}
+    tokenizer["model"]["vocab"] = kept
+    tokenizer["model"]["merges"] = [
+        pair for pair in tokenizer["model"]["merges"] if "".join(pair) in kept
+    ]
+    place.write_text(json.dumps(tokenizer))
+    config = folder / "tokenizer_config.json"
+    said = json.loads(config.read_text())
+    said["added_tokens_decoder"] = {
+        str(at): {"content": text, "special": special}
+        for at, (text, special) in enumerate(_ADDED, 600)
+    }
+    config.write_text(json.dumps(said))
+    return Path(convert(folder).path)
 
 
 @pytest.fixture(scope="session")

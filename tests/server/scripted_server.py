@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from toolsrv.settings import Settings, load
 from toolsrv.workbench import Workbench
-from toolsrv_runtime.engine.base import Engine, Prompt, Reply, Sampling, Scores
+from toolsrv_runtime.engine.base import Engine, Prompt, Reply, Sampling, Scores, SpecialTokens
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
@@ -35,6 +35,7 @@ class TaskEngine:
 
     name = "scripted"
     context = 8192
+    special_tokens = SpecialTokens()
 
     def __init__(self) -> None:
         self._fast = ScriptedEngine([ANSWER], loop=True)
@@ -53,6 +54,7 @@ class TaskEngine:
         max_tokens: int,
         sampling: Sampling = Sampling(),  # noqa: B008 - frozen
         stop: Stop | None = None,
+        excluded: Sequence[str] = (),
     ) -> Reply:
         """Reply from the script that the task names."""
         text = "".join(piece.text for piece in prompt)
@@ -66,7 +68,12 @@ class TaskEngine:
             word = "no" if "DOUBTFUL" in text else "yes"
             engine = ScriptedEngine([f"Check: read it\nAccept: {word}"])
         return engine.generate(
-            prompt, grammar=grammar, max_tokens=max_tokens, sampling=sampling, stop=stop
+            prompt,
+            grammar=grammar,
+            max_tokens=max_tokens,
+            sampling=sampling,
+            stop=stop,
+            excluded=excluded,
         )
 
     def score(self, prompt: Prompt, options: Sequence[str]) -> Scores:

@@ -93,6 +93,10 @@ class Engine(Protocol):
     def context(self) -> int:
         """How many tokens prompt and reply may have together."""
 
+    @property
+    def special_tokens(self) -> SpecialTokens:
+        """The vocabulary's special tokens, as chat templates and grammars name them."""
+
     def count(self, prompt: Prompt) -> int:
         """Return the prompt's length in tokens."""
 
@@ -104,12 +108,18 @@ class Engine(Protocol):
         max_tokens: int,
         sampling: Sampling = Sampling(),
         stop: Stop | None = None,
+        excluded: Sequence[str] = (),
     ) -> Reply:
         """Continue ``prompt`` inside ``grammar`` (llguidance's Lark dialect).
 
+        ``excluded`` are complete texts that the reply must not be: where it would be one, another
+        value, name or outcome is chosen, the likeliest (see ``excluding``). ``<[id]>`` in the
+        grammar stands for a token; control tokens are shown in the reply's text, and every token
+        that ends a reply in the model's vocabulary ends it and is no part of it.
+
         Raises:
             ContextError: the prompt leaves no room for a reply.
-            GrammarError: the grammar does not compile, or no text fulfils it.
+            GrammarError: the grammar does not compile, no text fulfils it, or only excluded ones.
         """
 
     def score(self, prompt: Prompt, options: Sequence[str]) -> Scores:

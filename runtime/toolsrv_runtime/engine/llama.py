@@ -16,9 +16,10 @@ from pathlib import Path
 import llama_cpp
 import llguidance
 
-from toolsrv_runtime.engine.base import Prompt, Reply, Sampling, Scores
+from toolsrv_runtime.engine.base import Prompt, Reply, Sampling, Scores, SpecialTokens
 from toolsrv_runtime.engine.context import Context, attention, open_model
 from toolsrv_runtime.engine.cores import Cores
+from toolsrv_runtime.engine.excluding import Draft, Turn, first_permitted
 from toolsrv_runtime.engine.grammars import Grammars
 from toolsrv_runtime.engine.heads import Heads, head_of
 from toolsrv_runtime.engine.lanes import Lane, Lanes, lanes_for
@@ -135,6 +136,11 @@ class LlamaEngine:
         return self._context
 
     @property
+    def special_tokens(self) -> SpecialTokens:
+        """The vocabulary's special tokens, as chat templates and grammars name them."""
+        return self._vocabulary.special
+
+    @property
     def scheduler(self) -> Scheduler:
         """What decodes for calls, the first where there are several; for measurements and tests."""
         return self._lanes.made[0].scheduler
@@ -169,23 +175,26 @@ class LlamaEngine:
         max_tokens: int,
         sampling: Sampling = Sampling(),  # noqa: B008 - frozen
         stop: Stop | None = None,
+        excluded: Sequence[str] = (),
     ) -> Reply:
         """Continue ``prompt`` inside ``grammar``; see ``Engine.generate``."""
         with self._inside():
-            return self._generate(prompt, grammar, max_tokens, sampling, stop)
+            begin = self._grammars.matcher(grammar)
+            tokens = self._vocabulary.prompt(prompt)
+            room = min(max_tokens, self._room(tokens))
+            head = self._head(prompt)
+            with self._lanes.lend(tokens, stop) as lane:
+                evaluated = lane.heads.ready(head, stop) if lane.heads is not None and head else 0
 
-    def _generate(
-        self, prompt: Prompt, grammar: str, max_tokens: int, sampling: Sampling, stop: Stop | None
-    ) -> Reply:
-        matcher = self._grammars.matcher(grammar)
-        tokens = self._vocabulary.prompt(prompt)
-        room = min(max_tokens, self._room(tokens))
-        head = self._head(prompt)
-        with self._lanes.lend(tokens, stop) as lane:
-            evaluated = lane.heads.ready(head, stop) if lane.heads is not None and head else 0
-            writing = self.writing(lane.scheduler, matcher, sampling, stop)
-            reply = writing.reply(tokens, room, head=len(head))
-            return dataclasses.replace(reply, evaluated=reply.evaluated + evaluated)
+                def write(turn: Turn) -> Draft:
+                    writing = self.writing(lane.scheduler, begin.deep_copy(), sampling, stop)
+                    writing.choices = [] if excluded else None
+                    writing.begin(turn.tokens)
+                    reply = writing.reply(tokens, room, head=len(head))
+                    return Draft(reply, writing.choices or ())
+
+                reply = first_permitted(write, excluded, self._vocabulary.spelled)
+                return dataclasses.replace(reply, evaluated=reply.evaluated + evaluated)
 
     def writing(
         self,

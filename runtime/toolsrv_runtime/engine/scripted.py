@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from toolsrv_runtime.engine.base import Prompt, Reply, Sampling, Scores
-from toolsrv_runtime.errors import ModelError
+from toolsrv_runtime.engine.base import Prompt, Reply, Sampling, Scores, SpecialTokens
+from toolsrv_runtime.errors import GrammarError, ModelError
 from toolsrv_runtime.stop import Stop
 
 
@@ -19,6 +19,7 @@ class ScriptedEngine:
 
     name = "scripted"
     context = 8192
+    special_tokens = SpecialTokens()
 
     def __init__(self, replies: Sequence[str], *, seconds: float = 0.0, loop: bool = False) -> None:
         self._replies = list(replies)
@@ -39,11 +40,13 @@ class ScriptedEngine:
         max_tokens: int,  # noqa: ARG002
         sampling: Sampling = Sampling(),  # noqa: ARG002, B008 - frozen
         stop: Stop | None = None,
+        excluded: Sequence[str] = (),
     ) -> Reply:
-        """Return the next reply.
+        """Return the next reply that is not ``excluded``; those that are are passed over.
 
         Raises:
             ModelError: the script is over.
+            GrammarError: only excluded replies are left.
         """
         self.prompts.append("".join(piece.text for piece in prompt))
         words = self.count(prompt)
@@ -54,6 +57,13 @@ class ScriptedEngine:
             time.sleep(0.005)
         if self._next >= len(self._replies):
             raise ModelError("the script is over", hint="give the scripted engine more replies")
+        while self._replies[self._next] in excluded:
+            if self._next + 1 == len(self._replies):
+                raise GrammarError(
+                    "the script's last reply is excluded",
+                    hint="give the scripted engine more replies",
+                )
+            self._next += 1
         text = self._replies[self._next]
         if not (self._loop and self._next == len(self._replies) - 1):
             self._next += 1

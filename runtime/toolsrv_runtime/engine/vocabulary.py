@@ -5,35 +5,43 @@ Safe to use from several threads. Knows no context and no logits.
 
 from __future__ import annotations
 
-import warnings
+import ctypes
 from typing import Any
 
 import llama_cpp
 from llguidance import LLTokenizer
-from llguidance.llamacpp import lltokenizer_from_vocab
 
-from toolsrv_runtime.engine.base import Prompt
+from toolsrv_runtime.engine.base import Prompt, SpecialTokens
 
 _KEPT_TEXTS = 4096
 _KEPT_LENGTH = 4096
 _LEAD = b"\n"
 """A text that no SentencePiece vocabulary joins with what follows it."""
 
+_LONGEST_PIECE = 1 << 14
+_MARK = b"\xff"
+"""Begins a token that llguidance never takes for the text that it shows."""
+
 
 class Vocabulary:
     """The vocabulary of a loaded model, ``size`` tokens; ``grammar`` is llguidance's view of it.
 
-    ``bos``: whether prompts begin with the token for that; None does what the file says.
+    ``ends`` are the tokens that end a reply, all that llama.cpp knows (several in most chat
+    models), and ``special`` the tokens that are more than their text. ``bos``: whether prompts
+    begin with the token for that; None does what the file says.
     """
 
     def __init__(self, model: Any, *, bos: bool | None = None) -> None:
         self._vocab = llama_cpp.llama_model_get_vocab(model)
         self.size: int = llama_cpp.llama_vocab_n_tokens(self._vocab)
-        with warnings.catch_warnings():
-            # llguidance still asks for token attributes by llama.cpp's older name.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            self.grammar: LLTokenizer = lltokenizer_from_vocab(self._vocab)
-        self._bos = bool(llama_cpp.llama_vocab_get_add_bos(self._vocab)) if bos is None else bos
+        pieces, self.special = _read(self._vocab, self.size)
+        self.ends = frozenset(
+            token for token in range(self.size) if llama_cpp.llama_vocab_is_eog(self._vocab, token)
+        )
+        self.grammar: LLTokenizer = _grammar_tokens(self._vocab, pieces, self.ends)
+        self._bos_token: int = llama_cpp.llama_vocab_bos(self._vocab)
+        wanted = bool(llama_cpp.llama_vocab_get_add_bos(self._vocab)) if bos is None else bos
+        self._bos = wanted and self._bos_token >= 0
         self._texts: dict[tuple[str, bool, bool], tuple[int, ...]] = {}
         # SentencePiece puts a blank before every text it is given, so before every piece.
         blanks = llama_cpp.llama_vocab_type(self._vocab) == llama_cpp.LLAMA_VOCAB_TYPE_SPM
@@ -44,13 +52,16 @@ class Vocabulary:
 
         Pieces are cut apart but read as one text: only after a control token does one begin.
         """
-        tokens = [llama_cpp.llama_vocab_bos(self._vocab)] if self._bos else []
+        tokens = [self._bos_token] if self._bos else []
         for piece in prompt:
             if piece.tokens is not None:
                 tokens += piece.tokens
             else:
                 inside = bool(tokens) and not self._controls(tokens[-1])
-                tokens += self.text(piece.text, special=piece.special, inside=inside)
+                found = self.text(piece.text, special=piece.special, inside=inside)
+                # Most chat templates spell the token for the beginning themselves.
+                twice = piece.special and tokens == [self._bos_token] == list(found[:1])
+                tokens += found[1:] if twice else found
         return tokens
 
     def text(self, text: str, *, special: bool, inside: bool = False) -> tuple[int, ...]:
@@ -70,13 +81,9 @@ class Vocabulary:
         return known
 
     def spelled(self, tokens: list[int]) -> bytes:
-        """Return the text of tokens, which may end within a character."""
+        """Return the text of tokens, control tokens shown; it may end within a character."""
         data: bytes = self.grammar.decode_bytes(tokens)
         return data
-
-    def ends(self, token: int) -> bool:
-        """Whether a token ends a reply."""
-        return bool(llama_cpp.llama_vocab_is_eog(self._vocab, token))
 
     def _controls(self, token: int) -> bool:
         return bool(llama_cpp.llama_vocab_is_control(self._vocab, token))
@@ -99,3 +106,48 @@ class Vocabulary:
             if count >= 0:
                 return tuple(buffer[:count])
             size = -count
+
+
+def _read(vocab: Any, size: int) -> tuple[list[bytes], SpecialTokens]:
+    """Return the bytes of each token, those of control tokens marked, and the special tokens."""
+    buffer = ctypes.create_string_buffer(_LONGEST_PIECE)
+    pieces: list[bytes] = []
+    texts: dict[int, str] = {}
+    control: dict[str, int] = {}
+    user_defined: dict[str, int] = {}
+    for token in range(size):
+        length = llama_cpp.llama_token_to_piece(vocab, token, buffer, _LONGEST_PIECE, 0, True)
+        piece = ctypes.string_at(buffer, max(0, length))
+        attributes = llama_cpp.llama_vocab_get_attr(vocab, token)
+        if attributes & llama_cpp.LLAMA_TOKEN_ATTR_CONTROL:
+            texts[token] = piece.decode(errors="replace")
+            control.setdefault(texts[token], token)
+            piece = _MARK + piece
+        elif attributes & llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED:
+            # Not marked, though llguidance's own reader does so where it looks like a tag: the
+            # tokenizer makes this token of the text, so a grammar's text has to match it.
+            texts[token] = piece.decode(errors="replace")
+            user_defined.setdefault(texts[token], token)
+        pieces.append(piece)
+    bos, eos = llama_cpp.llama_vocab_bos(vocab), llama_cpp.llama_vocab_eos(vocab)
+    names = [texts.get(one) or _shown(pieces, one) for one in (bos, eos)]
+    return pieces, SpecialTokens(names[0], names[1], control, user_defined)
+
+
+def _shown(pieces: list[bytes], token: int) -> str:
+    return pieces[token].decode(errors="replace") if 0 <= token < len(pieces) else ""
+
+
+def _grammar_tokens(vocab: Any, pieces: list[bytes], ends: frozenset[int]) -> LLTokenizer:
+    """Return llguidance's tokenizer, which cuts texts as llama.cpp does. Takes about a second."""
+    first = llama_cpp.llama_vocab_eos(vocab)
+    eos = [first, *sorted(ends - {first})] if first >= 0 else sorted(ends)
+    cut = ctypes.cast(llama_cpp.llama_cpp._lib.llama_tokenize, ctypes.c_void_p).value  # noqa: SLF001 - its address
+    tokenizer: LLTokenizer = LLTokenizer.from_llamacpp(  # type: ignore[attr-defined]
+        tokens=pieces,
+        vocab_ptr=vocab,
+        tokenize_fptr=cut,
+        eos_token=eos or [0],
+        slices=None,
+    )
+    return tokenizer

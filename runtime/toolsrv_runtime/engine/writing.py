@@ -18,6 +18,7 @@ import numpy as np
 from toolsrv_runtime.engine.base import Reply, Sampling
 from toolsrv_runtime.engine.cache import common_prefix
 from toolsrv_runtime.engine.drawing import Logits, draw
+from toolsrv_runtime.engine.excluding import Choice, choice
 from toolsrv_runtime.engine.guessing import Guessing
 from toolsrv_runtime.engine.scheduler import Scheduler
 from toolsrv_runtime.engine.seats import Seat
@@ -29,7 +30,10 @@ Finish = Literal["grammar", "length", "stopped"]
 
 
 class Writing:
-    """Writes one reply inside a grammar; used once. ``written`` are its tokens so far."""
+    """Writes one reply inside a grammar; used once. ``written`` are its tokens so far.
+
+    ``choices`` are the tokens that were drawn, where they are to be noted: None by default.
+    """
 
     def __init__(
         self,
@@ -48,6 +52,8 @@ class Writing:
         self._stop_texts = stop_texts
         self._rng = np.random.default_rng(sampling.seed)
         self.written: list[int] = []
+        self.choices: list[Choice] | None = None
+        self._over = False
         self._pending: list[int] = []
         self._ahead: list[tuple[int, Logits]] = []
         self._guessing: Guessing | None = None
@@ -55,6 +61,21 @@ class Writing:
         self._head = 0
         self._evaluated = 0
         self._forced = 0
+
+    def begin(self, tokens: Sequence[int]) -> None:
+        """Let the reply begin with ``tokens``, before ``reply``; an end only as the last of them.
+
+        Raises:
+            GrammarError: the grammar does not allow them.
+        """
+        for token in tokens:
+            if token in self._vocabulary.ends:
+                self._over = True
+                return
+            if not self._matcher.consume_token(token):
+                raise GrammarError(f"the grammar broke off: {self._matcher.get_error()}")
+            self.written.append(token)
+        self._pending = list(self.written)
 
     def reply(self, tokens: list[int], room: int, *, head: int = 0) -> Reply:
         """Return the continuation of ``tokens`` by at most ``room`` more.
@@ -80,10 +101,13 @@ class Writing:
         )
 
     def _write(self, tokens: list[int], room: int, stack: contextlib.ExitStack) -> Finish:
+        if self._over:
+            return "grammar"
         while len(self.written) < room:
             if self._stop is not None and self._stop.is_set():
                 return "stopped"
-            self._force(room)
+            if self._force(room):
+                return "grammar"
             if self._matcher.is_stopped():
                 self._check()
                 return "grammar"
@@ -93,7 +117,7 @@ class Writing:
             if row is None:
                 return "stopped"
             token = self.draw(row)
-            if self._vocabulary.ends(token):
+            if token in self._vocabulary.ends:
                 return "grammar"
             if not self._matcher.consume_token(token):
                 raise GrammarError(f"the grammar broke off: {self._matcher.get_error()}")
@@ -103,13 +127,18 @@ class Writing:
                 return "grammar"
         return "length"
 
-    def _force(self, room: int) -> None:
-        """Take over what the grammar leaves no choice about."""
+    def _force(self, room: int) -> bool:
+        """Take over what the grammar leaves no choice about; return whether that ends the reply."""
         ahead = self._matcher.compute_ff_tokens()[: room - len(self.written)]
-        if ahead and self._matcher.consume_tokens(ahead):
-            self.written += ahead
-            self._pending += ahead
-            self._forced += len(ahead)
+        if not ahead or not self._matcher.consume_tokens(ahead):
+            return False
+        # A grammar may name a token that ends replies; it is as little part of one as when drawn.
+        end = next((at for at, token in enumerate(ahead) if token in self._vocabulary.ends), None)
+        taken = ahead[:end]
+        self.written += taken
+        self._pending += taken
+        self._forced += len(taken)
+        return end is not None
 
     def _evaluate(self, tokens: list[int], room: int, stack: contextlib.ExitStack) -> Logits | None:
         """Return the logits behind all that is written, None when Stop came first."""
@@ -159,7 +188,11 @@ class Writing:
         """Return the next token for a row of logits: one that the grammar allows."""
         bias = np.frombuffer(self._matcher.compute_logit_bias(), dtype=np.uint8)
         self._check()  # with nothing left to write the end would be allowed
-        return draw(row, bias[: self._vocabulary.size] != 0, self._sampling, self._rng)
+        allowed = bias[: self._vocabulary.size] != 0
+        token = draw(row, allowed, self._sampling, self._rng)
+        if self.choices is not None:
+            self.choices.append(choice(row, allowed, token, len(self.written)))
+        return token
 
     def _check(self) -> None:
         """Raise GrammarError where the grammar is not fulfilled and nothing fulfils it."""

@@ -85,7 +85,7 @@ def solve_options(command: F) -> F:
         click.option(
             "--depth", type=int, help="Most nodes on one path, 3 to 96; a call takes three."
         ),
-        click.option("--candidates", type=int, help="APIs offered to the model, 1 to 9."),
+        click.option("--candidates", type=int, help="APIs offered to the model, 1 to 32."),
         click.option(
             "--max-seconds",
             type=float,
