@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from itertools import count
 
-from toolsrv_runtime.contract.chat import ChatReply, ChatRequest, ToolCall
+from toolsrv_runtime.contract.chat import AssistantMessage, ChatReply, ChatRequest, ToolCall
 from toolsrv_runtime.templates.call_syntax import FoundCall
 from toolsrv_runtime.templates.learning import Learnt, Reasoning
 
@@ -72,6 +73,19 @@ def read_learnt(raw: str, learnt: Learnt, request: ChatRequest, ends: frozenset[
     )
 
 
+def new_id(request: ChatRequest, index: int) -> str:
+    """Return the id of a reply's call, the ``index``-th: unique within its conversation."""
+    used = {
+        call.id for one in request.messages if isinstance(one, AssistantMessage) for call in one.calls
+    }
+    for attempt in count():
+        key = f"{len(request.messages)}:{index}:{attempt}".encode()
+        found = hashlib.sha256(key).hexdigest()[:9]
+        if found not in used:
+            return found
+    raise AssertionError
+
+
 def named_calls(
     found: Sequence[FoundCall], request: ChatRequest
 ) -> tuple[tuple[ToolCall, ...], str]:
@@ -84,7 +98,5 @@ def named_calls(
         if not isinstance(one.arguments, dict):
             problems.append(f"the arguments of {one.name} are not a JSON object")
             continue
-        key = f"{len(request.messages)}:{index}:{one.name}".encode(errors="replace")
-        identity = hashlib.sha256(key).hexdigest()[:9]
-        calls.append(ToolCall(one.name, one.arguments, identity))
+        calls.append(ToolCall(one.name, one.arguments, new_id(request, index)))
     return tuple(calls), "; ".join(problems)

@@ -25,7 +25,7 @@ from toolsrv_runtime.templates.learning import Learnt, learn
 from toolsrv_runtime.templates.marking import Pieces, mark, to_json
 from toolsrv_runtime.templates.rendering import NO_TOKENS, Renderer
 from toolsrv_runtime.templates.reply_grammar import reply_grammar
-from toolsrv_runtime.templates.reply_parser import read_learnt
+from toolsrv_runtime.templates.reply_parser import new_id, read_learnt
 
 __all__ = ["CallSyntax", "ToolTemplate"]
 
@@ -99,6 +99,17 @@ class ToolTemplate:
     def grammar(self, request: ChatRequest) -> str:
         """Return the grammar (llguidance Lark) of the replies that the request expects."""
         return reply_grammar(self._learnt, self._tokens, request)
+
+    def excluded(self, request: ChatRequest) -> tuple[str, ...]:
+        """Return the replies that would make an excluded call alone, as the grammar spells them.
+
+        For ``Engine.generate``: a grammar cannot exclude them without forcing values close by.
+        """
+        identity = new_id(request, 0)
+        return tuple(
+            self.call_syntax.write([replace(one, id=identity)])
+            for one in request.expected.excluded
+        )
 
     def parse(self, raw: str, request: ChatRequest) -> ChatReply:
         """Return a reply read in the learnt syntax, else in another; counts are left 0."""
