@@ -80,9 +80,7 @@ def _calls(writer: _Writer, syntax: CallSyntax, request: ChatRequest) -> list[st
     return [f"calls: {calls}", f"call: {' | '.join(options)}", *rules]
 
 
-def _part(
-    writer: _Writer, part: str | Slot, tool: Tool, index: int, call_id: str
-) -> str:
+def _part(writer: _Writer, part: str | Slot, tool: Tool, index: int, call_id: str) -> str:
     match part:
         case Slot.NAME:
             return literal(tool.name)
