@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from toolsrv_runtime.contract.chat import ChatRequest, Expected, Tool
+from toolsrv_runtime.contract.chat import ChatRequest, Expected, Tool, ToolCall
 from toolsrv_runtime.engine.base import SpecialTokens
 from toolsrv_runtime.formats.lark import literal
 from toolsrv_runtime.templates.call_syntax import CallSyntax, JsonArguments, Slot
-from toolsrv_runtime.templates.exclusion import without
 from toolsrv_runtime.templates.json_schema import grammar_schema
 from toolsrv_runtime.templates.learning import Learnt
 from toolsrv_runtime.templates.pair_grammar import PairRules, escaped, json_rule
+from toolsrv_runtime.templates.reply_parser import new_id
 
 _CHARACTERS = 4
 """Characters of reasoning for each token of its budget."""
@@ -29,7 +30,7 @@ def reply_grammar(learnt: Learnt, tokens: SpecialTokens, request: ChatRequest) -
         branches = ["json"]
         rules.append(f"json: {json_rule(grammar_schema(expected.schema))}")
     else:
-        calls = _calls(writer, learnt.syntax, request.tools, expected)
+        calls = _calls(writer, learnt.syntax, request)
         branches = ["calls"] if calls else []
         rules += calls
         if expected.text or not branches:
@@ -56,19 +57,19 @@ def _reasoning(writer: _Writer, learnt: Learnt, budget: int) -> tuple[str, str]:
     return ("think" if learnt.opened else f"({writer.write(tags.open)} think)?"), rule
 
 
-def _calls(
-    writer: _Writer, syntax: CallSyntax, tools: Sequence[Tool], expected: Expected
-) -> list[str]:
+def _calls(writer: _Writer, syntax: CallSyntax, request: ChatRequest) -> list[str]:
     """Return the rules of calls, the first named ``calls``; none where no call is expected."""
+    expected = request.expected
     rules: list[str] = []
     options = []
-    for index, tool in enumerate(tools):
+    call_id = new_id(request, 0) if expected.calls == 1 else ""
+    for index, tool in enumerate(request.tools):
         if tool.name not in expected.names or expected.calls < 1:
             continue
         arguments = _arguments(writer, syntax, f"arguments_{index}", tool, expected)
         if not arguments:
             continue
-        parts = (_part(writer, part, tool, index) for part in syntax.parts)
+        parts = (_part(writer, part, tool, index, call_id) for part in syntax.parts)
         rules += [f"call_{index}: {' '.join(parts)}", *arguments]
         options.append(f"call_{index}")
     if not options:
@@ -79,14 +80,14 @@ def _calls(
     return [f"calls: {calls}", f"call: {' | '.join(options)}", *rules]
 
 
-def _part(writer: _Writer, part: str | Slot, tool: Tool, index: int) -> str:
+def _part(writer: _Writer, part: str | Slot, tool: Tool, index: int, call_id: str) -> str:
     match part:
         case Slot.NAME:
             return literal(tool.name)
         case Slot.ARGUMENTS:
             return f"arguments_{index}"
         case Slot.ID:
-            return "/[A-Za-z0-9]{9}/"
+            return literal(call_id) if call_id else "/[A-Za-z0-9]{9}/"
         case Slot.INDEX:
             return "/[0-9]{1,2}/"
         case text:
@@ -98,16 +99,14 @@ def _arguments(
 ) -> list[str]:
     schema = grammar_schema(tool.parameters)
     style = syntax.arguments
-    excluded = [one.arguments for one in expected.excluded if one.name == tool.name]
-    if not isinstance(style, JsonArguments):
-        if {} in excluded and not schema["properties"]:
-            return []
-        return PairRules(style, writer.write, writer.holds).rules(name, schema)
-    spacing = _spacing(style)
-    variants = without(_ordered(schema) if style.ordered else schema, excluded)
-    rules = [f"{name}_{index}: {json_rule(one, spacing)}" for index, one in enumerate(variants)]
-    names = " | ".join(f"{name}_{index}" for index in range(len(variants)))
-    return [f"{name}: {names}", *rules] if variants else []
+    if not schema["properties"] and ToolCall(tool.name) in [
+        replace(one, id="") for one in expected.excluded
+    ]:
+        return []
+    if isinstance(style, JsonArguments):
+        held = _ordered(schema) if style.ordered else schema
+        return [f"{name}: {json_rule(held, _spacing(style))}"]
+    return PairRules(style, writer.write, writer.holds).rules(name, schema)
 
 
 def _ordered(schema: dict[str, Any]) -> dict[str, Any]:

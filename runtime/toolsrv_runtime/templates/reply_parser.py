@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
 
-from toolsrv_runtime.contract.chat import ChatReply, ChatRequest, ToolCall
+from toolsrv_runtime.contract.chat import AssistantMessage, ChatReply, ChatRequest, ToolCall
 from toolsrv_runtime.templates.call_syntax import FoundCall
 from toolsrv_runtime.templates.learning import Learnt, Reasoning
+from toolsrv_runtime.templates.normalise import normalise_call
 
 _LAST_MARKER = re.compile(r"(?:<[^<>\s]*>|\[[^\[\]\s]*\])\s*\Z")
 _THINK = Reasoning("<think>", "</think>")
@@ -43,8 +46,8 @@ def without_end(text: str, ends: frozenset[str], kept: str) -> str:
 def read_learnt(raw: str, learnt: Learnt, request: ChatRequest, ends: frozenset[str]) -> ChatReply:
     """Return the reply in the learnt syntax; without calls where it holds none.
 
-    A call of a tool that is not offered is kept and named as a problem. Arguments that are no
-    object are a problem, and the call's text is kept.
+    A call of a tool that is not offered, or whose arguments are no object, is the reply's problem,
+    and the reply stays in the text.
     """
     syntax = learnt.syntax
     body = without_end(raw, ends, syntax.markers)
@@ -72,19 +75,32 @@ def read_learnt(raw: str, learnt: Learnt, request: ChatRequest, ends: frozenset[
     )
 
 
+def new_id(request: ChatRequest, index: int) -> str:
+    """Return the id of a reply's call, the ``index``-th: unique within its conversation."""
+    used = {
+        call.id
+        for one in request.messages
+        if isinstance(one, AssistantMessage)
+        for call in one.calls
+    }
+    for attempt in count():
+        key = f"{len(request.messages)}:{index}:{attempt}".encode()
+        found = hashlib.sha256(key).hexdigest()[:9]
+        if found not in used:
+            return found
+    raise AssertionError
+
+
 def named_calls(
     found: Sequence[FoundCall], request: ChatRequest
 ) -> tuple[tuple[ToolCall, ...], str]:
-    """Return calls with ids of their own, and what is wrong with them ("" for nothing)."""
-    offered = [tool.name for tool in request.tools]
-    calls, problems = [], []
-    for index, one in enumerate(found):
-        if one.name not in offered:
-            problems.append(f"{one.name} is not an available tool ({', '.join(offered)})")
-        if not isinstance(one.arguments, dict):
-            problems.append(f"the arguments of {one.name} are not a JSON object")
-            continue
-        key = f"{len(request.messages)}:{index}:{one.name}".encode(errors="replace")
-        identity = hashlib.sha256(key).hexdigest()[:9]
-        calls.append(ToolCall(one.name, one.arguments, identity))
-    return tuple(calls), "; ".join(problems)
+    """Return the calls of offered tools with ids of their own, and what is wrong with the others."""
+    calls: list[ToolCall] = []
+    problems: list[str] = []
+    for one in found:
+        call, problem = normalise_call(one.name, one.arguments, request)
+        if call is None:
+            problems.append(problem)
+        else:
+            calls.append(replace(call, id=new_id(request, len(calls))))
+    return tuple(calls), "; ".join(dict.fromkeys(problems))

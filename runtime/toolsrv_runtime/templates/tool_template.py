@@ -12,6 +12,7 @@ from toolsrv_runtime.contract.chat import (
     AssistantMessage,
     ChatReply,
     ChatRequest,
+    Finish,
     SystemMessage,
     ToolMessage,
     UserMessage,
@@ -25,7 +26,7 @@ from toolsrv_runtime.templates.learning import Learnt, learn
 from toolsrv_runtime.templates.marking import Pieces, mark, to_json
 from toolsrv_runtime.templates.rendering import NO_TOKENS, Renderer
 from toolsrv_runtime.templates.reply_grammar import reply_grammar
-from toolsrv_runtime.templates.reply_parser import read_learnt
+from toolsrv_runtime.templates.reply_parser import new_id, read_learnt
 
 __all__ = ["CallSyntax", "ToolTemplate"]
 
@@ -100,15 +101,29 @@ class ToolTemplate:
         """Return the grammar (llguidance Lark) of the replies that the request expects."""
         return reply_grammar(self._learnt, self._tokens, request)
 
-    def parse(self, raw: str, request: ChatRequest) -> ChatReply:
-        """Return a reply read in the learnt syntax, else in another; counts are left 0."""
+    def excluded(self, request: ChatRequest) -> tuple[str, ...]:
+        """Return the replies that would make an excluded call alone, as the grammar spells them.
+
+        For ``Engine.generate``: a grammar cannot exclude them without forcing values close by.
+        """
+        identity = new_id(request, 0)
+        return tuple(
+            self.call_syntax.write([replace(one, id=identity)]) for one in request.expected.excluded
+        )
+
+    def parse(self, raw: str, request: ChatRequest, *, finish: Finish = "complete") -> ChatReply:
+        """Return a reply read in the learnt syntax, else in another; counts are left 0.
+
+        A reply that broke off (``finish`` "length") is not completed.
+        """
         reply = read_learnt(raw, self._learnt, request, self._ends)
-        if reply.calls or reply.problem or not request.tools:
-            return reply
-        if request.expected.schema is not None:
-            return reply
-        other = read_dialects(raw, request)
-        return reply if other is None else other
+        if not reply.calls and not reply.problem and request.tools:
+            tags = self._learnt.reasoning
+            opened = self._learnt.opened and request.expected.reasoning > 0
+            begun = f"{tags.open}{raw}" if tags is not None and opened else raw
+            other = read_dialects(begun, request, finish=finish)
+            reply = reply if other is None else replace(other, raw=raw)
+        return replace(reply, finish=finish)
 
     def _rendered(self, request: ChatRequest) -> str:
         """Return the first rendering that holds every message and tool."""
