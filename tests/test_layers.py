@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -57,16 +59,56 @@ def test_a_room_imports_only_the_rooms_below_it(package: str) -> None:
     assert wrong == set()
 
 
-def test_what_words_mean_is_read_without_a_model_or_a_format() -> None:
-    wrong = {
+def runtime_imports(inside: str) -> set[tuple[str, str]]:
+    """Return (module, imported module of the runtime) for the modules of one of its packages."""
+    package = f"toolsrv_runtime.{inside}"
+    return {
         (module, name)
         for module, path in modules("toolsrv_runtime").items()
+        if module == package or module.startswith(f"{package}.")
         for name in imported(module, path)
-        if module.startswith("toolsrv_runtime.reading")
-        and name.startswith("toolsrv_runtime.")
-        and not name.startswith("toolsrv_runtime.reading")
+        if name.startswith("toolsrv_runtime.")
+    }
+
+
+@pytest.mark.parametrize(
+    ("package", "allowed"),
+    [
+        ("contract", ("contract", "stop", "errors")),
+        ("values", ("values",)),
+        ("evidence", ("evidence", "values", "outcome")),
+        ("planner.reading", ("planner.reading", "values")),
+    ],
+)
+def test_a_package_below_the_agent_imports_only_what_is_named(
+    package: str, allowed: tuple[str, ...]
+) -> None:
+    wrong = {
+        (module, name)
+        for module, name in runtime_imports(package)
+        if not f"{name}.".startswith(tuple(f"toolsrv_runtime.{one}." for one in allowed))
     }
     assert wrong == set()
+
+
+def test_only_what_builds_the_compact_format_imports_the_planner() -> None:
+    """Nor at import time: models of every other format solve without its rules being read."""
+    importing = {
+        module
+        for room in ("toolsrv_runtime", "toolsrv")
+        for module, path in modules(room).items()
+        if not module.startswith("toolsrv_runtime.planner")
+        and any(name.startswith("toolsrv_runtime.planner") for name in imported(module, path))
+    }
+    assert importing == {"toolsrv_runtime.solve"}
+    probe = (
+        "import sys, toolsrv_runtime.solve as solve; "
+        "from toolsrv_runtime.profile import Profile; "
+        "solve.build_hints(Profile(name='chat', format='chat', context=1), None); "
+        "print(*(one for one in sys.modules if one.startswith('toolsrv_runtime.planner')))"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
 
 
 def test_only_the_command_line_names_the_laboratory() -> None:

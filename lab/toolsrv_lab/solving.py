@@ -19,13 +19,14 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from toolsrv_lab.answer_values import states
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import DataError
 from toolsrv_runtime.calls.caller import Caller, CallResult
 from toolsrv_runtime.calls.result import Consent
 from toolsrv_runtime.outcome import Evidence, Outcome, Usage
-from toolsrv_runtime.reading import facts
 from toolsrv_runtime.solve import SolveOptions, Solver
+from toolsrv_runtime.values import facts
 
 _AGAIN = 8
 """How often a task's own call is made again, to see whether its response is drawn by lot.
@@ -63,8 +64,9 @@ class Verdict(BaseModel):
     ``offered``: all needed APIs were among the candidates. ``right_functions``: each of them was
     called with success; ``right_calls``: and answered what the task's own call answers;
     ``another_way``: or others told the same, where the task ``fails`` APIs.
-    ``right_answer``: the answer states every wanted value; for a task that nothing serves, it was
-    given up. ``chained`` and ``fails`` are the task's.
+    ``right_answer``: the answer states every wanted value (``answer_values``); for a task that
+    nothing serves, it was given up. ``unsupported``: claims of the answer that no result and not
+    the task supports. ``chained`` and ``fails`` are the task's.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -82,6 +84,7 @@ class Verdict(BaseModel):
     chained: bool = False
     fails: bool = False
     another_way: bool = False
+    unsupported: tuple[str, ...] = ()
 
     @property
     def solved(self) -> bool:
@@ -332,11 +335,10 @@ def judge(task: Task, responses: Sequence[Any], outcome: Outcome) -> Verdict:
         for gold, response in zip(task.calls, responses, strict=True)
     )
     wanted = [
-        facts.whole(response).get(key)
+        (key, facts.whole(response).get(key, ""))
         for call, response in zip(task.calls, responses, strict=True)
         for key in call.answer
     ]
-    said = facts.plain(outcome.answer)  # a drawing is told line by line
     finished = "gave_up" if task.kind == "none" else "answered"
     return Verdict(
         id=task.id,
@@ -345,7 +347,7 @@ def judge(task: Task, responses: Sequence[Any], outcome: Outcome) -> Verdict:
         offered={call.api for call in task.calls} <= set(outcome.candidates),
         right_calls=right_calls,
         right_answer=outcome.status == finished
-        and all(value is not None and value in said for value in wanted),
+        and all(states(outcome.answer, value, key) for key, value in wanted),
         answer=outcome.answer,
         calls=tuple(f"{c.api_id} {json.dumps(c.arguments)} {c.status}" for c in outcome.evidence),
         usage=outcome.usage,
@@ -353,4 +355,5 @@ def judge(task: Task, responses: Sequence[Any], outcome: Outcome) -> Verdict:
         chained=task.chained,
         fails=bool(task.fails),
         another_way=another_way,
+        unsupported=tuple(claim.text for claim in outcome.unsupported),
     )

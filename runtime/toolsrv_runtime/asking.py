@@ -19,6 +19,7 @@ _T = TypeVar("_T")
 
 _UNSERVED = "nothing on offer serves a part of the task"
 _BETTER = "something that can help where a call failed"
+_FEWER = "this model takes at most {} APIs at once: so many are offered"
 _CONSENT = (
     "{} fits the task best but was left out, because a person has to allow the call: solve it at a "
     "terminal, or allow such calls with the setting calls (toolsrv config show)"
@@ -50,6 +51,9 @@ class Asking:
         """
         state, offer = self._state, self._state.offer
         self._tell_candidates(await self._off_loop(offer.begin))
+        if offer.limited_to:
+            with state.step():
+                state.meter.note([_FEWER.format(offer.limited_to)])
         if offer.need_consent:
             with state.step():
                 state.meter.note([_CONSENT.format(offer.need_consent[0])])

@@ -1,6 +1,6 @@
 """How a solve ended: status, answer and reason, from what the search left behind.
 
-Pure, but where the model does not say what its answer leaves open: then retriever and matcher do.
+Pure, but where the model does not say what its answer leaves open: then the task hints do.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import json
 from dataclasses import dataclass, replace
 
 from toolsrv_runtime import outcome as out
+from toolsrv_runtime.contract.hints import TaskHints
 from toolsrv_runtime.evidence import trace
-from toolsrv_runtime.formats.base import FINISH, Move, Prior
+from toolsrv_runtime.formats.base import FINISH, Move
 from toolsrv_runtime.ledger import final_answer, versions
 from toolsrv_runtime.offer import Offer
 from toolsrv_runtime.search.tree import Node
 from toolsrv_runtime.state import State
-from toolsrv_runtime.unserved import unserved
 
 _ENGLISH_ALONE = "compact"
 """The format whose models were shown no other language."""
@@ -26,9 +26,9 @@ TASK_LIMIT = 200
 """Characters of a task, or of a part of it, that are told where it is missing."""
 
 
-def conclude(state: State, reason: str, prior: Prior, *, model: str, form: str) -> out.Outcome:
+def conclude(state: State, reason: str, hints: TaskHints, *, model: str, form: str) -> out.Outcome:
     """Return the outcome; ``reason`` says why the search was ended from outside, or is empty."""
-    end = _ending(state, reason, prior, english=form == _ENGLISH_ALONE)
+    end = _ending(state, reason, hints, english=form == _ENGLISH_ALONE)
     ledger, options = state.ledger, state.options
     used = {n.id for n in end.node.calls()} if end.node else set()
     evidence = tuple(ledger.evidence(used))
@@ -75,7 +75,7 @@ class _Ending:
     missing: tuple[str, ...] = ()
 
 
-def _ending(state: State, reason: str, prior: Prior, *, english: bool) -> _Ending:
+def _ending(state: State, reason: str, hints: TaskHints, *, english: bool) -> _Ending:
     """Return how a solve ended; ``english``: its model reads no other language."""
     ledger = state.ledger
     if ledger.findings.answers:
@@ -86,7 +86,7 @@ def _ending(state: State, reason: str, prior: Prior, *, english: bool) -> _Endin
         return _Ending("answered", "the model finished", node, final_answer(node))
     if (last := ledger.closing) is not None:
         why = reason or "the search came to its end without an answer"
-        return _unfinished(state, "partial", why, last, final_answer(last), prior)
+        return _unfinished(state, "partial", why, last, final_answer(last), hints)
     if (best := state.rejected) is not None:
         answer = final_answer(best)
     else:
@@ -94,12 +94,12 @@ def _ending(state: State, reason: str, prior: Prior, *, english: bool) -> _Endin
         answer = ledger.partial(best)
     if reason:
         status: out.Status = "cancelled" if state.outer.is_set() else "partial"
-        return _unfinished(state, status, reason, best, answer, prior)
+        return _unfinished(state, status, reason, best, answer, hints)
     if ledger.findings.give_ups or not state.offer.shown:
         return _unfinished(
-            state, "gave_up", _why_given_up(state, english=english), best, answer, prior
+            state, "gave_up", _why_given_up(state, english=english), best, answer, hints
         )
-    return _unfinished(state, "partial", _why_unanswered(state), best, answer, prior)
+    return _unfinished(state, "partial", _why_unanswered(state), best, answer, hints)
 
 
 def _without_declined(state: State, end: _Ending) -> _Ending:
@@ -120,11 +120,11 @@ def _without_declined(state: State, end: _Ending) -> _Ending:
 
 
 def _unfinished(
-    state: State, status: out.Status, why: str, node: Node | None, answer: str, prior: Prior
+    state: State, status: out.Status, why: str, node: Node | None, answer: str, hints: TaskHints
 ) -> _Ending:
     """Return an end without a whole answer, which names what of the task is open."""
     known = bool(answer.strip())
-    missing = (_left_open(node) if node else ()) or _unserved(state, node, prior, known=known)
+    missing = (_left_open(node) if node else ()) or _unserved(state, node, hints, known=known)
     if known and missing and status != "cancelled":
         why = f"{why}; still open: {'; '.join(missing)}"
     elif status == "partial" and not known:
@@ -133,7 +133,7 @@ def _unfinished(
     return _Ending(status, why, node, answer, missing)
 
 
-def _unserved(state: State, node: Node | None, prior: Prior, *, known: bool) -> tuple[str, ...]:
+def _unserved(state: State, node: Node | None, hints: TaskHints, *, known: bool) -> tuple[str, ...]:
     """Return what of the task is open where the model did not say it.
 
     Where calls say what they are for: what none was made for with success. Else: what no call
@@ -148,7 +148,7 @@ def _unserved(state: State, node: Node | None, prior: Prior, *, known: bool) -> 
     if node is None or state.outer.is_set():
         return ()
     results = [ledger.results[one.id] for one in node.calls() if one.id in ledger.results]
-    found = unserved(state.task, tuple(state.offer.all), results, prior)
+    found = hints.uncovered(state.task, tuple(state.offer.all), results)
     return tuple(map(_shortened, found))
 
 

@@ -1,17 +1,18 @@
-"""The retriever as a solve uses it, and a task as a query."""
+"""The retriever as a solve uses it, and the order in which its hits are offered."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.matcher import Asked, Match
-from toolsrv_runtime.reading.cards import unquoted
-from toolsrv_runtime.reading.idioms import in_plain_words
 
-_QUOTATION = re.compile(r"[\"“][^\"“”]{20,}[\"”]|(?<!\w)'[^']{20,}'(?!\w)")
+READ = 20
+"""Hits of a first search that the matcher reads: some milliseconds each."""
+
+NEEDED = 0.0
+"""The matcher's log-odds from which on an API comes before those that are merely like the task."""
 
 
 class Found(Protocol):
@@ -28,6 +29,9 @@ class Found(Protocol):
     @property
     def clause(self) -> str:
         """The part of the text that it fits best."""
+
+
+FoundT = TypeVar("FoundT", bound=Found)
 
 
 class FoundList(Protocol):
@@ -77,8 +81,19 @@ class Finder(Protocol):
         """
 
 
-def query(task: str) -> str:
-    """Return a task as a query: a long quotation is data to work on and says nothing of needs."""
-    task = in_plain_words(unquoted(task))
-    bare = _QUOTATION.sub(" ", task)
-    return bare if re.search(r"\w", bare) else task
+def needed_first(
+    hits: Sequence[FoundT], text: str, match: Callable[[Asked, Sequence[Api]], Sequence[Match]]
+) -> list[FoundT]:
+    """Return hits reranked: first those that the matcher finds a text to need, best first.
+
+    The others keep their order, and so do all where the matcher cannot be used.
+    """
+    matches = match(Asked(text), [hit.api for hit in hits])
+    needed = {
+        hit.api.id: one.serves
+        for hit, one in zip(hits, matches, strict=False)
+        if one.serves >= NEEDED
+    }
+    first = [hit for hit in hits if hit.api.id in needed]
+    rest = [hit for hit in hits if hit.api.id not in needed]
+    return [*sorted(first, key=lambda hit: -needed[hit.api.id]), *rest]

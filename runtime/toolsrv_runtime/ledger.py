@@ -16,9 +16,9 @@ from toolsrv_runtime.calls.caller import CallResult
 from toolsrv_runtime.formats.asides import ANSWER_LIMIT, says_something
 from toolsrv_runtime.formats.base import Move, Step
 from toolsrv_runtime.formats.toolbench_env import code_of
-from toolsrv_runtime.reading import facts
 from toolsrv_runtime.search.dfsdt import Findings, Observed
 from toolsrv_runtime.search.tree import Code, Node
+from toolsrv_runtime.values import facts
 
 
 @dataclass(slots=True)

@@ -14,33 +14,16 @@ from collections.abc import Collection, Sequence
 
 from toolsrv_registry.clauses import clauses
 from toolsrv_registry.functions import Function, FunctionList
-from toolsrv_registry.matcher import Asked
-from toolsrv_runtime.finder import Finder, Found, query
-from toolsrv_runtime.formats.compact import ciphers, clues, conversions, costs, counted
-from toolsrv_runtime.formats.compact.conversions import CONVERTER
-from toolsrv_runtime.formats.compact.formulas import CALCULATOR
+from toolsrv_runtime.contract.hints import NO_HINTS, TaskHints
+from toolsrv_runtime.finder import READ, Finder, Found, needed_first
 from toolsrv_runtime.outcome import Searched
-from toolsrv_runtime.reading import arithmetic
-from toolsrv_runtime.reading.ratios import as_sums
+from toolsrv_runtime.profile import MOST_CANDIDATES
 
 MOST_SEARCHES = 3
 """Searches of one solve, the first included: each one more may lead a hopeless task on."""
 
-MOST_SIGNS = 4
-"""Signs of a task that a first search looks for besides: each is one more reading of its hits."""
-
 FRESH = 3
 """APIs that a search for one part of a task puts on offer."""
-
-MOST_OFFERED = 9
-"""The shipped model numbers functions up to nine."""
-
-
-READ = 20
-"""Hits of the first search that the matcher reads: some milliseconds each."""
-
-NEEDED = 0.0
-"""The matcher's log-odds from which on an API comes before those that are merely like the task."""
 
 
 class Offer:
@@ -53,17 +36,24 @@ class Offer:
         limit: int,
         category: str | None,
         *,
+        most: int = MOST_CANDIDATES,
         again: bool = True,
         wider: bool = True,
+        hints: TaskHints = NO_HINTS,
     ) -> None:
         """Take what to offer for; ``again`` False leaves it at the first search.
 
-        ``wider`` False offers what the finder gives, in its order.
+        ``limit`` APIs are offered first, and never more than ``most`` at once (``limited_to`` is
+        ``most`` where ``limit`` is more, else 0). ``wider`` False offers what the finder gives, in
+        its order.
         """
         self._finder = finder
         self._task = task
-        self._query = query(task)
-        self._limit = limit
+        self._hints = hints
+        self._query = hints.query(task)
+        self._limit = min(limit, most)
+        self._room = most
+        self.limited_to = most if limit > most else 0
         self._category = category
         self._most = MOST_SEARCHES if again else 1
         self._wider = wider
@@ -95,31 +85,19 @@ class Offer:
             NotFoundError: the category is unknown.
         """
         wide = max(READ, self._limit) if self._wider else self._limit
-        # No document of a calculator says "squared" or "times", none of a converter "hours".
-        sums = arithmetic.share(as_sums(self._task)) or costs.asks(self._task)
-        more = f". {CALCULATOR}" if sums else ""
-        more += f". {CONVERTER}" if conversions.find(self._task) else ""
-        signs = self._signs() if self._wider else []
-        more += "".join(f". {question}" for question in signs)
-        found = self._finder.search(self._query + more, wide, category=self._category)
+        extra = self._hints.extra_queries(self._task) if self._wider else ()
+        text = ". ".join((self._query, *self._hints.expansion(self._task), *extra))
+        found = self._finder.search(text, wide, category=self._category)
         self.fits = bool(found.hits) and not found.nothing_fits
         self.nearest = tuple(found.nearest_categories[:3])
         self.dead_left_out = found.dead_left_out
         self.need_consent = tuple(found.need_consent)
         self.language = found.language
         hits = self._needed(found.hits, self._task) if self._wider else found.hits
-        for question in signs:
+        for question in extra:
             first = self._needed(found.hits, question)[:1]
             hits = [*first, *(hit for hit in hits if hit not in first)]
         return self._take(self._query, hits[: self._limit], "")
-
-    def _signs(self) -> list[str]:
-        """Return what to look for besides: what signs of the task stand for, days from a feast."""
-        found = [clue.question for clue in clues.find(self._task)]
-        found += [ciphers.CIPHER] if ciphers.is_told(self._task) else []
-        feast = counted.find(self._task)
-        found += [feast.question, counted.ADDS] if feast else []
-        return found[:MOST_SIGNS]
 
     def may_search(self) -> bool:
         """Whether another search is left, and the catalog had anything for the task at all."""
@@ -145,7 +123,7 @@ class Offer:
         if found.nothing_fits or not fresh:
             self.searches.append(Searched(query=text, reason=reason, api_ids=(), scores=()))
             return False
-        room = min(max(self._limit, len(stays) + 1), MOST_OFFERED) - len(stays)
+        room = min(max(self._limit, len(stays) + 1), self._room) - len(stays)
         self._take(text, [hit for hit in found.hits if hit.api.id not in known][:room], reason)
         idle = [i for i in self._shown if i not in worked and i not in failed]
         self._shown = tuple([*stays, *fresh[:room], *idle][: len(stays) + room])
@@ -161,7 +139,7 @@ class Offer:
             return False
         known = {function.api.id for function in self._all}
         wide = max(READ, FRESH + len(known)) if self._wider else FRESH + len(known)
-        found = self._finder.search(query(part), wide, category=self._category)
+        found = self._finder.search(self._hints.query(part), wide, category=self._category)
         hits = [hit for hit in found.hits if hit.api.id not in known]
         hits = (self._needed(hits, part) if self._wider else hits)[:FRESH]
         fresh = [hit.api.id for hit in hits]
@@ -169,7 +147,7 @@ class Offer:
             self.searches.append(Searched(query=part, reason=reason, api_ids=(), scores=()))
             return False
         self._take(part, hits, reason)
-        places: list[str] = [*self._shown, *[""] * (MOST_OFFERED - len(self._shown))]
+        places: list[str] = [*self._shown, *[""] * (self._room - len(self._shown))]
         free = [at for at, api_id in enumerate(places) if api_id not in stays]
         for at, api_id in zip(sorted(free[-len(fresh) :]), fresh, strict=False):
             places[at] = api_id
@@ -177,17 +155,7 @@ class Offer:
         return True
 
     def _needed(self, hits: Sequence[Found], text: str) -> list[Found]:
-        """Return the hits, those first that the matcher finds a text to need."""
-        matches = self._finder.match(Asked(text), [hit.api for hit in hits])
-        needed = {
-            hit.api.id: match.serves
-            for hit, match in zip(hits, matches, strict=False)
-            if match.serves >= NEEDED
-        }
-        first = sorted(
-            (hit for hit in hits if hit.api.id in needed), key=lambda hit: -needed[hit.api.id]
-        )
-        return [*first, *(hit for hit in hits if hit.api.id not in needed)]
+        return needed_first(hits, text, self._finder.match)
 
     def _take(self, text: str, hits: Sequence[Found], reason: str) -> Searched:
         """Put new hits on the list and keep the search."""

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from toolsrv_runtime.outcome import Limits
+from toolsrv_runtime.profile import MOST_CANDIDATES
 
 Strategy = Literal["dfsdt", "dfs", "react", "cot"]
 
@@ -17,7 +18,7 @@ class SolveOptions(BaseModel):
     ``strategy``: a tree in pre-order (``dfsdt``) or best child first (``dfs``), one chain
     (``react``), or up to ``chains`` chains until one answers (``cot``: CoT@N). ``depth`` counts
     tree nodes, three per round (the paper uses 12); ``candidates`` None leaves their number to the
-    model's profile.
+    model's profile, which may also take fewer (``Profile.most_candidates``).
 
     Five switches where the reference is left: ``retry_root``, a give-up as very first move costs
     the root one child, not the whole search; ``close_repeats``, a call is made once, and a
@@ -38,7 +39,7 @@ class SolveOptions(BaseModel):
     chains: int = Field(default=5, ge=1, le=32)
     width: int = Field(default=2, ge=1, le=8)
     depth: int = Field(default=24, ge=3, le=96)
-    candidates: int | None = Field(default=None, ge=1, le=9)
+    candidates: int | None = Field(default=None, ge=1, le=MOST_CANDIDATES)
     limits: Limits = Limits()
     seed: int = 0
     category: str | None = None

@@ -12,6 +12,11 @@ from pydantic import BaseModel, ConfigDict
 KvType = Literal["f16", "q8_0", "q4_0"]
 FormatName = Literal["compact", "chat", "toolllama", "remote"]
 
+MOST_CANDIDATES = 32
+"""APIs that a model may be offered at once."""
+
+_COMPACT_CANDIDATES = 9
+
 
 class Profile(BaseModel):
     """How to run one model. ``context`` and ``max_reply_tokens`` are tokens.
@@ -59,6 +64,11 @@ class Profile(BaseModel):
     def draws(self) -> bool:
         """Whether two replies to one prompt may differ; the compact format takes the likeliest."""
         return self.format != "compact" and self.temperature > 0
+
+    @property
+    def most_candidates(self) -> int:
+        """APIs offered at once at most; the compact format numbers them with one digit."""
+        return _COMPACT_CANDIDATES if self.format == "compact" else MOST_CANDIDATES
 
 
 REMOTE = Profile(

@@ -16,13 +16,15 @@ from toolsrv_runtime.calls.caller import Caller
 from toolsrv_runtime.calls.result import Ask
 from toolsrv_runtime.closing import close
 from toolsrv_runtime.conclusion import conclude
+from toolsrv_runtime.contract.chat import ChatModel
+from toolsrv_runtime.contract.hints import NO_HINTS, TaskHints
 from toolsrv_runtime.engine.base import Engine
-from toolsrv_runtime.engine.chat import ChatModel
 from toolsrv_runtime.errors import GrammarError, ModelError
 from toolsrv_runtime.finder import Finder
 from toolsrv_runtime.formats.base import FINISH, Format, Interrupted, Verifier
 from toolsrv_runtime.offer import Offer
 from toolsrv_runtime.options import SolveOptions
+from toolsrv_runtime.profile import MOST_CANDIDATES
 from toolsrv_runtime.search.chain import react
 from toolsrv_runtime.search.dfs import dfs
 from toolsrv_runtime.search.dfsdt import (
@@ -58,13 +60,15 @@ class Run:
         stop: Stop,
         *,
         offered: int,
+        most_offered: int = MOST_CANDIDATES,
+        hints: TaskHints = NO_HINTS,
         anew_after_give_up: bool = True,
         draws: bool = False,
         ask: Ask | None = None,
     ) -> None:
         offer = Offer(
-            retriever, task, offered, options.category,
-            again=options.search_again, wider=options.look_wider,
+            retriever, task, offered, options.category, most=most_offered,
+            again=options.search_again, wider=options.look_wider, hints=hints,
         )  # fmt: skip
         self._state = State(task, options, offer, stop, on_event)
         self._asking = Asking(self._state, form, anew_after_give_up=anew_after_give_up, draws=draws)
@@ -73,7 +77,7 @@ class Run:
             second = SecondOpinion(self._state, form, self._asking.view)
         self._calling = Calling(self._state, form, caller, second, ask)
         self._before = out.Usage()
-        self._finder = retriever
+        self._hints = hints
         self._engine = engine
         self._format = form
         self._draws = draws
@@ -94,7 +98,7 @@ class Run:
 
     def _concluded(self, reason: str) -> out.Outcome:
         return conclude(
-            self._state, reason, self._finder, model=self._engine.name, form=self._format.name
+            self._state, reason, self._hints, model=self._engine.name, form=self._format.name
         )
 
     def _strategy(self) -> Generator[Wish, Answer, int]:

@@ -14,8 +14,9 @@ from toolsrv_runtime import outcome as out
 from toolsrv_runtime.answers.prompts import Prompts
 from toolsrv_runtime.calls.caller import Caller
 from toolsrv_runtime.calls.result import Ask
+from toolsrv_runtime.contract.chat import ChatModel
+from toolsrv_runtime.contract.hints import NO_HINTS, TaskHints
 from toolsrv_runtime.engine.base import Engine
-from toolsrv_runtime.engine.chat import ChatModel
 from toolsrv_runtime.fidelity import Fidelity
 from toolsrv_runtime.finder import Finder
 from toolsrv_runtime.formats.base import Format, Prior, Verifier
@@ -25,7 +26,7 @@ from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.run import Run
 from toolsrv_runtime.stop import Stop
 
-__all__ = ["TASK_LIMIT", "Finder", "SolveOptions", "Solver", "build_format"]
+__all__ = ["TASK_LIMIT", "Finder", "SolveOptions", "Solver", "build_format", "build_hints"]
 
 
 def build_format(
@@ -38,7 +39,6 @@ def build_format(
 ) -> Format:
     """Return the format a profile names; a chat model has but one."""
     from toolsrv_runtime.formats.chat import ChatFormat  # noqa: PLC0415 - loads jinja2
-    from toolsrv_runtime.formats.compact.conversation import CompactFormat  # noqa: PLC0415 - symmetry
     from toolsrv_runtime.formats.remote import RemoteFormat  # noqa: PLC0415 - symmetry
 
     if isinstance(engine, ChatModel):
@@ -48,8 +48,19 @@ def build_format(
 
         return ToolllamaFormat(engine, profile, prompts=prompts, fidelity=fidelity)
     if profile.format == "compact":
+        from toolsrv_runtime.planner.conversation import CompactFormat  # noqa: PLC0415 - symmetry
+
         return CompactFormat(engine, profile, prior=prior)
     return ChatFormat(engine, profile, template=profile.chat_template)
+
+
+def build_hints(profile: Profile, prior: Prior) -> TaskHints:
+    """Return the rules for the compact model, and nothing for any other."""
+    if profile.format != "compact":
+        return NO_HINTS
+    from toolsrv_runtime.planner.hints import PlannerHints  # noqa: PLC0415 - of one model
+
+    return PlannerHints(prior)
 
 
 def ignore(event: events.Event) -> None:
@@ -78,6 +89,7 @@ class Solver:
         self._format = build_format(
             engine, profile, prior=retriever, prompts=prompts, fidelity=fidelity
         )
+        self._hints = build_hints(profile, retriever)
 
     async def solve(
         self,
@@ -135,6 +147,8 @@ class Solver:
             on_event,
             stop or Stop(),
             offered=options.candidates or self._profile.candidates,
+            most_offered=self._profile.most_candidates,
+            hints=self._hints,
             anew_after_give_up=self._profile.anew_after_give_up,
             draws=self._profile.draws,
             ask=ask,

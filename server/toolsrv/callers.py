@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from toolsrv.settings import Settings
     from toolsrv_registry.api import Api
     from toolsrv_registry.store import Store
+    from toolsrv_runtime.contract.chat import ChatModel
     from toolsrv_runtime.engine.base import Engine
-    from toolsrv_runtime.engine.chat import ChatModel
     from toolsrv_runtime.profile import Profile
 
 log = logging.getLogger(__name__)

@@ -168,8 +168,8 @@ def _model(bench: Workbench) -> Finding:
 def _special(bench: Workbench, model: str) -> Finding:
     """Ask each server for its models and a short reply; read a script; a client's model is its own."""
     from toolsrv.models import SAMPLING
-    from toolsrv_runtime.engine.openai.load import inspect_servers
-    from toolsrv_runtime.engine.openai.place import is_url
+    from toolsrv_runtime.models.openai.load import inspect_servers
+    from toolsrv_runtime.models.openai.place import is_url
 
     if model == SAMPLING:
         return Finding(check="model", state="ok", found=f"{model}: the MCP client's own")

@@ -14,8 +14,8 @@ from toolsrv.models import is_special, load_special
 from toolsrv.settings import Settings, profiles_folder
 
 if TYPE_CHECKING:  # numpy, httpx and llama.cpp come along
+    from toolsrv_runtime.contract.chat import ChatModel
     from toolsrv_runtime.engine.base import Engine
-    from toolsrv_runtime.engine.chat import ChatModel
     from toolsrv_runtime.profile import Profile
 
 
@@ -47,7 +47,7 @@ def load_simulator(settings: Settings) -> tuple[Engine | ChatModel, Profile]:
 
 
 def _load_file(settings: Settings, path: Path | None, origin: str) -> tuple[Engine, Profile]:
-    from toolsrv_runtime.models import load_engine
+    from toolsrv_runtime.gguf_models import load_engine
 
     if path is not None:
         check_there(path, origin)

@@ -184,7 +184,7 @@ def file_of(text: str, data_dir: Path) -> Path:
     Raises:
         DataError: The list is damaged or cannot be read.
     """
-    from toolsrv_runtime.models import SHIPPED_MODEL
+    from toolsrv_runtime.gguf_models import SHIPPED_MODEL
 
     if text == SHIPPED:
         return SHIPPED_MODEL

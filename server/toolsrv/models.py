@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from toolsrv_registry.errors import UsageError
 
 if TYPE_CHECKING:  # numpy, httpx and llama.cpp come along
+    from toolsrv_runtime.contract.chat import ChatModel
     from toolsrv_runtime.engine.base import Engine
-    from toolsrv_runtime.engine.chat import ChatModel
     from toolsrv_runtime.profile import Profile
 
 SAMPLING = "sampling"
@@ -27,7 +27,7 @@ def is_special(text: str) -> bool:
     Raises:
         UsageError: it is an address that cannot be used.
     """
-    from toolsrv_runtime.engine.openai.place import is_url, places
+    from toolsrv_runtime.models.openai.place import is_url, places
 
     if is_url(text):
         places(text)
@@ -61,6 +61,6 @@ def load_special(
         from toolsrv_runtime.engine.script_file import load_script
 
         return load_script(script)
-    from toolsrv_runtime.engine.openai.load import load_servers
+    from toolsrv_runtime.models.openai.load import load_servers
 
     return load_servers(model, model=engine_model, silence_s=silence_s, within_s=within_s)

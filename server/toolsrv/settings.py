@@ -97,7 +97,7 @@ class Settings(BaseSettings):
     candidates: int | None = Field(
         default=None,
         ge=1,
-        le=9,
+        le=32,
         description="APIs offered to the model; unset: its profile's number.",
     )
     grounded: bool | None = Field(

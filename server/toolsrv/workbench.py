@@ -27,8 +27,8 @@ if TYPE_CHECKING:  # downhill imports, kept out of start-up
     from toolsrv_registry.vectors import IndexStatus
     from toolsrv_runtime.answers.prompts import Prompts
     from toolsrv_runtime.calls.caller import Caller
+    from toolsrv_runtime.contract.chat import ChatModel
     from toolsrv_runtime.engine.base import Engine
-    from toolsrv_runtime.engine.chat import ChatModel
     from toolsrv_runtime.fidelity import Fidelity
     from toolsrv_runtime.profile import Profile
     from toolsrv_runtime.solve import SolveOptions, Solver
@@ -114,7 +114,7 @@ class Workbench:
         Raises:
             UsageError: It is somebody else's chat model; otherwise as for ``model``.
         """
-        from toolsrv_runtime.engine.chat import ChatModel
+        from toolsrv_runtime.contract.chat import ChatModel
 
         engine, profile = self.model()
         if isinstance(engine, ChatModel):

@@ -25,7 +25,7 @@ from toolsrv_lab.nano.vocabulary import VOCABULARY, read_vocabulary
 from toolsrv_lab.training_data.compact import NOT_SAID, OTHER_THOUGHTS, UnfitError, row_of
 from toolsrv_registry.registry import Registry
 from toolsrv_runtime.answers.read import parse_answer, read_answer
-from toolsrv_runtime.formats.compact import layout
+from toolsrv_runtime.planner import layout
 from toolsrv_runtime.solve import SolveOptions
 
 APIS = {api.id: api for api in load_offline_catalog().apis}

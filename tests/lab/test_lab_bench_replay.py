@@ -17,7 +17,7 @@ from toolsrv_registry.errors import DataError, UsageError
 from toolsrv_runtime.engine import guessing
 from toolsrv_runtime.engine.context import open_model
 from toolsrv_runtime.engine.vocabulary import Vocabulary
-from toolsrv_runtime.models import SHIPPED_MODEL
+from toolsrv_runtime.gguf_models import SHIPPED_MODEL
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from toolsrv_lab.solving import read_tasks
 from toolsrv_registry.api import Api
 from toolsrv_runtime.calls.caller import Caller
 from toolsrv_runtime.calls.offline import transports
-from toolsrv_runtime.reading import facts
+from toolsrv_runtime.values import facts
 
 TASKS = Path(__file__).parents[1] / "runtime" / "data"
 

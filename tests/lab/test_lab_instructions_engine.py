@@ -28,7 +28,7 @@ from toolsrv_registry.errors import DataError, UsageError
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.errors import ContextError, ModelError
-from toolsrv_runtime.models import SHIPPED_MODEL, load_engine
+from toolsrv_runtime.gguf_models import SHIPPED_MODEL, load_engine
 
 APIS = load_offline_catalog().apis
 TEXT = "My cousin gets married in Porto on the third of June and I still know nothing about it"

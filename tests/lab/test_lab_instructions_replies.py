@@ -18,7 +18,7 @@ from toolsrv_lab.instructions.samples import Deck, Kind, Sample
 from toolsrv_registry.api import Api
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.errors import ModelError
-from toolsrv_runtime.models import load_engine
+from toolsrv_runtime.gguf_models import load_engine
 
 APIS = load_offline_catalog().apis
 SAMPLES = list(Deck(APIS).samples(1, 1))

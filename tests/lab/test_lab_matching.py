@@ -31,7 +31,7 @@ from toolsrv_lab.matching.samples import LATEST, Plan, Sample
 from toolsrv_registry.encoder import HashingEncoder
 from toolsrv_registry.errors import DataError
 from toolsrv_registry.matcher import SHIPPED_MATCHER, Asked, Matcher
-from toolsrv_runtime.reading import facts
+from toolsrv_runtime.values import facts
 
 APIS = load_offline_catalog().apis
 KNOWN = {api.id: api for api in APIS}

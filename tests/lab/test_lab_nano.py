@@ -26,7 +26,7 @@ from toolsrv_lab.nano.vocabulary import (
 from toolsrv_lab.nano.world import World
 from toolsrv_registry.encoder import HashingEncoder
 from toolsrv_registry.errors import DataError
-from toolsrv_runtime.formats.compact import layout
+from toolsrv_runtime.planner import layout
 
 APIS = load_offline_catalog().apis
 NEAR = {

@@ -16,7 +16,7 @@ from toolsrv_lab.nano.finished import ABOUT, WEIGHTS
 from toolsrv_lab.nano.network import Shape, make_network
 from toolsrv_lab.nano.vocabulary import MARKERS, Vocabulary, make_vocabulary
 from toolsrv_registry.errors import DataError
-from toolsrv_runtime.formats.compact import layout
+from toolsrv_runtime.planner import layout
 
 pytest.importorskip("torch", reason="needs the extra `lab`")
 pytest.importorskip("gguf", reason="needs the extra `lab`")

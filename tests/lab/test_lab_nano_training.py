@@ -25,7 +25,7 @@ from toolsrv_lab.nano.rows import pack, write_shard
 from toolsrv_lab.nano.training import train
 from toolsrv_lab.nano.vocabulary import Vocabulary, make_vocabulary, read_vocabulary
 from toolsrv_registry.errors import BusyError, DataError, UsageError
-from toolsrv_runtime.formats.compact import layout
+from toolsrv_runtime.planner import layout
 
 pytest.importorskip("torch", reason="needs the extra `lab`")
 

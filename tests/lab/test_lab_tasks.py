@@ -16,7 +16,7 @@ from toolsrv_lab.solving import read_tasks
 from toolsrv_registry.api import Api
 from toolsrv_runtime.calls.caller import Caller, default_caller
 from toolsrv_runtime.calls.offline import transports
-from toolsrv_runtime.reading import facts
+from toolsrv_runtime.values import facts
 
 DATA = Path(__file__).parents[1] / "runtime" / "data"
 CALLS = {"single": 1, "two": 2, "three": 3, "none": 0}

@@ -18,7 +18,7 @@ from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.events import Event
 from toolsrv_runtime.finder import Finder
-from toolsrv_runtime.models import load_engine
+from toolsrv_runtime.gguf_models import load_engine
 from toolsrv_runtime.outcome import Outcome
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.solve import SolveOptions, Solver

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from toolsrv_runtime.reading import parts, spans
-from toolsrv_runtime.reading.announced import LIMIT, announced
+from toolsrv_runtime.planner.reading import parts, spans
+from toolsrv_runtime.planner.reading.announced import LIMIT, announced
 
 
 @pytest.mark.parametrize(

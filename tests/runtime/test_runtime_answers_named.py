@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolsrv_runtime.reading import edges, initials
+from toolsrv_runtime.planner.reading import edges, initials
 
 SEEN = (
     ("greatest_common_divisor", "42"),

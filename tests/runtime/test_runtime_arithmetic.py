@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolsrv_catalogs.offline.expression import evaluate
-from toolsrv_runtime.reading import arithmetic, patterns, readings, sums
+from toolsrv_runtime.values import arithmetic, patterns, readings, sums
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.reading import scales
-from toolsrv_runtime.reading.below import below_zero
-from toolsrv_runtime.reading.wish import Wish
+from toolsrv_runtime.planner.reading import scales
+from toolsrv_runtime.planner.reading.below import below_zero
+from toolsrv_runtime.planner.reading.wish import Wish
 
 NUMBER = Parameter(name="temperature_c", type="NUMBER")
 SCALE = Parameter(name="scale", type="ENUM", enum=("celsius", "fahrenheit", "gas_mark"))

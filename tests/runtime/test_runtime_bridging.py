@@ -12,8 +12,8 @@ from tests.priors import Shipped
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import Function, FunctionList
 from toolsrv_runtime.formats.base import Move, Step
-from toolsrv_runtime.formats.compact.bridging import bridge, crossed, questions
-from toolsrv_runtime.formats.compact.scene import Offer, Scene
+from toolsrv_runtime.planner.bridging import bridge, crossed, questions
+from toolsrv_runtime.planner.scene import Offer, Scene
 
 CURRENCY, CITY, AIRPORT = "national_currency", "city_information", "airport_by_code"
 

@@ -6,8 +6,8 @@ import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.reading.changes import told
-from toolsrv_runtime.reading.wish import Wish
+from toolsrv_runtime.planner.reading.changes import told
+from toolsrv_runtime.planner.reading.wish import Wish
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 CHANGE = APIS["percent_change"]

@@ -9,9 +9,9 @@ from llama_cpp import llama_chat_format
 
 from toolsrv_runtime.engine.base import Piece
 from toolsrv_runtime.errors import ModelError
-from toolsrv_runtime.formats import template_limits
-from toolsrv_runtime.formats.chat_template import Turn, check_template, conversation
-from toolsrv_runtime.formats.template_limits import MOST_SOURCE
+from toolsrv_runtime.templates import template_limits
+from toolsrv_runtime.templates.chat_template import Turn, check_template, conversation
+from toolsrv_runtime.templates.template_limits import MOST_SOURCE
 
 TURNS: list[Turn] = [
     (role, (Piece(text),))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from toolsrv_runtime.formats.compact import clues
-from toolsrv_runtime.reading.digits import in_digits
+from toolsrv_runtime.planner import clues
+from toolsrv_runtime.planner.reading.digits import in_digits
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_runtime.formats.compact import ciphers, clues, counted, then
-from toolsrv_runtime.reading import cards, cases, named, ordinals, pairs, prices, seeds
-from toolsrv_runtime.reading.announced import announced
-from toolsrv_runtime.reading.directions import is_yardstick
-from toolsrv_runtime.reading.measures import whole_unit
-from toolsrv_runtime.reading.wish import Rule, Wish
+from toolsrv_runtime.planner import ciphers, clues, counted, then
+from toolsrv_runtime.planner.reading import cards, cases, named, ordinals, pairs, prices, seeds
+from toolsrv_runtime.planner.reading.announced import announced
+from toolsrv_runtime.planner.reading.directions import is_yardstick
+from toolsrv_runtime.planner.reading.measures import whole_unit
+from toolsrv_runtime.planner.reading.wish import Rule, Wish
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 

@@ -12,8 +12,8 @@ from tests.priors import Shipped, Silent
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
 from toolsrv_runtime.formats.base import Move, Step
-from toolsrv_runtime.formats.compact.codes import coded
-from toolsrv_runtime.formats.compact.scene import Offer, Scene
+from toolsrv_runtime.planner.codes import coded
+from toolsrv_runtime.planner.scene import Offer, Scene
 
 FLIGHT, AIRPORTS, MONEY = "flight_distance", "airports_of_a_city", "currency_information"
 TASK = "How long is a flight from Vienna to Zurich?"

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_runtime.reading import compounds
-from toolsrv_runtime.reading.wish import Wish
+from toolsrv_runtime.planner.reading import compounds
+from toolsrv_runtime.planner.reading.wish import Wish
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 API = APIS["elemental_composition"]

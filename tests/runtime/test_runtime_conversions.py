@@ -10,7 +10,7 @@ import pytest
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
 from toolsrv_runtime.formats.base import Move, Step
-from toolsrv_runtime.formats.compact.conversions import (
+from toolsrv_runtime.planner.conversions import (
     converter,
     find,
     in_its_unit,
@@ -18,8 +18,8 @@ from toolsrv_runtime.formats.compact.conversions import (
     is_idle,
     told,
 )
-from toolsrv_runtime.formats.compact.scene import Offer, Scene
-from toolsrv_runtime.reading.wish import Wish
+from toolsrv_runtime.planner.reading.wish import Wish
+from toolsrv_runtime.planner.scene import Offer, Scene
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 CONVERT = APIS["convert_units"]

@@ -31,7 +31,7 @@ from toolsrv_runtime.convert.errors import (
 from toolsrv_runtime.convert.shards import Shards
 from toolsrv_runtime.convert.tensors import Wanted, converted, interleaved, stored_type
 from toolsrv_runtime.convert.tiny import write_safetensors, write_tiny_checkpoint
-from toolsrv_runtime.models import inspect_model
+from toolsrv_runtime.gguf_models import inspect_model
 
 _BARE = runpy.run_path(str(Path(__file__).parents[1] / "bare_llama.py"))
 BareLlama, random_texts = _BARE["BareLlama"], _BARE["random_texts"]

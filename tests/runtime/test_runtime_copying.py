@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsrv_runtime.formats import grounded
-from toolsrv_runtime.formats.compact import copying
-from toolsrv_runtime.reading import facts
+from toolsrv_runtime.planner import copying
+from toolsrv_runtime.values import facts
 
 TASK = 'Hi, number is "PX-88213-Q". And the sofa\'s 15km off, ok?'
 BYTES = llguidance.LLTokenizer("byte")

@@ -9,8 +9,8 @@ import pytest
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
 from toolsrv_runtime.formats.base import Move, Step
-from toolsrv_runtime.formats.compact import costs
-from toolsrv_runtime.formats.compact.scene import Offer, Scene
+from toolsrv_runtime.planner import costs
+from toolsrv_runtime.planner.scene import Offer, Scene
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 FUNCTIONS = {

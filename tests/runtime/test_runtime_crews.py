@@ -15,7 +15,7 @@ from toolsrv_runtime.engine.base import Piece
 from toolsrv_runtime.engine.cores import Cores
 from toolsrv_runtime.engine.crews import Crews
 from toolsrv_runtime.engine.llama import LlamaEngine
-from toolsrv_runtime.models import SHIPPED_MODEL
+from toolsrv_runtime.gguf_models import SHIPPED_MODEL
 
 
 class Jobs(Queue[Any]):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_runtime.reading import days, patterns, readings
+from toolsrv_runtime.values import days, patterns, readings
 
 FRIDAY = dt.date(2026, 11, 20)
 

@@ -15,7 +15,7 @@ from toolsrv_runtime.convert.tensors import wanted
 from toolsrv_runtime.convert.tiny import write_safetensors, write_tiny_checkpoint
 from toolsrv_runtime.engine.base import Piece
 from toolsrv_runtime.engine.scripted import ScriptedEngine
-from toolsrv_runtime.models import load_engine
+from toolsrv_runtime.gguf_models import load_engine
 from toolsrv_runtime.outcome import Limits, Outcome
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.solve import SolveOptions

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from toolsrv_runtime.reading.digits import in_digits
+from toolsrv_runtime.planner.reading.digits import in_digits
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import datetime as dt
 import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_runtime.reading import elapsed
-from toolsrv_runtime.reading.elapsed import TODAY
-from toolsrv_runtime.reading.wish import Wish
+from toolsrv_runtime.planner.reading import elapsed
+from toolsrv_runtime.planner.reading.elapsed import TODAY
+from toolsrv_runtime.planner.reading.wish import Wish
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 BETWEEN, ADD = APIS["days_between_dates"], APIS["add_to_date"]

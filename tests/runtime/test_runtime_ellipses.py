@@ -10,9 +10,9 @@ from tests.priors import Shipped, Silent
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
 from toolsrv_runtime.formats.base import Move, Step
-from toolsrv_runtime.formats.compact.ellipses import refills
-from toolsrv_runtime.formats.compact.scene import Offer, Scene
-from toolsrv_runtime.formats.compact.several import Several
+from toolsrv_runtime.planner.ellipses import refills
+from toolsrv_runtime.planner.scene import Offer, Scene
+from toolsrv_runtime.planner.several import Several
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 

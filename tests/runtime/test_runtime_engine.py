@@ -11,7 +11,7 @@ import pytest
 from toolsrv_runtime.engine.base import Engine, Piece, Sampling
 from toolsrv_runtime.engine.llama import LlamaEngine
 from toolsrv_runtime.errors import ContextError, GrammarError, ModelError
-from toolsrv_runtime.models import SHIPPED_MODEL
+from toolsrv_runtime.gguf_models import SHIPPED_MODEL
 from toolsrv_runtime.profile import KvType
 from toolsrv_runtime.stop import Stop
 

@@ -11,7 +11,7 @@ import pytest
 
 from toolsrv_runtime.engine.base import Piece, Reply
 from toolsrv_runtime.engine.llama import LlamaEngine
-from toolsrv_runtime.models import SHIPPED_MODEL
+from toolsrv_runtime.gguf_models import SHIPPED_MODEL
 from toolsrv_runtime.stop import Stop
 
 HEAD = Piece("System:\n#1 capital_for_facts(country): Capital\n" * 4, special=True)

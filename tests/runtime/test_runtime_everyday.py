@@ -10,8 +10,8 @@ import pytest
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.outcome import Outcome
 from toolsrv_runtime.profile import Profile
-from toolsrv_runtime.reading import days
 from toolsrv_runtime.solve import SolveOptions
+from toolsrv_runtime.values import days
 
 pytestmark = [pytest.mark.nightly, pytest.mark.scored("everyday")]
 Calls = list[tuple[str, dict[str, Any]]]

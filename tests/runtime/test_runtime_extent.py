@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolsrv_registry.api import Parameter
-from toolsrv_runtime.reading.extent import begun, ended, narrowed
+from toolsrv_runtime.planner.reading.extent import begun, ended, narrowed
 
 WHAT = Parameter(name="what", type="ENUM", enum=("letters", "words"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolsrv_runtime.reading import facts
+from toolsrv_runtime.values import facts
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import datetime as dt
 
 import pytest
 
-from toolsrv_runtime.reading import patterns, readings
-from toolsrv_runtime.reading.feasts import dated, read
+from toolsrv_runtime.values import patterns, readings
+from toolsrv_runtime.values.feasts import dated, read
 
 TODAY = dt.date(2026, 11, 23)
 

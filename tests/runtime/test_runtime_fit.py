@@ -19,10 +19,10 @@ from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.errors import ContextError, TaskTooLongError
 from toolsrv_runtime.formats.base import Interrupted, Meter, Move, Step, View
 from toolsrv_runtime.formats.chat import ChatFormat
-from toolsrv_runtime.formats.compact.conversation import CompactFormat
 from toolsrv_runtime.formats.fit import Fitted, Shape, condensed, fit
 from toolsrv_runtime.options import SolveOptions
 from toolsrv_runtime.outcome import Outcome
+from toolsrv_runtime.planner.conversation import CompactFormat
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
 

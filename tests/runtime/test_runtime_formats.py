@@ -19,12 +19,13 @@ from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.formats import chat
 from toolsrv_runtime.formats.base import Meter, Move, Step, View
 from toolsrv_runtime.formats.chat import ChatFormat
-from toolsrv_runtime.formats.compact.conversation import CompactFormat
-from toolsrv_runtime.models import inspect_model
+from toolsrv_runtime.gguf_models import inspect_model
+from toolsrv_runtime.planner.conversation import CompactFormat
+from toolsrv_runtime.planner.reading import grounding, parts
+from toolsrv_runtime.planner.reading.grounding import Sources
 from toolsrv_runtime.profile import Profile
-from toolsrv_runtime.reading import facts, grounding, parts
-from toolsrv_runtime.reading.grounding import Sources
 from toolsrv_runtime.stop import Stop
+from toolsrv_runtime.values import facts
 
 CHAT = Profile(name="chat", format="chat", context=2048, max_reply_tokens=120)
 CHATML = (

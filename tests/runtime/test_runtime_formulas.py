@@ -18,9 +18,9 @@ from toolsrv_catalogs.offline.testing import OfflineClient
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import FunctionList
 from toolsrv_runtime.formats.base import Move, Step
-from toolsrv_runtime.formats.compact.calculating import is_told_twice, worked_out
-from toolsrv_runtime.formats.compact.formulas import expression, takes_expression
-from toolsrv_runtime.formats.compact.scene import Offer, Scene
+from toolsrv_runtime.planner.calculating import is_told_twice, worked_out
+from toolsrv_runtime.planner.formulas import expression, takes_expression
+from toolsrv_runtime.planner.scene import Offer, Scene
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from toolsrv_runtime.reading.fractions import as_sums
-from toolsrv_runtime.reading.idioms import in_plain_words
+from toolsrv_runtime.planner.reading.fractions import as_sums
+from toolsrv_runtime.planner.reading.idioms import in_plain_words
 
 
 @pytest.mark.parametrize(

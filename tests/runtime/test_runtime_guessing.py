@@ -12,7 +12,7 @@ from toolsrv_runtime.engine import guessing
 from toolsrv_runtime.engine.base import Piece, Sampling
 from toolsrv_runtime.engine.guessing import CREDIT, LONGEST, Guessing
 from toolsrv_runtime.engine.llama import LlamaEngine
-from toolsrv_runtime.models import SHIPPED_MODEL
+from toolsrv_runtime.gguf_models import SHIPPED_MODEL
 
 TOKENS = st.lists(st.integers(0, 2), max_size=30)
 

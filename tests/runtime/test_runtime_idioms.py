@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_runtime.finder import query
-from toolsrv_runtime.reading.idioms import in_plain_words
+from toolsrv_runtime.planner.hints import query
+from toolsrv_runtime.planner.reading.idioms import in_plain_words
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ from tests.priors import Shipped
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import Function, FunctionList
 from toolsrv_runtime.formats.base import Move, Step
-from toolsrv_runtime.formats.compact.inverse import is_inverse, is_shaped_for, put_back, wants_back
-from toolsrv_runtime.formats.compact.matched import Matched
-from toolsrv_runtime.formats.compact.scene import Offer, Scene, news
+from toolsrv_runtime.planner.inverse import is_inverse, is_shaped_for, put_back, wants_back
+from toolsrv_runtime.planner.matched import Matched
+from toolsrv_runtime.planner.scene import Offer, Scene, news
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolsrv_registry.api import Parameter
-from toolsrv_runtime.reading.labels import labelled
+from toolsrv_runtime.planner.reading.labels import labelled
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from toolsrv_runtime.engine.cores import Cores
 from toolsrv_runtime.engine.lanes import WORTH_COPYING, WORTH_MOVING, Lane, Lanes, lanes_for
 from toolsrv_runtime.engine.llama import LlamaEngine
 from toolsrv_runtime.engine.scheduler import Scheduler
-from toolsrv_runtime.models import SHIPPED_MODEL
+from toolsrv_runtime.gguf_models import SHIPPED_MODEL
 from toolsrv_runtime.stop import Stop
 
 HEAD = Piece("System:\n#1 capital_for_facts(country): Capital\n" * 8, special=True)

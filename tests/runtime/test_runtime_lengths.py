@@ -13,11 +13,11 @@ import pytest
 
 from toolsrv_registry.functions import Function, FunctionList
 from toolsrv_runtime.calls.caller import default_caller
-from toolsrv_runtime.engine.openai.load import load_servers
 from toolsrv_runtime.errors import ContextError, TaskTooLongError
 from toolsrv_runtime.finder import Finder
 from toolsrv_runtime.formats.base import Meter, Move, Step, View
 from toolsrv_runtime.formats.remote import RemoteFormat
+from toolsrv_runtime.models.openai.load import load_servers
 from toolsrv_runtime.outcome import Outcome
 from toolsrv_runtime.solve import SolveOptions, Solver
 from toolsrv_runtime.stop import Stop

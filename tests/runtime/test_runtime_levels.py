@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.reading.levels import told
-from toolsrv_runtime.reading.wish import Wish
+from toolsrv_runtime.planner.reading.levels import told
+from toolsrv_runtime.planner.reading.wish import Wish
 
 LEVEL = Parameter(
     name="error_correction",

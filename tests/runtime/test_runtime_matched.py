@@ -8,9 +8,9 @@ from tests.priors import Shipped, Silent
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import FunctionList
-from toolsrv_runtime.formats.compact.matched import Matched, holds
-from toolsrv_runtime.formats.compact.needs import Needs
-from toolsrv_runtime.formats.compact.scene import Offer, Scene
+from toolsrv_runtime.planner.matched import Matched, holds
+from toolsrv_runtime.planner.needs import Needs
+from toolsrv_runtime.planner.scene import Offer, Scene
 
 APIS = {api.id: api for api in load_offline_catalog().apis}
 CONVERT = APIS["Science/unit_converter/convert_units"]

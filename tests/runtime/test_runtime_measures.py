@@ -8,7 +8,7 @@ import pint
 import pytest
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.reading.measures import (
+from toolsrv_runtime.planner.reading.measures import (
     fits,
     has_unit,
     in_its_unit,
@@ -22,8 +22,8 @@ from toolsrv_runtime.reading.measures import (
     unit_of_answer,
     whole_unit,
 )
-from toolsrv_runtime.reading.units import UNITS, alike
-from toolsrv_runtime.reading.wish import Wish
+from toolsrv_runtime.planner.reading.wish import Wish
+from toolsrv_runtime.values.units import UNITS, alike
 
 API = Api(id="sports/pace/speed", category="Sports", tool="pace", name="speed")
 

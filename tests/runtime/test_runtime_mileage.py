@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.reading.mileage import is_untold, told
-from toolsrv_runtime.reading.wish import Wish
+from toolsrv_runtime.planner.reading.mileage import is_untold, told
+from toolsrv_runtime.planner.reading.wish import Wish
 
 API = Api(id="cars/trip/fuel", category="Cars", tool="trip", name="fuel")
 LITERS = Parameter(name="liters_per_100km", type="NUMBER")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from toolsrv_runtime.errors import ModelError
-from toolsrv_runtime.models import SHIPPED_MODEL, inspect_model, load_engine
+from toolsrv_runtime.gguf_models import SHIPPED_MODEL, inspect_model, load_engine
 
 
 def test_the_shipped_model_gets_the_compact_format_with_reasons() -> None:

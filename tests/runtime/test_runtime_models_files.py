@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 from toolsrv_registry.errors import MemoryShortError
-from toolsrv_runtime import models
+from toolsrv_runtime import gguf_models
 from toolsrv_runtime.convert.checkpoint import convert
 from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
 from toolsrv_runtime.engine.llama import LlamaEngine
 from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.footprint import Footprint, footprint, further_cells, resident_cells, told
 from toolsrv_runtime.gguf_header import read_header
+from toolsrv_runtime.gguf_models import SHIPPED_MODEL, inspect_model, load_engine
 from toolsrv_runtime.machine import available_memory, physical_cores
-from toolsrv_runtime.models import SHIPPED_MODEL, inspect_model, load_engine
 from toolsrv_runtime.profile import KvType
 from toolsrv_runtime.suitable import fitting_cells
 
@@ -187,7 +187,7 @@ def test_a_model_has_no_more_caches_than_there_is_memory_for(
     context = inspect_model().profile.context
     further = needs.scratch + further_cells(context) * needs.per_token
     free = needs.total(resident_cells(context)) + room * further
-    monkeypatch.setattr(models, "available_memory", lambda _: free)
+    monkeypatch.setattr(gguf_models, "available_memory", lambda _: free)
     engine, _ = load_engine()
     assert isinstance(engine, LlamaEngine)
     made = engine._lanes._count
@@ -242,7 +242,7 @@ def test_the_shipped_models_estimate_is_what_llama_cpp_takes() -> None:
     code = (
         "from pathlib import Path\n"
         "import llama_cpp, numpy\n"
-        "from toolsrv_runtime.models import inspect_model, load_engine\n"
+        "from toolsrv_runtime.gguf_models import inspect_model, load_engine\n"
         "from toolsrv_runtime.engine.base import Piece\n"
         "pages = lambda: int(Path('/proc/self/statm').read_text().split()[1])\n"
         "info = inspect_model()\n"
@@ -267,7 +267,7 @@ SHARED = """
 import sys
 from pathlib import Path
 from toolsrv_runtime.engine.base import Piece
-from toolsrv_runtime.models import load_engine
+from toolsrv_runtime.gguf_models import load_engine
 engine, _ = load_engine(Path(sys.argv[1]), threads=1)
 print("ready", flush=True)
 sys.stdin.readline()

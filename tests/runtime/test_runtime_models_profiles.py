@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from toolsrv_runtime.convert.checkpoint import convert
 from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
 from toolsrv_runtime.errors import ProfileError
-from toolsrv_runtime.models import inspect_model, load_engine
+from toolsrv_runtime.gguf_models import inspect_model, load_engine
 from toolsrv_runtime.profiles.choose import choose
 from toolsrv_runtime.profiles.facts import MOST_STRETCHED, ModelFacts, check_profile
 from toolsrv_runtime.profiles.user import UserProfile

@@ -6,7 +6,7 @@ import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Parameter
-from toolsrv_runtime.reading.moments import dated
+from toolsrv_runtime.planner.reading.moments import dated
 
 (TIME,) = (
     one

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_runtime.reading.idioms import in_plain_words
-from toolsrv_runtime.reading.multiples import in_arithmetic
+from toolsrv_runtime.planner.reading.idioms import in_plain_words
+from toolsrv_runtime.planner.reading.multiples import in_arithmetic
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.functions import FunctionList
 from toolsrv_registry.matcher import Asked, Match
 from toolsrv_runtime.formats.base import Move, Step
-from toolsrv_runtime.formats.compact.needs import Needs
-from toolsrv_runtime.formats.compact.scene import Offer, Scene
+from toolsrv_runtime.planner.needs import Needs
+from toolsrv_runtime.planner.scene import Offer, Scene
 
 NAMES = ("sunrise", "distance", "capital")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import runpy
 import threading
 import time
@@ -12,29 +11,58 @@ from typing import Any
 import pytest
 
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.engine.chat import Answer, Past, Request
-from toolsrv_runtime.engine.openai import servers
-from toolsrv_runtime.engine.openai.place import places
-from toolsrv_runtime.engine.openai.server import Server
-from toolsrv_runtime.engine.openai.servers import OpenAIChat
+from toolsrv_runtime.contract.chat import (
+    AssistantMessage,
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    Expected,
+    Message,
+    SystemMessage,
+    Tool,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
 from toolsrv_runtime.errors import ContextError, ServerError
+from toolsrv_runtime.models.openai import servers
+from toolsrv_runtime.models.openai.place import places
+from toolsrv_runtime.models.openai.server import Server
+from toolsrv_runtime.models.openai.servers import OpenAIChat
 from toolsrv_runtime.stop import Stop
 
 _FAKE = runpy.run_path(str(Path(__file__).parents[1] / "model_server.py"))
 ModelServer, Call, KINDS = _FAKE["ModelServer"], _FAKE["Call"], _FAKE["KINDS"]
 
 SECRET = "sk-very-secret-4711"
-CAPITAL = {
-    "name": "capital",
-    "description": "The capital of a country.",
-    "parameters": {
+CAPITAL = Tool(
+    "capital",
+    "The capital of a country.",
+    {
         "type": "object",
         "properties": {"country": {"type": "string", "description": "Its name."}},
         "required": ["country"],
         "additionalProperties": False,
     },
-}
-REQUEST = Request("Use functions.", "What is the capital of Peru?", (CAPITAL,), max_tokens=50)
+)
+
+
+def asked(*messages: Message, max_tokens: int = 50) -> ChatRequest:
+    return ChatRequest(
+        (SystemMessage("Use functions."), *messages),
+        (CAPITAL,),
+        Expected(names=("capital",), text=False),
+        max_tokens=max_tokens,
+    )
+
+
+LIMA = ToolCall("capital", {"country": "Peru"}, "callAB001")
+PAST = (
+    UserMessage("Both capitals?"),
+    AssistantMessage("first", (LIMA,)),
+    ToolMessage(LIMA, "Lima"),
+)
+REQUEST = asked(UserMessage("What is the capital of Peru?"))
 PERU = Call("capital", {"country": "Perú"}, "look it up")
 
 
@@ -44,10 +72,15 @@ def chat(*urls: str, silence: float = 5.0, key: str = "", model: str = "") -> Op
     )
 
 
-def ask(one: OpenAIChat, request: Request = REQUEST) -> Answer:
-    answer = one.reply(request, stop=Stop())
-    assert answer is not None
-    return answer
+def ask(one: OpenAIChat, request: ChatRequest = REQUEST) -> ChatReply:
+    reply = one.reply(request, stop=Stop())
+    assert reply is not None
+    return reply
+
+
+def function(reply: ChatReply) -> str:
+    """Return the name of a reply's only call, "" where it has none."""
+    return ", ".join(call.name for call in reply.calls)
 
 
 # ---------------------------------------------------------------- a server that does its work
@@ -59,11 +92,15 @@ def test_a_call_is_read_however_the_server_holds_it_in_shape(
     with ModelServer([PERU], offers=offers, whole=whole) as server:
         one = chat(server.url)
         answer = ask(one)
-    assert (answer.function, json.loads(answer.arguments)) == ("capital", {"country": "Perú"})
-    assert answer.thought == "look it up"
+    assert [(call.name, call.arguments) for call in answer.calls] == [
+        ("capital", {"country": "Perú"})
+    ]
+    assert answer.text == "look it up"
     assert answer.problem == ""
     assert (answer.prompt_tokens, answer.cached, answer.generated) == (100, 60, 7)
-    assert one.modes == (offers[0] if offers else "none")
+    assert one.syntax == (offers[0] if offers else "none")
+    assert isinstance(one, ChatModel)
+    assert (one.context, one.count(REQUEST)) == (None, None)
     assert one.name == f"tiny at {server.url.split('/')[2]}"
 
 
@@ -91,14 +128,7 @@ def test_only_what_the_server_offers_is_used(offers: str, field: str) -> None:
 
 
 def test_past_steps_are_tool_calls_with_their_responses() -> None:
-    request = Request(
-        "Use functions.",
-        "Both capitals?",
-        (CAPITAL,),
-        steps=(Past("first", "capital", '{"country": "Peru"}', "Lima"),),
-        note="Try again.",
-        rejected="nonsense",
-    )
+    request = asked(*PAST, AssistantMessage("nonsense"), UserMessage("Try again."))
     with ModelServer([PERU]) as server:
         ask(chat(server.url), request)
         turns = server.requests[0]["messages"]
@@ -111,13 +141,7 @@ def test_past_steps_are_tool_calls_with_their_responses() -> None:
 
 
 def test_without_tool_calls_the_functions_stand_in_the_system_turn_and_roles_alternate() -> None:
-    request = Request(
-        "Use functions.",
-        "Both capitals?",
-        (CAPITAL,),
-        steps=(Past("first", "capital", '{"country": "Peru"}', "Lima"),),
-        note="Go on.",
-    )
+    request = asked(*PAST, UserMessage("Go on."))
     with ModelServer([PERU], offers=()) as server:
         ask(chat(server.url), request)
         turns = server.requests[0]["messages"]
@@ -144,8 +168,8 @@ def test_tokens_are_counted_by_pieces_where_the_server_does_not_say() -> None:
 def test_a_call_is_found_among_words(text: str) -> None:
     with ModelServer([text], offers=()) as server:
         answer = ask(chat(server.url))
-    assert answer.function == "capital"
-    assert json.loads(answer.arguments) == {"country": "Peru"}
+    assert function(answer) == "capital"
+    assert answer.calls[0].arguments == {"country": "Peru"}
 
 
 @pytest.mark.parametrize("text", ["", "Lima.", "{", "[]", '{"name": 3}', '{"a":' * 3000, "\x00"])
@@ -153,8 +177,9 @@ def test_a_call_is_found_among_words(text: str) -> None:
 def test_a_reply_without_a_call_says_what_is_wrong(text: str, offers: tuple[str, ...]) -> None:
     with ModelServer([text], offers=offers) as server:
         answer = ask(chat(server.url))
-    assert answer.function == ""
+    assert answer.calls == ()
     assert answer.problem
+    assert answer.raw.strip() == text.strip()
 
 
 # ---------------------------------------------------------------- a server that does not
@@ -169,7 +194,7 @@ RECOVERS = [
 def test_after_one_misbehaviour_the_next_try_succeeds(kind: str) -> None:
     with ModelServer([kind, PERU]) as server:
         answer = ask(chat(server.url))
-    assert answer.function == "capital"
+    assert function(answer) == "capital"
     assert len(server.requests) == 2
 
 
@@ -209,7 +234,7 @@ def test_a_conversation_that_is_too_long_is_told_as_that_at_once(kind: str) -> N
 def test_a_server_that_says_nothing_is_left_after_the_silence(kind: str) -> None:
     with ModelServer([kind, PERU]) as server:
         started = time.monotonic()
-        assert ask(chat(server.url, silence=0.3)).function == "capital"
+        assert function(ask(chat(server.url, silence=0.3))) == "capital"
         assert time.monotonic() - started < 3
 
 
@@ -218,7 +243,7 @@ def test_stop_closes_the_stream_within_a_moment(kind: str) -> None:
     with ModelServer([kind]) as server:
         stop, one = Stop(), chat(server.url, silence=30)
         ended: list[float] = []
-        request = Request("Use functions.", "x", (CAPITAL,), max_tokens=10_000_000)
+        request = asked(UserMessage("x"), max_tokens=10_000_000)
 
         def stop_it() -> None:
             server.begun.wait(10)
@@ -247,8 +272,8 @@ def test_stop_ends_the_wait_for_a_server_that_is_left_out() -> None:
 def test_a_server_that_is_out_of_order_is_not_taken_for_one_that_offers_nothing() -> None:
     with ModelServer([PERU], failing_probes=3) as server:
         one = chat(server.url)
-        assert ask(one).function == "capital"
-    assert one.modes == "tools"
+        assert function(ask(one)) == "capital"
+    assert one.syntax == "tools"
 
 
 # ---------------------------------------------------------------- several servers
@@ -269,7 +294,7 @@ def test_one_that_fails_is_left_out_for_a_while() -> None:
         ]
         one = OpenAIChat(servers, clock=lambda: now[0])
         for _ in range(3):
-            assert ask(one).function == "capital"
+            assert function(ask(one)) == "capital"
         assert (len(ill.requests), len(well.requests)) == (1, 3)
         now[0] = 60.0
         ask(one)
@@ -280,7 +305,7 @@ def test_one_that_fails_is_left_out_for_a_while() -> None:
 def test_one_that_refuses_the_key_leaves_the_work_to_the_other() -> None:
     with ModelServer(["!401"]) as shut, ModelServer([PERU]) as open_:
         one = chat(shut.url, open_.url)
-        assert [ask(one).function for _ in range(3)] == ["capital"] * 3
+        assert [function(ask(one)) for _ in range(3)] == ["capital"] * 3
         assert len(shut.requests) == 1
 
 
@@ -290,7 +315,7 @@ def test_one_that_is_not_there_leaves_the_work_to_the_other() -> None:
     with ModelServer([PERU]) as there:
         one = chat(url, there.url)
         one.check(stop=Stop())
-        assert ask(one).function == "capital"
+        assert function(ask(one)) == "capital"
 
 
 def test_nobody_there_is_told_before_anything_begins() -> None:
@@ -307,14 +332,14 @@ def test_a_server_that_names_no_models_leaves_another_its_share_of_the_time() ->
         started = time.monotonic()
         one.check(stop=Stop(), within_s=2)
         assert 0.9 < time.monotonic() - started < 1.9
-        assert ask(one).function == "capital"
+        assert function(ask(one)) == "capital"
 
 
 def test_a_server_without_a_list_of_models_works_where_the_model_is_named() -> None:
     with ModelServer([PERU], models=None) as server:
         named, unnamed = chat(server.url, model="mine"), chat(server.url)
         named.check(stop=Stop())
-        assert ask(named).function == "capital"
+        assert function(ask(named)) == "capital"
         assert server.requests[0]["model"] == "mine"
         with pytest.raises(ServerError):
             unnamed.check(stop=Stop())
@@ -324,7 +349,7 @@ def test_a_server_that_lists_nothing_takes_any_name() -> None:
     with ModelServer([PERU], models=()) as server:
         one = chat(server.url, model="mine")
         one.check(stop=Stop())
-        assert ask(one).function == "capital"
+        assert function(ask(one)) == "capital"
 
 
 @pytest.mark.parametrize(
@@ -341,7 +366,7 @@ def test_of_several_servers_those_without_the_model_are_left_out() -> None:
     with ModelServer([PERU]) as other, ModelServer([PERU], models=("mine",)) as well:
         one = chat(other.url, well.url, model="mine")
         one.check(stop=Stop())
-        assert [ask(one).function for _ in range(3)] == ["capital"] * 3
+        assert [function(ask(one)) for _ in range(3)] == ["capital"] * 3
         assert other.requests == []
 
 
@@ -350,7 +375,7 @@ def test_threads_may_ask_at_the_same_time() -> None:
     with ModelServer([PERU]) as server:
         one = chat(server.url)
         threads = [
-            threading.Thread(target=lambda: found.append(ask(one).function)) for _ in range(8)
+            threading.Thread(target=lambda: found.append(function(ask(one)))) for _ in range(8)
         ]
         for thread in threads:
             thread.start()

@@ -12,19 +12,33 @@ from pathlib import Path
 import httpx
 import pytest
 
-from toolsrv_runtime.engine import textual
-from toolsrv_runtime.engine.chat import Mode, Past, Request
-from toolsrv_runtime.engine.openai.http import MOST_REST_S, OversizeError, lines
-from toolsrv_runtime.engine.openai.place import places
-from toolsrv_runtime.engine.openai.reply import Gathered
-from toolsrv_runtime.engine.openai.server import Server
+from toolsrv_runtime.contract.chat import (
+    AssistantMessage,
+    ChatRequest,
+    Expected,
+    SystemMessage,
+    Tool,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
 from toolsrv_runtime.errors import ServerError
+from toolsrv_runtime.models import textual
+from toolsrv_runtime.models.openai.body import Mode
+from toolsrv_runtime.models.openai.http import MOST_REST_S, OversizeError, lines
+from toolsrv_runtime.models.openai.place import places
+from toolsrv_runtime.models.openai.reply import Gathered
+from toolsrv_runtime.models.openai.server import Server
 from toolsrv_runtime.stop import Stop
 
 _FAKE = runpy.run_path(str(Path(__file__).parents[1] / "model_server.py"))
 ModelServer, Call = _FAKE["ModelServer"], _FAKE["Call"]
 HALF = "\ud83d"
-REQUEST = Request("Use functions.", "What is the capital of Peru?", ())
+REQUEST = ChatRequest(
+    (SystemMessage("Use functions."), UserMessage("What is the capital of Peru?"))
+)
+TOOLS = (Tool("f", "Does it.", {"type": "object", "properties": {"a": {"type": "string"}}}),)
+CALLING = ChatRequest(REQUEST.messages, TOOLS, Expected(names=("f",), text=False))
 
 
 def gathered(*events: object) -> Gathered:
@@ -54,25 +68,28 @@ class Pieces(httpx.AsyncByteStream):
 
 @pytest.mark.parametrize("mode", ["tools", "none"])
 def test_a_character_that_comes_in_two_pieces_is_one(mode: Mode) -> None:
-    answer = gathered(said("Hi " + HALF), said("\ude00 there")).answer(mode)
-    assert answer.text == "Hi \U0001f600 there"
+    reply = gathered(said("Hi " + HALF), said("\ude00 there")).reply(REQUEST, mode)
+    assert reply.text == "Hi \U0001f600 there"
 
 
 def test_half_a_character_of_a_reply_is_replaced() -> None:
     call = '{"thought": "\\ud83d", "name": "f", "arguments": {"a": "x\\udc00"}}'
-    answer = gathered(said(call)).answer("none")
-    assert (answer.thought, answer.function) == ("�", "f")
-    assert json.loads(answer.arguments) == {"a": "x�"}
+    reply = gathered(said(call)).reply(CALLING, "none")
+    assert (reply.text, reply.problem) == ("�", "")
+    assert [(one.name, one.arguments) for one in reply.calls] == [("f", {"a": "x�"})]
 
 
 def test_half_a_character_of_a_conversation_is_sent_as_it_is() -> None:
-    request = Request(
-        "Use functions.",
-        f"task {HALF}",
-        (),
-        steps=(Past(f"thought {HALF}", "f", "{}", f"response {HALF}"),),
-        rejected=HALF,
-        note="once more",
+    call = ToolCall("f", {})
+    request = ChatRequest(
+        (
+            SystemMessage("Use functions."),
+            UserMessage(f"task {HALF}"),
+            AssistantMessage(f"thought {HALF}", (call,)),
+            ToolMessage(call, f"response {HALF}"),
+            AssistantMessage(HALF),
+            UserMessage("once more"),
+        )
     )
     with ModelServer([Call("f", {}, "")], offers=()) as server:
         one = Server(places(server.url)[0], model="tiny", key="", silence_s=5.0)
@@ -180,10 +197,11 @@ def test_a_list_of_models_of_which_we_read_no_more_is_told_as_that() -> None:
     "before", ["I use {city}. ", "{", "{} ", "{{}} so ", "{a: 1} or ", "[1, {] "]
 )
 def test_braces_before_the_object_are_words(before: str) -> None:
-    answer = textual.read(before + '{"thought": "t", "call": {"name": "f", "arguments": {}}}')
-    assert (answer.function, answer.problem) == ("f", "")
+    text = before + '{"thought": "t", "call": {"name": "f", "arguments": {}}}'
+    reply = textual.read(CALLING, text)
+    assert ([one.name for one in reply.calls], reply.problem) == (["f"], "")
 
 
 def test_a_reply_of_braces_ends() -> None:
-    assert textual.read("{" * 4_000_000).problem == "it is not one JSON object"
-    assert textual.read('{"a":' * 1_000_000).problem == "it is not one JSON object"
+    assert textual.read(CALLING, "{" * 4_000_000).problem == "it is not one JSON object"
+    assert textual.read(CALLING, '{"a":' * 1_000_000).problem == "it is not one JSON object"

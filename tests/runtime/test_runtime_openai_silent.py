@@ -8,18 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from toolsrv_runtime.engine.chat import Request
-from toolsrv_runtime.engine.openai.load import inspect_servers
-from toolsrv_runtime.engine.openai.place import places
-from toolsrv_runtime.engine.openai.server import Server
-from toolsrv_runtime.engine.openai.servers import OpenAIChat
+from toolsrv_runtime.contract.chat import ChatRequest, Expected, Tool, UserMessage
 from toolsrv_runtime.errors import ServerError
+from toolsrv_runtime.models.openai.load import inspect_servers
+from toolsrv_runtime.models.openai.place import places
+from toolsrv_runtime.models.openai.server import Server
+from toolsrv_runtime.models.openai.servers import OpenAIChat
 from toolsrv_runtime.stop import Stop
 
 _FAKE = runpy.run_path(str(Path(__file__).parents[1] / "model_server.py"))
 ModelServer, Call = _FAKE["ModelServer"], _FAKE["Call"]
 PERU = Call("capital", {"country": "Peru"}, "look it up")
-REQUEST = Request("Use functions.", "What is the capital of Peru?", ({"name": "capital"},))
+REQUEST = ChatRequest(
+    (UserMessage("What is the capital of Peru?"),),
+    (Tool("capital", "", {"type": "object", "properties": {"country": {"type": "string"}}}),),
+    Expected(names=("capital",), text=False),
+)
 
 
 def chat(*urls: str) -> OpenAIChat:
@@ -36,7 +40,7 @@ def test_one_that_is_silent_when_asked_what_it_offers_leaves_the_other_its_time(
     with ModelServer([], silent=True) as silent, ModelServer([PERU]) as well:
         one, stop = chat(silent.url, well.url), within(2)
         found = [one.reply(REQUEST, stop=stop) for _ in range(4)]
-    assert [answer.function for answer in found if answer is not None] == ["capital"] * 4
+    assert [reply.calls[0].name for reply in found if reply is not None] == ["capital"] * 4
 
 
 def test_one_that_falls_silent_later_leaves_the_other_its_time() -> None:
@@ -44,14 +48,14 @@ def test_one_that_falls_silent_later_leaves_the_other_its_time() -> None:
         one, stop = chat(ill.url, well.url), within(3)
         found = [one.reply(REQUEST, stop=stop) for _ in range(5)]
         assert (len(ill.requests), len(well.requests)) == (2, 4)
-    assert [answer.function for answer in found if answer is not None] == ["capital"] * 5
+    assert [reply.calls[0].name for reply in found if reply is not None] == ["capital"] * 5
 
 
 def test_one_that_stops_amid_its_reply_leaves_the_other_its_time() -> None:
     with ModelServer(["!stall"]) as ill, ModelServer([PERU]) as well:
-        answer = chat(ill.url, well.url).reply(REQUEST, stop=within(2))
-    assert answer is not None
-    assert answer.function == "capital"
+        reply = chat(ill.url, well.url).reply(REQUEST, stop=within(2))
+    assert reply is not None
+    assert reply.calls[0].name == "capital"
 
 
 def test_one_server_alone_may_take_all_the_time() -> None:

@@ -13,9 +13,9 @@ from toolsrv_catalogs.offline.testing import OfflineClient
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import FunctionList
 from toolsrv_runtime.formats.base import Move, Step
-from toolsrv_runtime.formats.compact.bridging import Crossing
-from toolsrv_runtime.formats.compact.other_ways import of_step, searches
-from toolsrv_runtime.formats.compact.scene import Offer, Scene
+from toolsrv_runtime.planner.bridging import Crossing
+from toolsrv_runtime.planner.other_ways import of_step, searches
+from toolsrv_runtime.planner.scene import Offer, Scene
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 

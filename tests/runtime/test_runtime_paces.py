@@ -6,8 +6,9 @@ import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.reading import paces, races, readings, subnets
-from toolsrv_runtime.reading.wish import Wish
+from toolsrv_runtime.planner.reading import paces, races, subnets
+from toolsrv_runtime.planner.reading.wish import Wish
+from toolsrv_runtime.values import readings
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 

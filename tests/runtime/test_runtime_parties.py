@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.reading import denied, parties
-from toolsrv_runtime.reading.wish import Wish
+from toolsrv_runtime.planner.reading import denied, parties
+from toolsrv_runtime.planner.reading.wish import Wish
 
 API = Api(id="food/bill/split", category="Food", tool="bill", name="split")
 PEOPLE = Parameter(name="people", type="NUMBER")

@@ -9,8 +9,9 @@ import pytest
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_catalogs.offline.values.country import parse_country
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.reading import patterns, peoples, readings
-from toolsrv_runtime.reading.wish import Wish
+from toolsrv_runtime.planner.reading import speakers
+from toolsrv_runtime.planner.reading.wish import Wish
+from toolsrv_runtime.values import patterns, peoples, readings
 
 
 @pytest.mark.parametrize(
@@ -31,7 +32,7 @@ def test_a_people_stands_for_its_country_and_nothing_else_does(said: str, meant:
 
 
 def test_every_country_of_the_table_is_one_that_the_catalog_that_ships_knows() -> None:
-    table = files("toolsrv_runtime.reading") / "peoples.txt"
+    table = files("toolsrv_runtime.values") / "peoples.txt"
     rows = [line.partition(": ") for line in table.read_text("utf-8").splitlines()]
     assert len(rows) > 160
     for country, _, words in rows:
@@ -67,12 +68,12 @@ def test_only_a_parameter_for_countries_is_read_so() -> None:
 )
 def test_how_a_people_says_it_names_the_language(text: str, meant: str) -> None:
     api = next(one for one in load_offline_catalog().apis if one.id.endswith("number_to_words"))
-    found = {one.name: peoples.told(one, api, Wish(text, text)) for one in api.parameters}
+    found = {one.name: speakers.told(one, api, Wish(text, text)) for one in api.parameters}
     assert found == {"number": "", "language": meant, "form": ""}
-    assert peoples.told(api.optional[0], api, Wish("Write 75.", text)) == meant
+    assert speakers.told(api.optional[0], api, Wish("Write 75.", text)) == meant
 
 
 def test_of_two_languages_neither_is_told_by_a_people() -> None:
     source, target = (Parameter(name=f"{one}_language") for one in ("source", "target"))
     api = Api(id="c/t/n", category="c", tool="t", name="n", required=(source, target))
-    assert peoples.told(target, api, Wish("How would a Swede say it?")) == ""
+    assert speakers.told(target, api, Wish("How would a Swede say it?")) == ""

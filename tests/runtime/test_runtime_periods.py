@@ -7,8 +7,9 @@ import datetime as dt
 import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_runtime.reading import days, periods
-from toolsrv_runtime.reading.wish import Wish
+from toolsrv_runtime.planner.reading import periods
+from toolsrv_runtime.planner.reading.wish import Wish
+from toolsrv_runtime.values import days
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 WORKING = APIS["working_days_between"]

@@ -12,9 +12,9 @@ from tests.priors import Shipped, Silent
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
 from toolsrv_runtime.formats.base import Move, Step
-from toolsrv_runtime.formats.compact.need import Need
-from toolsrv_runtime.formats.compact.planned import Planned
-from toolsrv_runtime.formats.compact.scene import Offer, Scene, news
+from toolsrv_runtime.planner.need import Need
+from toolsrv_runtime.planner.planned import Planned
+from toolsrv_runtime.planner.scene import Offer, Scene, news
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 

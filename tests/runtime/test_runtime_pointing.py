@@ -12,9 +12,9 @@ from tests.priors import Shipped
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
 from toolsrv_runtime.formats.base import Move, Step
-from toolsrv_runtime.formats.compact.pointing import pointed, unnamed
-from toolsrv_runtime.formats.compact.scene import Offer, Scene
-from toolsrv_runtime.formats.compact.several import Several
+from toolsrv_runtime.planner.pointing import pointed, unnamed
+from toolsrv_runtime.planner.scene import Offer, Scene
+from toolsrv_runtime.planner.several import Several
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 

@@ -8,7 +8,7 @@ import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api
-from toolsrv_runtime.formats.compact.purposes import is_bound, may_serve
+from toolsrv_runtime.planner.purposes import is_bound, may_serve
 
 OURS = load_offline_catalog().apis
 MAIL = Api(

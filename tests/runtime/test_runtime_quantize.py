@@ -19,7 +19,7 @@ from toolsrv_runtime.convert.tensors import wanted
 from toolsrv_runtime.convert.tiny import TokenizerKind, write_tiny_checkpoint
 from toolsrv_runtime.engine.base import Piece
 from toolsrv_runtime.errors import ModelError
-from toolsrv_runtime.models import load_engine
+from toolsrv_runtime.gguf_models import load_engine
 
 
 @pytest.mark.parametrize("kind", get_args(QuantType))

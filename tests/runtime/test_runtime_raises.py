@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from toolsrv_runtime.reading.raises import as_sums
-from toolsrv_runtime.reading.ratios import as_sums as ratios_as_sums
+from toolsrv_runtime.planner.reading.raises import as_sums
+from toolsrv_runtime.planner.reading.ratios import as_sums as ratios_as_sums
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_runtime.reading import days
-from toolsrv_runtime.reading.ranges import completed
+from toolsrv_runtime.planner.reading.ranges import completed
+from toolsrv_runtime.values import days
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.reading.ranked import told
-from toolsrv_runtime.reading.wish import Wish
+from toolsrv_runtime.planner.reading.ranked import told
+from toolsrv_runtime.planner.reading.wish import Wish
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 CITIES, WORDS = APIS["largest_cities"], APIS["word_frequency"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.reading import frequencies
-from toolsrv_runtime.reading.rates import told
-from toolsrv_runtime.reading.wish import Wish
+from toolsrv_runtime.planner.reading import frequencies
+from toolsrv_runtime.planner.reading.rates import told
+from toolsrv_runtime.planner.reading.wish import Wish
 
 API = Api(id="energy/power/cost", category="Energy", tool="power", name="cost")
 

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from toolsrv_runtime.reading import arithmetic
-from toolsrv_runtime.reading.ratios import as_sums
+from toolsrv_runtime.planner.reading.ratios import as_sums
+from toolsrv_runtime.values import arithmetic
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_runtime.reading import patterns
-from toolsrv_runtime.reading.readings import read
+from toolsrv_runtime.values import patterns
+from toolsrv_runtime.values.readings import read
 
 
 @pytest.mark.parametrize(

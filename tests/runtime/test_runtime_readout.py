@@ -10,9 +10,9 @@ from tests.priors import Shipped
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
 from toolsrv_runtime.formats.base import Move, Step
-from toolsrv_runtime.formats.compact.needs import Needs
-from toolsrv_runtime.formats.compact.readout import asks_what_it_says, reads
-from toolsrv_runtime.formats.compact.scene import Offer, Scene
+from toolsrv_runtime.planner.needs import Needs
+from toolsrv_runtime.planner.readout import asks_what_it_says, reads
+from toolsrv_runtime.planner.scene import Offer, Scene
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 TOLD = "My neighbour put a note on the door: it's rot13."

@@ -17,7 +17,7 @@ from toolsrv_runtime.calls.caller import Caller, CallResult
 from toolsrv_runtime.calls.offline import transports
 from toolsrv_runtime.calls.recordings.modes import RecordingCaller, ReplayingCaller
 from toolsrv_runtime.calls.recordings.store import RECORDINGS_FILE, RecordingStore
-from toolsrv_runtime.models import load_engine
+from toolsrv_runtime.gguf_models import load_engine
 from toolsrv_runtime.outcome import Limits, Outcome
 from toolsrv_runtime.solve import SolveOptions, Solver
 

@@ -19,10 +19,10 @@ import pytest
 
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.calls.caller import default_caller
-from toolsrv_runtime.engine.openai import load, servers
-from toolsrv_runtime.engine.openai.load import inspect_servers, load_servers
 from toolsrv_runtime.errors import ServerError
 from toolsrv_runtime.finder import Finder
+from toolsrv_runtime.models.openai import load, servers
+from toolsrv_runtime.models.openai.load import inspect_servers, load_servers
 from toolsrv_runtime.outcome import Limits, Outcome
 from toolsrv_runtime.solve import SolveOptions, Solver
 from toolsrv_runtime.stop import Stop

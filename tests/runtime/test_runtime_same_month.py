@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_runtime.reading.same_month import in_full
+from toolsrv_runtime.planner.reading.same_month import in_full
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from toolsrv_runtime.engine.base import Piece, Reply
 from toolsrv_runtime.engine.llama import LlamaEngine
 from toolsrv_runtime.engine.shares import CHUNK, SHORT, shares
-from toolsrv_runtime.models import SHIPPED_MODEL
+from toolsrv_runtime.gguf_models import SHIPPED_MODEL
 from toolsrv_runtime.stop import Stop
 
 T = TypeVar("T")

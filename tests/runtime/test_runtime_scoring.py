@@ -16,7 +16,7 @@ from toolsrv_runtime.engine.drawing import log_softmax
 from toolsrv_runtime.engine.llama import LlamaEngine
 from toolsrv_runtime.engine.scoring import branches, nodes
 from toolsrv_runtime.engine.seats import BRANCHES
-from toolsrv_runtime.models import SHIPPED_MODEL
+from toolsrv_runtime.gguf_models import SHIPPED_MODEL
 from toolsrv_runtime.profile import KvType
 
 HEAD = Piece("System:\n#1 capital_for_facts(country): Capital\n" * 8, special=True)

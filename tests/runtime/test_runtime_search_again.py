@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import numpy as np
@@ -19,8 +19,9 @@ from toolsrv_registry.pairing import Paired
 from toolsrv_runtime.calls.caller import Caller
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.events import Event
-from toolsrv_runtime.offer import MOST_SEARCHES, READ, Offer
-from toolsrv_runtime.outcome import Outcome
+from toolsrv_runtime.finder import READ
+from toolsrv_runtime.offer import MOST_SEARCHES, Offer
+from toolsrv_runtime.outcome import Limits, Outcome
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.solve import SolveOptions, Solver
 
@@ -230,7 +231,7 @@ class Knowing(Shelf):
 
 @pytest.mark.parametrize("limit", [1, 3, 9])
 def test_a_name_means_the_same_api_all_through(limit: int) -> None:
-    offer = Offer(Shelf("abcdefghijkl"), TASK, limit, None)
+    offer = Offer(Shelf("abcdefghijkl"), TASK, limit, None, most=9)
     offer.begin()
     before = {function.name: function.api.id for function in offer.shown}
     failed = {function.api.id for function in offer.shown[1:]}
@@ -242,8 +243,66 @@ def test_a_name_means_the_same_api_all_through(limit: int) -> None:
     assert len(offer.shown) <= 9
 
 
+@pytest.mark.parametrize(("form", "offered"), [("compact", 9), ("chat", 12)])
+def test_only_the_compact_model_is_offered_nine_at_most(
+    form: Literal["compact", "chat"], offered: int
+) -> None:
+    profile = Profile(name=form, format=form, context=8192)
+    task, shelf, engine = "Dear me", Shelf("abcdefghijkl"), ScriptedEngine(["no"], loop=True)
+
+    async def main() -> Outcome:
+        async with Caller(transports={}) as caller:
+            solver = Solver(retriever=shelf, engine=engine, profile=profile, caller=caller)
+            return await solver.solve(
+                task, SolveOptions(candidates=12, limits=Limits(model_calls=1))
+            )
+
+    outcome = asyncio.run(main())
+    assert len(outcome.searches[0].api_ids) == offered
+    assert any("at most 9 APIs" in note for note in outcome.notes) == (form == "compact")
+
+
+class Noted:
+    """Hints that add a sentence, a question whose best hit goes first, and an open part."""
+
+    def query(self, task: str) -> str:
+        return task.upper()
+
+    def expansion(self, task: str) -> tuple[str, ...]:  # noqa: ARG002
+        return ("calculator",)
+
+    def extra_queries(self, task: str) -> tuple[str, ...]:  # noqa: ARG002
+        return ("which day",)
+
+    def uncovered(self, task: str, functions: object, results: object) -> tuple[str, ...]:  # noqa: ARG002
+        return ("a part",)
+
+
+def test_hints_add_to_the_first_search_and_put_words_into_later_ones() -> None:
+    shelf = Shelf("abcdef")
+    offer = Offer(shelf, "a task", 2, None, hints=Noted())
+    assert offer.begin().query == "A TASK"
+    assert offer.look_for("a part", (), "why")
+    assert [text for text, _ in shelf.asked] == ["A TASK. calculator. which day", "A PART"]
+    plain = Offer(shelf, "a task", 2, None, hints=Noted(), wider=False)
+    plain.begin()
+    assert shelf.asked[2:] == [("A TASK. calculator", 2)]
+
+
+def test_the_best_hit_of_an_extra_query_is_offered_first() -> None:
+    @dataclass
+    class Reading(Knowing):
+        def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
+            assert asked.clause is None
+            self.serves = {"e": 3.0} if asked.text == "which day" else {"c": 4.0}
+            return super().match(asked, apis)
+
+    searched = Offer(Reading("abcdef"), "a task", 3, None, hints=Noted()).begin()
+    assert searched.api_ids == ("C/t/e", "C/t/c", "C/t/a")
+
+
 def test_a_part_that_nothing_serves_gets_the_last_places_and_no_number_changes() -> None:
-    offer = Offer(Shelf("abcdefghijkl"), TASK, 9, None)
+    offer = Offer(Shelf("abcdefghijkl"), TASK, 9, None, most=9)
     offer.begin()
     assert offer.look_for("convert 30 centimetres", {"C/t/i"}, "why")
     shown = [function.api.id for function in offer.shown]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_runtime.reading.shared import shared
+from toolsrv_runtime.planner.reading.shared import shared
 
 
 @pytest.mark.parametrize(

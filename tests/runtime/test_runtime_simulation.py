@@ -25,12 +25,12 @@ from toolsrv_runtime.calls.simulation import (
     SimulatingCaller,
     Simulator,
 )
+from toolsrv_runtime.contract.chat import ChatModel, ChatRequest, SystemMessage, UserMessage
 from toolsrv_runtime.engine.base import Engine
-from toolsrv_runtime.engine.chat import Answer, ChatModel, Request
-from toolsrv_runtime.engine.openai import body
 from toolsrv_runtime.engine.scripted import ScriptedEngine
+from toolsrv_runtime.models.openai import body
+from toolsrv_runtime.models.scripted import ScriptedChat
 from toolsrv_runtime.profile import Profile
-from toolsrv_runtime.stop import Stop
 
 GROUPS = json.loads((Path(__file__).parent / "data" / "response_vectors.json").read_text("utf-8"))[
     "groups"
@@ -55,25 +55,6 @@ SCHEMA = {
     "codes": ["list of int with length 2"],
     "note": "NoneType",
 }
-
-
-class Told(ChatModel):
-    """A chat model that says one thing and remembers what it was asked."""
-
-    name = "told"
-    modes = "none"
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self.asked: list[Request] = []
-
-    def reply(self, request: Request, *, stop: Stop) -> Answer | None:
-        del stop
-        self.asked.append(request)
-        return Answer("", "", "", self._text, problem="it calls no function")
-
-    def close(self) -> None:
-        pass
 
 
 def call(
@@ -197,16 +178,16 @@ def test_broken_mirrorapi_replies_are_read_as_far_as_they_go(text: str, said: An
 @pytest.mark.parametrize("kind", ["engine", "chat model"])
 def test_a_model_simulates_in_mirrorapi_s_format(kind: str) -> None:
     text = json.dumps({"error": "", "response": json.dumps({"temperature": 21})})
-    engine, chat = ScriptedEngine([text]), Told(text)
+    engine, chat = ScriptedEngine([text]), ScriptedChat([text])
     model: Engine | ChatModel = engine if kind == "engine" else chat
     result = call(ModelSimulator(lambda: (model, PROFILE)))
     assert (result.source, result.kind, result.response) == ("simulated", "ok", {"temperature": 21})
-    asked = engine.prompts[0] if kind == "engine" else chat.asked[0].task
+    asked = engine.prompts[0] if kind == "engine" else chat.requests[0].messages[1].text
     assert "API doc:\n{'api_name': 'Forecast'" in asked
     assert "Request:\n{'city': 'Lima'}" in asked
     if kind == "chat model":
-        (request,) = chat.asked
-        assert (request.functions, request.temperature, request.seed) == ((), 0.1, 42)
+        (request,) = chat.requests
+        assert (request.tools, request.temperature, request.seed) == ((), 0.1, 42)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +216,7 @@ def test_a_model_that_cannot_be_asked_is_a_failed_call(profile: Profile, error: 
 
 @pytest.mark.parametrize("mode", ["tools", "json_schema", "grammar", "none"])
 def test_a_server_is_asked_for_text_where_there_is_no_function(mode: Any) -> None:
-    request = Request("be an API", "API doc", ())
+    request = ChatRequest((SystemMessage("be an API"), UserMessage("API doc")))
     written = body.write(request, mode, "m")
     assert not written.keys() & {"tools", "tool_choice", "response_format", "grammar"}
     assert [one["content"] for one in written["messages"]] == ["be an API", "API doc"]

@@ -11,7 +11,7 @@ from toolsrv_runtime.engine import heads
 from toolsrv_runtime.engine.base import Piece
 from toolsrv_runtime.engine.llama import LlamaEngine
 from toolsrv_runtime.engine.states import StateStore, identity
-from toolsrv_runtime.models import SHIPPED_MODEL
+from toolsrv_runtime.gguf_models import SHIPPED_MODEL
 from toolsrv_runtime.suitable import parts
 
 HEAD = Piece("System:\n#1 capital_for_facts(country): Capital\n" * 6, special=True, shared=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from toolsrv_runtime.formats.base import Move, Step
-from toolsrv_runtime.formats.compact.totals import asks_what_it_comes_to, tells_a_price
+from toolsrv_runtime.planner.totals import asks_what_it_comes_to, tells_a_price
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolsrv_runtime.reading.two_scales import taken_on
+from toolsrv_runtime.planner.reading.two_scales import taken_on
 
 
 def test_the_first_of_two_scales_is_taken_on_unless_the_other_is_wanted() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolsrv_runtime.reading import upcoming
+from toolsrv_runtime.planner.reading import upcoming
 
 MOON = [
     ("moon_phase", "waning gibbous"),

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from toolsrv_runtime.reading.viewpoint import first
+from toolsrv_runtime.planner.reading.viewpoint import first
 
 PLACES = "I'm in Oslo, my sister is in Lima. "
 

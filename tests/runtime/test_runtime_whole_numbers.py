@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from toolsrv_runtime.reading import arithmetic
-from toolsrv_runtime.reading.ratios import as_sums
+from toolsrv_runtime.planner.reading.ratios import as_sums
+from toolsrv_runtime.values import arithmetic
 
 
 @pytest.mark.parametrize(

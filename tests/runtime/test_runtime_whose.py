@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from toolsrv_runtime.reading.whose import whose
+from toolsrv_runtime.planner.reading.whose import whose
 
 
 @pytest.mark.parametrize(

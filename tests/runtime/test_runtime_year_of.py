@@ -6,8 +6,8 @@ import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Parameter
-from toolsrv_runtime.reading.wish import Wish
-from toolsrv_runtime.reading.year_of import told
+from toolsrv_runtime.planner.reading.wish import Wish
+from toolsrv_runtime.planner.reading.year_of import told
 
 APIS = {api.id.rpartition("/")[2]: api for api in load_offline_catalog().apis}
 ROMAN = APIS["number_to_roman"]

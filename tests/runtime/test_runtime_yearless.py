@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_runtime.reading.yearless import with_year
+from toolsrv_runtime.planner.reading.yearless import with_year
 
 TODAY = dt.date(2026, 11, 24)
 

@@ -17,7 +17,7 @@ from click.testing import Result
 from toolsrv.model_list import ModelList
 from toolsrv_runtime.convert.checkpoint import convert
 from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
-from toolsrv_runtime.models import SHIPPED_MODEL
+from toolsrv_runtime.gguf_models import SHIPPED_MODEL
 
 HubHost = runpy.run_path(str(Path(__file__).parents[1] / "hub_host.py"))["HubHost"]
 REPO = "maker/tiny-GGUF"

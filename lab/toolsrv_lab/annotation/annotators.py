@@ -21,6 +21,7 @@ from toolsrv_lab.twins import twin_of
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import FunctionList
 from toolsrv_runtime.calls.caller import Caller
+from toolsrv_runtime.contract.hints import NO_HINTS, TaskHints
 from toolsrv_runtime.engine.base import Engine, Prompt, Reply, Sampling, Scores, SpecialTokens
 from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.finder import Finder
@@ -30,7 +31,7 @@ from toolsrv_runtime.options import SolveOptions
 from toolsrv_runtime.outcome import Outcome
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.run import Run
-from toolsrv_runtime.solve import build_format, ignore
+from toolsrv_runtime.solve import build_format, build_hints, ignore
 from toolsrv_runtime.stop import Stop
 
 TOO_LONG = "its task is empty or too long"
@@ -135,7 +136,8 @@ class EngineAnnotator:
         form = build_format(self._engine, profile, prior=around.finder)
         run = _run(assignment, options, listing, self._engine, form, around, scene,
                    offered=options.candidates or profile.candidates,
-                   anew=profile.anew_after_give_up, draws=profile.draws)  # fmt: skip
+                   anew=profile.anew_after_give_up, draws=profile.draws,
+                   hints=build_hints(profile, around.finder))  # fmt: skip
         return _solved(await run.run(), around, {})
 
 
@@ -228,12 +230,14 @@ def _run(
     offered: int,
     anew: bool,
     draws: bool,
+    hints: TaskHints = NO_HINTS,
 ) -> Run:
     task = clean(assignment.task, TASK_LIMIT).strip()
     caller = PlayedCaller(around.caller, around.real, around.world, scene)
     return Run(
         task, options.model_copy(update={"keep_on_fault": False, "look_wider": False}), listing, engine, form, caller,
         ignore, Stop(), offered=offered, anew_after_give_up=anew, draws=draws,
+        hints=hints,
     )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from toolsrv_lab.solving import GoldCall, Task, read_tasks
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.errors import DataError
 from toolsrv_registry.words import content_words, stems
-from toolsrv_runtime.reading.parts import split
+from toolsrv_runtime.planner.reading.parts import split
 
 NO_NEEDS = "the file does not say which words tell which need"
 NO_VALUE = "a value that an API requires is not known"

@@ -22,9 +22,9 @@ from toolsrv_lab.instructions.errands import Step as Wanted
 from toolsrv_lab.instructions.errands import sources
 from toolsrv_registry.api import Api
 from toolsrv_runtime.formats.base import FINISH, Interrupted, Meter, Move, Step, View
-from toolsrv_runtime.formats.compact import layout
-from toolsrv_runtime.reading import facts
+from toolsrv_runtime.planner import layout
 from toolsrv_runtime.stop import Stop
+from toolsrv_runtime.values import facts
 
 OBSERVATION_LIMIT = 320
 """Characters of a response that an answer tells, as in the compact profile."""

@@ -195,7 +195,7 @@ def reuse(usage: Usage) -> float | None:
 
 def _load(model: Path | None, threads: int | None) -> float:
     """Load the model and free it; return the seconds until it was usable."""
-    from toolsrv_runtime.models import load_engine  # noqa: PLC0415 - heavy
+    from toolsrv_runtime.gguf_models import load_engine  # noqa: PLC0415 - heavy
 
     began = time.perf_counter()
     one, _ = load_engine(model, threads=threads)

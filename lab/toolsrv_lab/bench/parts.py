@@ -16,7 +16,7 @@ from toolsrv_lab.solving import FaultyCaller
 from toolsrv_registry.api import Api
 from toolsrv_registry.process import usable_cores
 from toolsrv_runtime.engine.base import Engine
-from toolsrv_runtime.models import load_engine
+from toolsrv_runtime.gguf_models import load_engine
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.solve import Solver
 

@@ -39,7 +39,7 @@ class ModelFile(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the path; refuse a server's address for what it is."""
-        from toolsrv_runtime.engine.openai.place import is_url  # noqa: PLC0415 - only with --model
+        from toolsrv_runtime.models.openai.place import is_url  # noqa: PLC0415 - only with --model
 
         if is_url(str(value)):
             self.fail(

@@ -52,7 +52,7 @@ if TYPE_CHECKING:  # the runtime is loaded by the command
 @model_option
 @click.option(
     "--candidates",
-    type=click.IntRange(1, 9),
+    type=click.IntRange(1, 32),
     help="APIs offered to the model. [default: the model's own choice]",
 )
 @threads_option

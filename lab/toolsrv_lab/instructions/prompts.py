@@ -20,7 +20,7 @@ from toolsrv_catalogs.text import NAME_LIMIT, clean
 from toolsrv_lab.instructions.samples import NEEDED, Kind, Sample
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.engine.base import Piece, Prompt
-from toolsrv_runtime.formats.chat_template import conversation
+from toolsrv_runtime.templates.chat_template import conversation
 
 SEEDS_SHOWN = 3
 TEXT_LIMIT = 1_000

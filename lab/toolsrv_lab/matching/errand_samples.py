@@ -23,7 +23,7 @@ from toolsrv_lab.nano.told import Needs
 from toolsrv_lab.nano.world import World
 from toolsrv_lab.twins import does_the_same
 from toolsrv_registry.api import Api
-from toolsrv_runtime.reading import facts
+from toolsrv_runtime.values import facts
 
 _SEEN = 24
 # So many clauses come again with their answer: nothing else is asked for then.

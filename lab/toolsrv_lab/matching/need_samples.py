@@ -12,7 +12,7 @@ from toolsrv_lab.matching.places import listed, span
 from toolsrv_lab.matching.samples import Near, Plan, Sample, others_like
 from toolsrv_lab.nano.told import Needs, Told
 from toolsrv_registry.api import Api
-from toolsrv_runtime.reading import days
+from toolsrv_runtime.values import days
 
 _RELATIVE = 0.3
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}")

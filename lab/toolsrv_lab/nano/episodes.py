@@ -4,7 +4,7 @@ The teacher knows which API each need is for and what a person said of its value
 (``instructions.errands``), or needs put side by side. The teacher makes the
 mistakes worth learning from: an API fails and another does the same, nothing offered fits, a later
 need refers to an earlier result. Text and layout are those of the compact format
-(``toolsrv_runtime.formats.compact.layout``), piece by piece, so that a model reads in use what it learnt.
+(``toolsrv_runtime.planner.layout``), piece by piece, so that a model reads in use what it learnt.
 Seeded; knows nothing about tokens.
 """
 
@@ -24,8 +24,8 @@ from toolsrv_lab.nano.world import Answer, World
 from toolsrv_lab.twins import does_the_same, twin_of
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import Function, FunctionList
-from toolsrv_runtime.formats.compact import layout
-from toolsrv_runtime.reading import facts
+from toolsrv_runtime.planner import layout
+from toolsrv_runtime.values import facts
 
 OBSERVATION_LIMIT = 320
 """Characters of an observation, as in the compact profile."""

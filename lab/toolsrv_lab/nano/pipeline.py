@@ -36,7 +36,7 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.documents import document_text
 from toolsrv_registry.encoder import Encoder
 from toolsrv_registry.errors import DataError
-from toolsrv_runtime.formats.compact import layout
+from toolsrv_runtime.planner import layout
 
 Progress = Callable[[int, int], None]
 """Called with (rows written, rows in all)."""

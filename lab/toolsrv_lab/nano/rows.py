@@ -23,7 +23,7 @@ import numpy.typing as npt
 from toolsrv_lab.nano.episodes import Episode, Row, Segment
 from toolsrv_lab.nano.vocabulary import BEGIN, END, Vocabulary
 from toolsrv_registry.errors import DataError
-from toolsrv_runtime.formats.compact import layout
+from toolsrv_runtime.planner import layout
 
 Numbers = npt.NDArray[np.int16]
 

@@ -25,7 +25,7 @@ from toolsrv_lab.nano.scores import Scores, Tally
 from toolsrv_lab.nano.targets import targets
 from toolsrv_lab.nano.vocabulary import NUMBERS, Vocabulary
 from toolsrv_registry.errors import DataError
-from toolsrv_runtime.formats.compact import layout
+from toolsrv_runtime.planner import layout
 
 _SMOOTH = 0.97
 

@@ -16,7 +16,7 @@ from typing import Any
 from toolsrv_lab.extras import load
 from toolsrv_lab.nano.episodes import Segment
 from toolsrv_registry.errors import DataError
-from toolsrv_runtime.formats.compact import layout
+from toolsrv_runtime.planner import layout
 
 VOCABULARY = "vocabulary.json"
 """The file's name beside rows and in a finished run."""

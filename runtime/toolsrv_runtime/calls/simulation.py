@@ -25,13 +25,13 @@ from toolsrv_runtime.calls.exchange import Exchange
 from toolsrv_runtime.calls.invented import invented, known_fields
 from toolsrv_runtime.calls.request import Outgoing
 from toolsrv_runtime.calls.result import CallResult, Consent
+from toolsrv_runtime.contract.chat import ChatModel, ChatRequest, SystemMessage, UserMessage
 from toolsrv_runtime.engine.base import Engine, Piece, Sampling
-from toolsrv_runtime.engine.chat import ChatModel, Request
 from toolsrv_runtime.errors import ModelError
-from toolsrv_runtime.formats.chat_template import conversation
 from toolsrv_runtime.outcome import Source
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
+from toolsrv_runtime.templates.chat_template import conversation
 
 _GRAMMAR = """start: %json {
 "type": "object", "additionalProperties": false, "required": ["error", "response"],
@@ -92,16 +92,14 @@ class ModelSimulator:
     def _reply(self, message: str, stop: Stop) -> str:
         model, profile = self._load()
         if isinstance(model, ChatModel):
-            request = Request(
-                mirror.INSTRUCTIONS,
-                message,
-                (),
+            request = ChatRequest(
+                (SystemMessage(mirror.INSTRUCTIONS), UserMessage(message)),
                 max_tokens=mirror.MAX_TOKENS,
                 temperature=mirror.TEMPERATURE,
                 seed=mirror.SEED,
             )
-            answer = model.reply(request, stop=stop)
-            return "" if answer is None else answer.text
+            reply = model.reply(request, stop=stop)
+            return "" if reply is None else reply.text
         if profile.format == "compact":
             raise ModelError(
                 f"{model.name} is too small to simulate an API",
@@ -109,14 +107,14 @@ class ModelSimulator:
             )
         turns = (("system", (Piece(mirror.INSTRUCTIONS),)), ("user", (Piece(message),)))
         prompt = conversation(turns, profile.chat_template, profile.chat_template_from)
-        reply = model.generate(
+        generated = model.generate(
             prompt,
             grammar=_GRAMMAR,
             max_tokens=min(mirror.MAX_TOKENS, model.context // 2),
             sampling=Sampling(mirror.TEMPERATURE, seed=mirror.SEED),
             stop=stop,
         )
-        return reply.text
+        return generated.text
 
 
 class SilentCaller(Caller):

@@ -57,7 +57,7 @@ def quantize(
         WriteError: The file cannot be written.
         UsageError: An unknown type, the target is the source, or it is there already.
     """
-    from toolsrv_runtime.models import inspect_model  # noqa: PLC0415 - loads llama.cpp
+    from toolsrv_runtime.gguf_models import inspect_model  # noqa: PLC0415 - loads llama.cpp
 
     if type not in get_args(QuantType):
         raise UsageError(

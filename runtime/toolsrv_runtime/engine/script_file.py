@@ -56,13 +56,19 @@ def load_script(path: Path) -> tuple[ScriptedEngine, Profile]:
         NotFoundError: there is no such file.
         DataError: it is no script; says where.
     """
-    script = _read(path)
+    script = read_script(path)
     texts = [one if isinstance(one, str) else one.text() for one in script.replies]
     engine = ScriptedEngine(texts, seconds=script.seconds, loop=script.loop)
     return engine, Profile(name="scripted", format="chat", context=engine.context)
 
 
-def _read(path: Path) -> Script:
+def read_script(path: Path) -> Script:
+    """Return the script that a file holds.
+
+    Raises:
+        NotFoundError: there is no such file.
+        DataError: it is no script; says where.
+    """
     hint = 'write {"replies": [{"function": "Finish", "arguments": {…}}]}, as JSON or TOML'
     try:
         text = read_file(path, MOST_BYTES).decode()

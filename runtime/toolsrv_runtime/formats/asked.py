@@ -6,7 +6,17 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from toolsrv_runtime.engine.chat import Past, Request
+from toolsrv_runtime.contract.chat import (
+    AssistantMessage,
+    ChatRequest,
+    Expected,
+    Message,
+    SystemMessage,
+    Tool,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
 from toolsrv_runtime.formats import asides, told
 from toolsrv_runtime.formats.base import Step, View
 from toolsrv_runtime.formats.fit import Shape
@@ -45,7 +55,7 @@ class Asked:
         """Return the steps whose responses stand in the request."""
         return (*(self.view.tried if self.aside is None else ()), *self.view.path)
 
-    def request(self, shape: Shape) -> Request:
+    def request(self, shape: Shape) -> ChatRequest:
         """Return the conversation with what ``shape`` leaves of functions and responses."""
         seen = [
             replace(step, observation=text)
@@ -54,17 +64,24 @@ class Asked:
         path = seen[len(seen) - len(self.view.path) :]
         tried = seen[: len(seen) - len(path)]
         note = self.aside or (told.diversity(tried) if tried else "")
-        return Request(
-            instructions=_INSTRUCTIONS,
-            task=self.view.task,
-            functions=(*(json.loads(one) for one in shape.documents if one), *self.tools),
-            steps=tuple(_past(step) for step in path),
-            note=self.correction or note,
-            rejected=self.rejected,
-        )
+        tools = [
+            Tool(one["name"], one["description"], one["parameters"])
+            for one in (*(json.loads(one) for one in shape.documents if one), *self.tools)
+        ]
+        messages: list[Message] = [SystemMessage(_INSTRUCTIONS), UserMessage(self.view.task)]
+        for number, step in enumerate(path, start=1):
+            messages += _turns(step, f"call{number:05d}")
+        if self.rejected:
+            messages.append(AssistantMessage(self.rejected))
+        if said := self.correction or note:
+            messages.append(UserMessage(said))
+        names = tuple(one.name for one in tools)
+        return ChatRequest(tuple(messages), tuple(tools), Expected(names=names, text=False))
 
 
-def _past(step: Step) -> Past:
+def _turns(step: Step, handle: str) -> tuple[Message, Message]:
     move = step.move
     again = f"\n{asides.REPEATED}" if step.repeats else ""
-    return Past(move.thought or "", move.function, move.arguments, told.fenced(step) + again)
+    call = ToolCall(move.function, json.loads(move.arguments), handle)
+    response = ToolMessage(call, told.fenced(step) + again)
+    return AssistantMessage(move.thought or "", (call,)), response

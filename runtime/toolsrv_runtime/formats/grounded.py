@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolsrv_runtime.formats.lark import chunks, literal
-from toolsrv_runtime.reading import patterns, readings
+from toolsrv_runtime.values import patterns, readings
 
 _READ = ("date", "number", "time", "length", "weight")
 

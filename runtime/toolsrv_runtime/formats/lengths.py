@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from toolsrv_runtime.engine.chat import Request
+from toolsrv_runtime.contract.chat import AssistantMessage, ChatRequest
 
 _PER_TOKEN = 4
 """Characters of a token at most, about: what this lets through too long is refused once more."""
@@ -24,7 +24,7 @@ class Lengths:
     characters: int | None = None
     reply: int | None = None
 
-    def after(self, request: Request, least: int, context: int) -> Lengths | None:
+    def after(self, request: ChatRequest, least: int, context: int) -> Lengths | None:
         """Return what to try once ``request`` was refused; None where nothing is left to try.
 
         ``least`` is how many characters it has at its shortest, ``context`` for how many tokens
@@ -43,12 +43,16 @@ class Lengths:
         return Lengths(max(room, least), reply)
 
 
-def characters(request: Request) -> int:
+def characters(request: ChatRequest) -> int:
     """Return how many characters a request says to the model, without what a server adds."""
-    steps = (
-        len(one.thought) + len(one.function) + len(one.arguments) + len(one.observation)
-        for one in request.steps
+    said = sum(len(one.text) for one in request.messages)
+    calls = (
+        len(call.name) + len(json.dumps(call.arguments, ensure_ascii=False))
+        for one in request.messages
+        if isinstance(one, AssistantMessage)
+        for call in one.calls
     )
-    said = (request.instructions, request.task, request.note, request.rejected)
-    tools = (json.dumps(one, ensure_ascii=False) for one in request.functions)
-    return sum(map(len, said)) + sum(map(len, tools)) + sum(steps)
+    tools = (
+        len(json.dumps(one.to_json()["function"], ensure_ascii=False)) for one in request.tools
+    )
+    return said + sum(calls) + sum(tools)

@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from toolsrv_catalogs.text import clean
 from toolsrv_registry.functions import finish_object
-from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.compress import Budget
-from toolsrv_runtime.engine.chat import Answer, ChatModel, Request
+from toolsrv_runtime.contract.chat import ChatModel, ChatReply, ChatRequest, UserMessage
 from toolsrv_runtime.errors import (
-    ArgumentError,
     ContextError,
     RefusedLengthError,
     TaskTooLongError,
@@ -56,7 +54,7 @@ class RemoteFormat:
     @property
     def name(self) -> str:
         """The format, and how the servers asked so far hold calls in shape."""
-        return f"remote ({modes})" if (modes := self._chat.modes) else "remote"
+        return f"remote ({syntax})" if (syntax := self._chat.syntax) else "remote"
 
     def observation(self, response: Any, error: str, schema: Any = None) -> str:
         """Return the response as JSON text, capped; an error as an ``error`` object."""
@@ -110,20 +108,21 @@ class RemoteFormat:
 
     def _call(self, asked: Asked, stop: Stop, meter: Meter) -> Move | str:
         """Return the call that the model makes, at the second try if need be, or what is wrong."""
-        request, answer = self._reply(asked, stop, meter)
-        problem = fault(answer, request.functions)
+        request, reply = self._reply(asked, stop, meter)
+        problem = fault(reply)
         if problem:
-            names = ", ".join(one["name"] for one in request.functions)
+            names = ", ".join(request.expected.names)
             note = _CORRECTION.format(problem=problem, names=names)
-            again = replace(asked, rejected=answer.text or "(nothing)", correction=note)
-            request, answer = self._reply(again, stop, meter)
-            problem = fault(answer, request.functions)
+            again = replace(asked, rejected=reply.raw or "(nothing)", correction=note)
+            request, reply = self._reply(again, stop, meter)
+            problem = fault(reply)
         if problem:
             return f"the model's reply cannot be used, nor a second one: {problem}"
-        arguments = answer.arguments.strip() or "{}"
-        return Move(clean(answer.thought, 2000).strip(), answer.function, arguments)
+        call = reply.calls[0]
+        arguments = json.dumps(call.arguments, ensure_ascii=False)
+        return Move(clean(reply.text, 2000).strip(), call.name, arguments)
 
-    def _reply(self, asked: Asked, stop: Stop, meter: Meter) -> tuple[Request, Answer]:
+    def _reply(self, asked: Asked, stop: Stop, meter: Meter) -> tuple[ChatRequest, ChatReply]:
         """Return a reply and what it replies to, asked for with less until the model takes it.
 
         Raises:
@@ -135,7 +134,7 @@ class RemoteFormat:
         known, lengths = self._learnt
         lengths = lengths if known == view.task else Lengths()
 
-        def write(shape: Shape) -> Request:
+        def write(shape: Shape) -> ChatRequest:
             most = min(self._profile.max_reply_tokens, lengths.reply or asked.max_tokens)
             return replace(
                 asked.request(shape),
@@ -154,55 +153,51 @@ class RemoteFormat:
             fitted = fit(documents, observations, measure, limit, task_tokens=0)
             request = write(fitted.shape)
             try:
-                answer = self._chat.reply(request, stop=stop)
+                reply = self._chat.reply(request, stop=stop)
             except RefusedLengthError as error:
                 shorter = lengths.after(request, least, error.context)
                 if shorter is None:
                     raise _too_long(error, request, called=bool(observations)) from error
                 lengths = shorter
                 continue
-            if answer is None:
+            if reply is None:
                 raise Interrupted
             self._learnt = view.task, lengths
             meter.note(fitted.notes)
-            meter.prompt_tokens += answer.prompt_tokens
-            meter.evaluated += answer.prompt_tokens - answer.cached
-            meter.generated += answer.generated
-            return request, answer
+            meter.prompt_tokens += reply.prompt_tokens
+            meter.evaluated += reply.prompt_tokens - reply.cached
+            meter.generated += reply.generated
+            return request, reply
 
 
-def _too_long(error: RefusedLengthError, request: Request, *, called: bool) -> ContextError:
+def _too_long(error: RefusedLengthError, request: ChatRequest, *, called: bool) -> ContextError:
     """Return the error that names what is left; ``error`` names how much has room, where told."""
     size, why = characters(request), error.message
+    task = next(one.text for one in request.messages if isinstance(one, UserMessage))
     if called:
         return ContextError(
             f"the conversation has {size} characters at its shortest, and {why}", hint=error.hint
         )
     return TaskTooLongError(
-        f"the task has {len(request.task)} characters; with the instructions and one function the "
+        f"the task has {len(task)} characters; with the instructions and one function the "
         f"request has {size}, and {why}",
         hint="shorten the task, split it, or start the server with a larger context",
     )
 
 
-def fault(answer: Answer, offered: Sequence[Mapping[str, Any]]) -> str:
-    """Return what is wrong with a reply as a call of one of ``offered``, "" for nothing.
+def fault(reply: ChatReply) -> str:
+    """Return what is wrong with a reply as a call, "" for nothing.
 
     The values of an API's arguments are judged where the call is made.
     """
-    if answer.problem:
-        return answer.problem
-    if answer.function not in {one["name"] for one in offered}:
-        return f"there is no function {clean(answer.function, 80)!r}"
-    try:
-        arguments = args.parse(answer.arguments)
-    except ArgumentError as error:
-        return error.message
-    if answer.function == _CHOOSE and arguments.get("letter") not in ("A", "B"):
+    if reply.problem:
+        return reply.problem
+    function, arguments = reply.calls[0].name, reply.calls[0].arguments
+    if function == _CHOOSE and arguments.get("letter") not in ("A", "B"):
         return "the letter is neither A nor B"
-    if answer.function == _JUDGE and not isinstance(arguments.get("accept"), bool):
+    if function == _JUDGE and not isinstance(arguments.get("accept"), bool):
         return "accept is neither true nor false"
-    if answer.function != FINISH:
+    if function != FINISH:
         return ""
     if arguments.get("return_type") not in _KINDS:
         return f"the return_type of Finish is none of {', '.join(_KINDS)}"

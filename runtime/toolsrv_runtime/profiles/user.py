@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 
 from toolsrv_runtime.errors import ProfileError
 from toolsrv_runtime.file_in import read_file
-from toolsrv_runtime.profile import FormatName, KvType
+from toolsrv_runtime.profile import MOST_CANDIDATES, FormatName, KvType
 from toolsrv_runtime.profiles.builtin import BUILTIN, Reasoned
 from toolsrv_runtime.profiles.facts import MOST_STRETCHED, ModelFacts
 
@@ -47,7 +47,7 @@ class UserProfile(BaseModel):
     gpu_layers: int | None = Field(default=None, ge=0, le=100_000)
     threads: int | None = Field(default=None, ge=1, le=1024)
     observation_limit: int | None = Field(default=None, ge=1, le=1_000_000)
-    candidates: int | None = Field(default=None, ge=1, le=9)
+    candidates: int | None = Field(default=None, ge=1, le=MOST_CANDIDATES)
     grounded: bool | None = None
     anew_after_give_up: bool | None = None
     chat_template: str | None = None

@@ -34,6 +34,8 @@ def train() -> None:
         "retrieval": (f"{_HERE}:eval_retrieval", "NDCG and recall on query files."),
         "parts": (f"{_HERE}:eval_parts", "What each part of the search brings."),
         "solve": ("toolsrv.cli.lab_solve:eval_solve", "Strategies side by side on tasks."),
+        "models": ("toolsrv.cli.lab_models:eval_models", "Models, strategies and aids on tasks."),
+        "bfcl": ("toolsrv.cli.lab_bfcl:eval_bfcl", "Function calls, by BFCL's AST checker."),
         "choice": ("toolsrv.cli.lab_choice:eval_choice", "The first function a model calls."),
         "matcher": (f"{_MATCHER}:eval_matcher", "The matcher on held-out tools and tasks."),
         "unseen": ("toolsrv.cli.lab_unseen:eval_unseen", "First calls on held-out tools."),

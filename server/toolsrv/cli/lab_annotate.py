@@ -52,7 +52,7 @@ _NOTE_SECONDS = 20.0
               help="Branches tried below one node.")  # fmt: skip
 @click.option("--depth", type=click.IntRange(3, 96), default=12, show_default=True,
               help="Most nodes on one path; a call takes three.")  # fmt: skip
-@click.option("--candidates", type=click.IntRange(1, 9), help="APIs offered in a task.")
+@click.option("--candidates", type=click.IntRange(1, 32), help="APIs offered in a task.")
 @click.option("--max-seconds", type=float, help="Time for one task.")
 @click.option("--threads", type=int, help="Model threads; 0: automatic.")
 @click.option("--workers", type=click.IntRange(1, 64),

@@ -140,7 +140,7 @@ def _asked(
 ) -> dict[str, Any]:
     from toolsrv_lab.instructions.engine_writer import Options, write_with_engine
     from toolsrv_lab.instructions.samples import KINDS
-    from toolsrv_runtime.models import load_engine
+    from toolsrv_runtime.gguf_models import load_engine
 
     options = Options(
         kinds=kinds or KINDS,

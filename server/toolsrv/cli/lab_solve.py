@@ -95,7 +95,7 @@ def _tasks(path: Path, limit: int | None) -> list[Task]:
 
 def _settings(path: Path, bench: Workbench) -> dict[str, Any]:
     """Return what verdicts depend on: those of other settings are not put into one file."""
-    from toolsrv_runtime.models import SHIPPED_MODEL
+    from toolsrv_runtime.gguf_models import SHIPPED_MODEL
 
     options = bench.options().model_dump(mode="json", exclude={"strategy", "category"})
     catalogs = [one for one in bench.registry().store.catalogs() if one.enabled]

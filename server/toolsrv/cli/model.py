@@ -18,7 +18,7 @@ from toolsrv.cli.wording import told
 
 if TYPE_CHECKING:
     from toolsrv_runtime.footprint import Footprint
-    from toolsrv_runtime.models import ModelInfo
+    from toolsrv_runtime.gguf_models import ModelInfo
 
 
 @click.group(epilog=example("toolsrv model info"))
@@ -59,7 +59,7 @@ def info(
     from toolsrv.model_file import check_model
     from toolsrv.settings import profiles_folder
     from toolsrv_runtime.answers.prompts import prompts_told
-    from toolsrv_runtime.models import inspect_model
+    from toolsrv_runtime.gguf_models import inspect_model
 
     settings = session.load(model=path, profile=profile, gpu_layers=gpu_layers).settings
     place = settings.model

@@ -35,7 +35,7 @@ def list_(session: Session, as_json: bool) -> None:
     A model in use that has none (a file or a server that the settings name) stands at the end.
     """
     from toolsrv.model_list import SHIPPED
-    from toolsrv_runtime.models import SHIPPED_MODEL
+    from toolsrv_runtime.gguf_models import SHIPPED_MODEL
 
     loaded = session.load()
     model = loaded.settings.model or SHIPPED_MODEL
@@ -125,7 +125,7 @@ def use(session: Session, model: str, as_json: bool) -> None:
     """
     from toolsrv import config_file, settings
     from toolsrv.model_list import SHIPPED, is_name
-    from toolsrv_runtime.models import inspect_model
+    from toolsrv_runtime.gguf_models import inspect_model
 
     own = session.load(model=model).settings
     if isinstance(own.model, str):

@@ -55,7 +55,7 @@ def example(*lines: str) -> str:
 
 def without_effect(settings: Settings, flags: Mapping[str, Any]) -> list[str]:
     """Return what to say of flags that were given and do nothing with these settings."""
-    from toolsrv_runtime.engine.openai.place import is_url
+    from toolsrv_runtime.models.openai.place import is_url
 
     found = []
     if flags.get("chains") is not None and settings.strategy != "cot":
@@ -85,7 +85,7 @@ def solve_options(command: F) -> F:
         click.option(
             "--depth", type=int, help="Most nodes on one path, 3 to 96; a call takes three."
         ),
-        click.option("--candidates", type=int, help="APIs offered to the model, 1 to 9."),
+        click.option("--candidates", type=int, help="APIs offered to the model, 1 to 32."),
         click.option(
             "--max-seconds",
             type=float,

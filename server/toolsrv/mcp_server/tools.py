@@ -195,7 +195,7 @@ class Tools:
         width: Annotated[int | None, Field(ge=1, le=8)] = None,
         depth: Annotated[int | None, Field(ge=3, le=96)] = None,
         chains: Annotated[int | None, Field(ge=1, le=32, description="Most of cot.")] = None,
-        candidates: Annotated[int | None, Field(ge=1, le=9)] = None,
+        candidates: Annotated[int | None, Field(ge=1, le=32)] = None,
         seed: Annotated[int | None, Field(ge=0, le=2**32 - 1)] = None,
         verify: Annotated[
             bool | None, Field(description="Read the answer again; it may be rejected once.")

@@ -10,7 +10,7 @@ from toolsrv_lab.bench.replay.ways import WAYS, Measured, figures, measure
 from toolsrv_lab.bench.report import number, table, tell
 from toolsrv_lab.bench.scratch import scratch_folder
 from toolsrv_registry.process import usable_cores
-from toolsrv_runtime.models import SHIPPED_MODEL
+from toolsrv_runtime.gguf_models import SHIPPED_MODEL
 
 
 def compare(

@@ -1,0 +1,190 @@
+"""Evaluation cells: one model with one strategy and one set of aids, over a list of tasks.
+
+Results of any kind are kept in a result log by (model, strategy, aids, task), so that a killed
+evaluation goes on and a later one adds models. Task by task, so that strategies meet the same
+machine under the same load and an evaluation that is cut short still compares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from toolsrv_lab.evaluation.result_log import ELSE, ResultLog
+from toolsrv_registry import wellformed
+from toolsrv_registry.errors import DataError, ToolsrvError, UsageError
+from toolsrv_runtime.solve import SolveOptions
+
+DEFAULT_AIDS = "default"
+"""Name of the aids that the options have anyway."""
+NO_AIDS = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """``model`` is its name for people, ``identity`` what tells it from others (a file's hash)."""
+
+    model: str
+    identity: str
+    strategy: str
+    aids: str = DEFAULT_AIDS
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What its results are kept by."""
+        return self.identity, self.strategy, self.aids
+
+    @property
+    def name(self) -> str:
+        """The strategy, and the aids where they are not the options' own."""
+        return self.strategy if self.aids == DEFAULT_AIDS else f"{self.strategy} + {self.aids}"
+
+
+class HasId(Protocol):
+    """A result on a task."""
+
+    @property
+    def id(self) -> str:
+        """The task's id."""
+
+
+R = TypeVar("R", bound=BaseModel)
+T = TypeVar("T")
+
+
+class CellLog(Generic[R]):
+    """Results of one type by cell and task, on a result log."""
+
+    def __init__(self, log: ResultLog, kind: type[R]) -> None:
+        """Read what the log has. Raises DataError where a line is no such result."""
+        self.log = log
+        self._found: dict[tuple[tuple[str, str, str], str], R] = {}
+        for at, entry in enumerate(log, start=2):
+            try:
+                one = kind.model_validate(entry.get("result"))
+            except ValidationError as error:
+                raise DataError(
+                    f"{log.path}, line {at}: not a result: {error.errors()[0]['msg']}", hint=ELSE
+                ) from None
+            key = tuple(str(entry.get(name)) for name in ("identity", "strategy", "aids"))
+            self._found[(key[0], key[1], key[2]), str(entry.get("task"))] = one
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def get(self, cell: Cell, task: str) -> R | None:
+        """Return the result, None where there is none yet."""
+        return self._found.get((cell.key, task))
+
+    def of(self, cell: Cell, tasks: Sequence[str]) -> list[R]:
+        """Return the results that there are, in the order of the tasks."""
+        found = (self.get(cell, task) for task in tasks)
+        return [one for one in found if one is not None]
+
+    def add(self, cell: Cell, task: str, result: R) -> None:
+        """Keep a result; it is on the disk when this returns. Raises DataError."""
+        self.log.add(
+            {
+                "model": cell.model,
+                "identity": cell.identity,
+                "strategy": cell.strategy,
+                "aids": cell.aids,
+                "task": task,
+                "result": result.model_dump(mode="json"),
+            }
+        )
+        self._found[cell.key, task] = result
+
+
+async def run_cells(
+    tasks: Mapping[str, T],
+    cells: Mapping[Cell, SolveOptions],
+    log: CellLog[R],
+    solve: Callable[[T, SolveOptions], Awaitable[R]],
+    *,
+    on_fault: Callable[[T, ToolsrvError], R] | None = None,
+    progress: Callable[[bool], None] = lambda _fresh: None,
+) -> None:
+    """Solve what the log lacks; which cell is first changes from task to task.
+
+    ``on_fault`` makes the result of a solve that failed, None stops there. ``progress`` is called
+    after each task of a cell with whether it was solved just now.
+
+    Raises:
+        DataError: a solve failed; says what is kept and how to go on.
+    """
+    every = list(cells.items())
+    for at, (name, task) in enumerate(tasks.items()):
+        by = at % len(every)
+        for cell, options in every[by:] + every[:by]:
+            fresh = log.get(cell, name) is None
+            if fresh:
+                try:
+                    result = await solve(task, options)
+                except ToolsrvError as error:
+                    if on_fault is None:
+                        raise DataError(
+                            f"the evaluation stopped at task {name!r} with {cell.name}: "
+                            f"{error.message}",
+                            hint=f"{error.hint}; {log.log.kept()}".lstrip("; "),
+                        ) from error
+                    result = on_fault(task, error)
+                log.add(cell, name, result)
+            progress(fresh)
+
+
+def make_options(
+    base: SolveOptions, strategy: str, aids: str = DEFAULT_AIDS, given: Sequence[str] = ()
+) -> SolveOptions:
+    """Return the options of a cell; ``given`` are ``key=value``, a dot leads into a field.
+
+    ``aids``: names with ``+`` between, ``none``, or ``default`` for those that the options have.
+    Values are JSON, or text where they are none.
+
+    Raises:
+        UsageError: no such field, strategy or aid, or a value that it does not take.
+    """
+    value = base.model_dump() | {"strategy": strategy}
+    if aids != DEFAULT_AIDS:
+        _field(value, "aids", "--aids")
+        value["aids"] = [] if aids == NO_AIDS else [one for one in aids.split("+") if one]
+    for one in given:
+        name, equals, text = one.partition("=")
+        if not equals:
+            raise UsageError(f"{one!r} sets nothing", hint="--set key=value, as in --set width=3")
+        *path, last = name.strip().split(".")
+        place = value
+        for step in path:
+            place = _field(place, step, "--set")
+        _field(place, last, "--set", inner=False)
+        place[last] = _value(text)
+    try:
+        return type(base).model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UsageError(
+            f"the solve's options do not take {first['input']!r} for {where}",
+            hint=str(first["msg"]),
+        ) from None
+
+
+def _field(place: dict[str, Any], name: str, flag: str, *, inner: bool = True) -> dict[str, Any]:
+    if name not in place:
+        raise UsageError(
+            f"{flag}: the solve's options have no {name!r}", hint=f"they have {', '.join(place)}"
+        )
+    found = place[name]
+    if isinstance(found, dict) or not inner or flag == "--aids":
+        return found if isinstance(found, dict) else {}
+    raise UsageError(f"{flag}: {name!r} has no parts", hint=f"set {name} itself")
+
+
+def _value(text: str) -> Any:
+    try:
+        return wellformed.loads(text)
+    except (ValueError, RecursionError):
+        return text

@@ -1,0 +1,94 @@
+"""Which parts of a task still need a call: the matcher, asked about the whole task.
+
+The matcher is a trained cross-encoder (``toolsrv_registry.matcher``): of each candidate it says how
+likely the task asks for it, and which words of the task do. A need is such a run of words with the
+candidates that serve it. No words of any language are known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from toolsrv_registry.functions import Function
+from toolsrv_registry.matcher import Asked
+from toolsrv_runtime.formats.base import FINISH, Prior, Step
+
+NEEDED = 0.0
+"""Log-odds of the matcher from which on a task is taken to ask for a candidate.
+
+Of 269 calls that 156 tasks need, 245 are among those above it, and 32 that none needs.
+"""
+
+MARGIN = 3.0
+"""Nats by which a candidate may fall behind another for the same words and still serve them."""
+
+OVERLAP = 0.5
+"""Share of the shorter run of words from which on two runs are one need."""
+
+ATTEMPTS = 2
+"""Failed calls for one need after which it is left open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A run of the task's words that asks for a call, and the candidates for it, best first."""
+
+    text: str
+    begin: int
+    end: int
+    functions: tuple[str, ...]
+
+
+def needs(task: str, functions: Sequence[Function], prior: Prior) -> tuple[Need, ...]:
+    """Return the needs of a task in the order of its words; none where the matcher is silent."""
+    matches = prior.match(Asked(task), [one.api for one in functions])
+    found: list[tuple[float, int, int, list[str]]] = []
+    ranked = sorted(zip(functions, matches, strict=False), key=lambda pair: -pair[1].serves)
+    for function, match in ranked:
+        spans = match.clause.best(1) if match.serves >= NEEDED else []
+        if not spans or spans[0].source:
+            continue
+        begin, end = spans[0].begin, spans[0].end
+        clash = [one for one in found if _overlap((begin, end), (one[1], one[2])) > OVERLAP]
+        if not clash:
+            found.append((match.serves, begin, end, [function.name]))
+        elif all(one[0] - match.serves <= MARGIN for one in clash):
+            clash[0][3].append(function.name)
+    return tuple(
+        Need(task[begin:end].strip(), begin, end, tuple(names))
+        for _, begin, end, names in sorted(found, key=lambda one: one[1])
+    )
+
+
+def open_needs(wanted: Iterable[Need], path: Sequence[Step]) -> tuple[Need, ...]:
+    """Return the needs that no successful call on a path serves and that are worth trying still."""
+    left = [step for step in path if step.move.function != FINISH]
+    found = []
+    for need in wanted:
+        tried = [step for step in left if step.move.function in need.functions]
+        served = next((step for step in tried if step.ok), None)
+        if served is not None:
+            left.remove(served)
+        elif len(tried) < ATTEMPTS:
+            found.append(need)
+    return tuple(found)
+
+
+def unserved(wanted: Iterable[Need], path: Sequence[Step]) -> tuple[str, ...]:
+    """Return the words of the needs that no successful call on a path serves."""
+    left = [step for step in path if step.ok and step.move.function != FINISH]
+    found = []
+    for need in wanted:
+        served = next((step for step in left if step.move.function in need.functions), None)
+        if served is None:
+            found.append(need.text)
+        else:
+            left.remove(served)
+    return tuple(found)
+
+
+def _overlap(one: tuple[int, int], other: tuple[int, int]) -> float:
+    """Return the common words of two runs as a share of the shorter one."""
+    common = min(one[1], other[1]) - max(one[0], other[0])
+    return max(0, common) / max(1, min(one[1] - one[0], other[1] - other[0]))

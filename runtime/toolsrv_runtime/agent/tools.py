@@ -1,0 +1,81 @@
+"""APIs as tools of a chat model: JSON Schema in the forms that a prompt may have room for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from toolsrv_catalogs.text import clean
+from toolsrv_registry.api import Parameter
+from toolsrv_registry.functions import Function
+from toolsrv_runtime.contract.chat import Tool
+
+DESCRIPTION_LIMIT = 600
+"""Characters of a description; more hardly helps a choice and every one is paid for."""
+
+SHORT_LIMIT = 80
+
+NO_FUNCTION_FITS = "no_function_fits"
+REPLY_DIRECTLY = "reply_directly"
+
+
+def forms(function: Function) -> tuple[Tool, ...]:
+    """Return the tool whole, with short descriptions, and without any."""
+    schema = function.argument_schema()
+    properties = schema["properties"]
+    text = clean(function.api.description or function.api.name, DESCRIPTION_LIMIT).strip()
+    whole = {
+        key: _with(one, describe(function.parameters.get(key))) for key, one in properties.items()
+    }
+    bare = {key: _with(one, "") for key, one in properties.items()}
+    short = text if len(text) <= SHORT_LIMIT else f"{text[:SHORT_LIMIT]}…"
+    return (
+        tool(function.name, text, whole, schema["required"]),
+        tool(function.name, short, bare, schema["required"]),
+        tool(function.name, "", bare, schema["required"]),
+    )
+
+
+def describe(parameter: Parameter | None) -> str:
+    """Return a parameter's description with its example, as one text."""
+    if parameter is None:
+        return ""
+    text = clean(parameter.description, DESCRIPTION_LIMIT).strip()
+    shown = parameter.example
+    if shown is None and parameter.json_schema is None:
+        shown = parameter.default  # ToolBench's defaults are examples
+    if shown in (None, "") or parameter.enum:
+        return text
+    return f"{text} (e.g. {clean(str(shown), 60)})".strip()
+
+
+def tool(
+    name: str, description: str, properties: Mapping[str, Any], required: Sequence[str]
+) -> Tool:
+    """Return a tool whose parameters are a closed schema."""
+    return Tool(
+        name,
+        description,
+        {
+            "type": "object",
+            "properties": dict(properties),
+            "required": list(required),
+            "additionalProperties": False,
+        },
+    )
+
+
+def no_function_fits() -> Tool:
+    """Return the tool that ends an attempt for which nothing offered is of use."""
+    reason = {"type": "string", "maxLength": 200, "description": "What is missing, in a few words."}
+    return tool(
+        NO_FUNCTION_FITS,
+        "Say that none of the other functions can help with the request.",
+        {"reason": reason},
+        ["reason"],
+    )
+
+
+def _with(schema: Mapping[str, Any], description: str) -> dict[str, Any]:
+    rest = {key: value for key, value in schema.items() if key != "description"}
+    return {**rest, "description": description} if description else rest

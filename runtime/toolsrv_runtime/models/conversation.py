@@ -1,0 +1,129 @@
+"""Conversations as servers and clients accept them: fitting call ids, neighbours of a role merged.
+
+Pure functions over the messages of ``contract.chat``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from toolsrv_runtime.contract.chat import (
+    AssistantMessage,
+    ChatRequest,
+    Message,
+    SystemMessage,
+    Tool,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+
+_ID = re.compile(r"[A-Za-z0-9]{9}")
+_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_LENGTH = 9
+
+
+def allowed(request: ChatRequest) -> tuple[Tool, ...]:
+    """Return the tools that the reply may call."""
+    return tuple(one for one in request.tools if one.name in request.expected.names)
+
+
+def fitting_id(wanted: str, seed: str, used: set[str]) -> str:
+    """Return ``wanted`` where it is an id of nine alphanumerics and unused, else a hash of ``seed``.
+
+    Mistral's templates and servers refuse other ids. The same seed gives the same id, so that a
+    conversation is written the same way each time. The id is added to ``used``.
+    """
+    found, tries = wanted, 0
+    while not _ID.fullmatch(found) or found in used:
+        digest = hashlib.sha256(f"{tries} {wanted} {seed}".encode("utf-8", "surrogatepass"))
+        number = int.from_bytes(digest.digest())
+        letters = []
+        for _ in range(_LENGTH):
+            number, rest = divmod(number, len(_ALPHABET))
+            letters.append(_ALPHABET[rest])
+        found, tries = "".join(letters), tries + 1
+    used.add(found)
+    return found
+
+
+def call_ids(messages: Iterable[Message]) -> set[str]:
+    """Return the ids of all calls of a conversation."""
+    turns = (one for one in messages if isinstance(one, AssistantMessage))
+    return {call.id for turn in turns for call in turn.calls if call.id}
+
+
+def normalized(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Return a conversation that servers accept.
+
+    Every call has an id of nine alphanumerics of its own, and its result the same one. Neighbouring
+    user turns are merged, and neighbouring assistant turns. A result whose call is not in the
+    conversation becomes a user turn.
+    """
+    return tuple(_merged(_numbered(messages)))
+
+
+def response_text(message: ToolMessage) -> str:
+    """Return a result as user text, for conversations without a role for it."""
+    return f"Response of {message.call.name}: {message.text}"
+
+
+def _numbered(messages: Sequence[Message]) -> Iterator[Message]:
+    used: set[str] = set()
+    open_calls: list[tuple[ToolCall, ToolCall]] = []
+    count = 0
+    for message in messages:
+        if isinstance(message, AssistantMessage):
+            open_calls = []
+            for call in message.calls:
+                count += 1
+                fitting = fitting_id(call.id, f"{count} {call.name}", used)
+                open_calls.append((call, replace(call, id=fitting)))
+            yield replace(message, calls=tuple(new for _, new in open_calls))
+        elif isinstance(message, ToolMessage):
+            pair = _pair(message.call, open_calls)
+            if pair is None:
+                yield UserMessage(response_text(message))
+                continue
+            open_calls.remove(pair)
+            yield ToolMessage(pair[1], message.text)
+        else:
+            yield message
+
+
+def _pair(
+    call: ToolCall, open_calls: Sequence[tuple[ToolCall, ToolCall]]
+) -> tuple[ToolCall, ToolCall] | None:
+    """Return the open call that a result is for: by id, else the first of its name."""
+    for pair in open_calls:
+        if call.id and pair[0].id == call.id:
+            return pair
+    return next((pair for pair in open_calls if pair[0].name == call.name), None)
+
+
+def _merged(messages: Iterable[Message]) -> Iterator[Message]:
+    last: Message | None = None
+    for message in messages:
+        if isinstance(last, UserMessage) and isinstance(message, UserMessage):
+            last = UserMessage(_joined(last.text, message.text))
+        elif isinstance(last, SystemMessage) and isinstance(message, SystemMessage):
+            last = SystemMessage(_joined(last.text, message.text))
+        elif (
+            isinstance(last, AssistantMessage)
+            and isinstance(message, AssistantMessage)
+            and not last.calls
+        ):
+            last = replace(message, text=_joined(last.text, message.text))
+        else:
+            if last is not None:
+                yield last
+            last = message
+    if last is not None:
+        yield last
+
+
+def _joined(first: str, second: str) -> str:
+    return "\n\n".join(filter(None, (first, second)))

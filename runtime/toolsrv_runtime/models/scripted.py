@@ -1,0 +1,112 @@
+"""A scripted chat model: replies from a list, a function or a file; records the requests.
+
+For demos and for tests of everything above a model.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from toolsrv_runtime.contract.chat import ChatReply, ChatRequest, ToolCall
+from toolsrv_runtime.engine.script_file import read_script
+from toolsrv_runtime.errors import ModelError
+from toolsrv_runtime.models.replies import judged
+from toolsrv_runtime.stop import Stop
+
+Said = ChatReply | ToolCall | Sequence[ToolCall] | str
+"""A reply, or short for one: a call, several calls, a text."""
+
+_STEP_S = 0.005
+
+
+class ScriptedChat:
+    """A ``ChatModel`` that says ``script``: replies in order, or what a function makes of a request.
+
+    A reply is judged as a server's is: calls get ids, and an unusable one its ``problem``, unless
+    the script has one. ``seconds`` is how long a reply takes, ended early by Stop; with ``loop``
+    the last one is repeated for ever. ``requests`` holds what was asked. Tokens are words.
+    """
+
+    name = "scripted"
+    syntax = "scripted"
+
+    def __init__(
+        self,
+        script: Sequence[Said] | Callable[[ChatRequest], Said],
+        *,
+        seconds: float = 0.0,
+        loop: bool = False,
+        context: int | None = None,
+    ) -> None:
+        self.context = context
+        self.requests: list[ChatRequest] = []
+        self._script = script
+        self._seconds = seconds
+        self._loop = loop
+        self._next = 0
+
+    @classmethod
+    def from_file(cls, path: Path) -> ScriptedChat:
+        """Return the model that a script file describes (``engine.script_file``).
+
+        A ``thought`` stands beside its call; Finish with an answer is a reply of that text.
+
+        Raises:
+            NotFoundError: there is no such file.
+            DataError: it is no script; says where.
+        """
+        script = read_script(path)
+        said: list[Said] = []
+        for one in script.replies:
+            if isinstance(one, str):
+                said.append(one)
+            elif one.function == "Finish" and "final_answer" in one.arguments:
+                said.append(str(one.arguments["final_answer"]))
+            else:
+                call = ToolCall(one.function, dict(one.arguments))
+                said.append(ChatReply(text=one.thought, calls=(call,)))
+        return cls(said, seconds=script.seconds, loop=script.loop)
+
+    def count(self, request: ChatRequest) -> int:
+        """Return the number of words."""
+        return sum(len(one.text.split()) for one in request.messages)
+
+    def reply(self, request: ChatRequest, *, stop: Stop) -> ChatReply | None:
+        """Return the next reply.
+
+        Raises:
+            ModelError: the script is over.
+        """
+        self.requests.append(request)
+        end = time.monotonic() + self._seconds
+        while time.monotonic() < end:
+            if stop.is_set():
+                return None
+            time.sleep(_STEP_S)
+        reply = judged(request, _reply(self._take(request)))
+        words = len(reply.text.split()) + len(reply.calls)
+        return replace(reply, prompt_tokens=self.count(request), generated=words)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def _take(self, request: ChatRequest) -> Said:
+        if callable(self._script):
+            return self._script(request)
+        if self._next >= len(self._script):
+            raise ModelError("the script is over", hint="give the scripted model more replies")
+        said = self._script[self._next]
+        if not (self._loop and self._next == len(self._script) - 1):
+            self._next += 1
+        return said
+
+
+def _reply(said: Said) -> ChatReply:
+    if isinstance(said, ChatReply):
+        return said
+    if isinstance(said, str):
+        return ChatReply(text=said, raw=said)
+    return ChatReply(calls=(said,) if isinstance(said, ToolCall) else tuple(said))

@@ -1,0 +1,1 @@
+"""A model's own tool-call syntax, learnt from its chat template."""

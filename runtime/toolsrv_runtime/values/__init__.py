@@ -1,0 +1,1 @@
+"""Values as they stand in text: numbers, dates, clock times, units, nationalities."""
