@@ -10,6 +10,7 @@ from toolsrv_runtime.engine.base import Engine, Piece, Sampling
 from toolsrv_runtime.stop import Stop
 from toolsrv_runtime.templates.tool_template import ToolTemplate
 
+
 class LocalChatModel:
     """An engine with the call syntax of its chat template; thread-safe as the engine is."""
 
@@ -69,4 +70,3 @@ class LocalChatModel:
     def close(self) -> None:
         """Free the engine."""
         self._engine.close()
-
