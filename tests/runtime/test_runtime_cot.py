@@ -19,7 +19,7 @@ from toolsrv_runtime.outcome import Outcome
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.solve import Finder, SolveOptions, Solver
 
-GREEDY = Profile(name="chat", format="chat", context=8192)
+GREEDY = Profile(name="toolllama-2", format="toolllama", context=8192)
 DRAWN = GREEDY.model_copy(update={"temperature": 0.5, "anew_after_give_up": False})
 CAPITAL = "capital_city_for_country_facts"
 GIVE_UP = 'Thought: no\nAction: Finish\nAction Input: {"return_type": "give_up_and_restart"}'

@@ -27,7 +27,7 @@ from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.solve import TASK_LIMIT, Finder, SolveOptions, Solver
 from toolsrv_runtime.stop import Stop
 
-CHAT = Profile(name="chat", format="chat", context=8192)
+CHAT = Profile(name="toolllama-2", format="toolllama", context=8192)
 CAPITAL = "capital_city_for_country_facts"
 TWO_CALLS = "What is the capital of Peru, and what is 15 percent of 240?"
 

@@ -92,7 +92,7 @@ def _first_call(prompt: str) -> str:
 
 def scripted_bench(settings: Settings) -> Workbench:
     """Return a workbench with the scripted model."""
-    profile = Profile(name="chat", format="chat", context=8192)
+    profile = Profile(name="toolllama-2", format="toolllama", context=8192)
 
     def load_engine() -> tuple[Engine, Profile]:
         return TaskEngine(), profile
