@@ -61,6 +61,8 @@ _JUDGEMENT = {
     "additionalProperties": False,
 }
 _JUDGEMENT_TOKENS = 256
+_PROBE_TOKENS = 16
+"""Tokens after which a reply shows whether it calls or speaks; what it says is not used."""
 
 
 class ChatAgent:
@@ -151,6 +153,10 @@ class ChatAgent:
         """Whether an aid is in use."""
         return aid in self._aids
 
+    def begins_call(self, raw: str) -> bool:
+        """Whether a reply that was cut begins like a call."""
+        return isinstance(self._model, LocalModel) and self._model.begins_call(raw)
+
     def send(
         self, task: str, turn: Turn | ChatRequest, seed: int, stop: Stop, meter: Meter
     ) -> tuple[ChatRequest, ChatReply]:
@@ -230,7 +236,9 @@ class _Asking:
     def _call_or_answer(self) -> Move | str:
         """Return a further call where the model wants one, else the answer."""
         names = tuple(function.name for function in self._view.functions)
-        _, reply = self._send(Expected(names), "")
+        _, reply = self._send(Expected(names), "", most=_PROBE_TOKENS)
+        if reply.finish == "length" and self._agent.begins_call(reply.raw):
+            return self._called(Expected(names, text=False), "")
         if reply.calls and not reply.problem:
             return self._read(reply)
         return self.answer()
@@ -257,14 +265,15 @@ class _Asking:
         return replace(_answer(text), without_calls=True)
 
     def _send(
-        self, expected: Expected, note: str, rejected: str = ""
+        self, expected: Expected, note: str, rejected: str = "", *, most: int | None = None
     ) -> tuple[ChatRequest, ChatReply]:
         view = self._view
+        room = min(self._max_tokens, most or self._max_tokens)
         if view.tried and not rejected:
             note = f"{prompts.TRIED.format(calls=_rows(view.tried))}\n{note}".strip()
         if self._agent.helps("exclude") and expected.names:
             expected = replace(expected, excluded=_made(view))
-        turn = Turn(view, expected, self._now, note, rejected, max_tokens=self._max_tokens)
+        turn = Turn(view, expected, self._now, note, rejected, max_tokens=room)
         return self._agent.send(view.task, turn, view.seed, self._stop, self._meter)
 
     def _write(self, request: ChatRequest) -> ChatReply:

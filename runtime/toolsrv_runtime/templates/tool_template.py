@@ -125,6 +125,11 @@ class ToolTemplate:
             reply = reply if other is None else replace(other, raw=raw)
         return replace(reply, finish=finish)
 
+    def begins_call(self, raw: str) -> bool:
+        """Whether the beginning of a reply, as far as it goes, is that of a call."""
+        opener, begun = self.call_syntax.opener.strip(), raw.strip()
+        return bool(begun) and (begun.startswith(opener) or opener.startswith(begun))
+
     def _rendered(self, request: ChatRequest) -> str:
         """Return the first rendering that holds every message and tool."""
         if self._renderer is None:
