@@ -246,12 +246,12 @@ def json_schema(schema: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
 
 
 def _choose(found: dict[str, Any], choices: list[Any]) -> None:
-    fitting = [one for one in choices if _is_a(one, found["type"])]
-    if fitting:
-        found["enum"] = fitting
-    elif found["type"] == "array" and (items := found.get("items")):
-        if inner := [one for one in choices if _is_a(one, items["type"])]:
-            items["enum"] = inner
+    """Put the values of an ``enum`` where a value can equal them: at the type, or at its items."""
+    for place in (found, found.get("items")):
+        fitting = [one for one in choices if _is_a(one, place["type"])] if place else []
+        if place and fitting:
+            place["enum"] = fitting
+            return
 
 
 def _is_a(value: Any, kind: str) -> bool:

@@ -9,6 +9,7 @@ from toolsrv_runtime.models.local import LocalChatModel
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.templates.tool_template import ToolTemplate
 
+_NO_TOKENS = SpecialTokens()
 _ANYTHING = "TEXT: /(?s:.*)/\n"
 
 
@@ -16,7 +17,7 @@ class FreeTemplate(ToolTemplate):
     """A template whose replies may be any text; calls in it are parsed as ever."""
 
     def __init__(
-        self, source: str | None, *, place: str = "", tokens: SpecialTokens = SpecialTokens()
+        self, source: str | None, *, place: str = "", tokens: SpecialTokens = _NO_TOKENS
     ) -> None:
         super().__init__(source, place=place, tokens=tokens)
         markers = self.call_syntax.markers

@@ -19,10 +19,10 @@ from toolsrv_catalogs.text import clean
 from toolsrv_runtime.agent import coverage, prompts
 from toolsrv_runtime.agent.conversation import Turn, call_of
 from toolsrv_runtime.agent.fitting import Fitting
+from toolsrv_runtime.agent.answering import AnswerWriter
 from toolsrv_runtime.agent.tools import NO_FUNCTION_FITS, no_function_fits
 from toolsrv_runtime.calls.compress import Budget
-from toolsrv_runtime.contract.chat import ChatModel, ChatReply, Expected, ToolCall
-from toolsrv_runtime.evidence import trace
+from toolsrv_runtime.contract.chat import ChatModel, ChatReply, ChatRequest, Expected, ToolCall
 from toolsrv_runtime.formats import told
 from toolsrv_runtime.formats.asides import says_something
 from toolsrv_runtime.formats.base import (
@@ -42,7 +42,6 @@ AIDS = ("coverage", "match", "exclude", "check")
 """What helps a small model, each of which may be switched off for a measurement."""
 
 _STRIDE = 1_000_003  # replies of one solve never reach it, so seeds do not overlap
-_ANSWER_TOKENS = 400
 _GIVE_UP = "give_up_and_restart"
 _GIVE_ANSWER = "give_answer"
 
@@ -109,7 +108,7 @@ class ChatAgent:
             expected = Expected(
                 (*names, *(one.name for one in extra)), text=False, excluded=self._excluded(view)
             )
-            turn = Turn(view, expected, self._now(), extra, note, max_tokens=self._room(max_tokens))
+            turn = Turn(view, expected, self._now(), note=note, max_tokens=self._room(max_tokens))
             reply = self._ask(turn, stop, meter)
             move = self._read(reply)
             if isinstance(move, str) or move.function != FINISH:
@@ -124,46 +123,29 @@ class ChatAgent:
         stop: Stop,
         meter: Meter,
     ) -> Move | str:
+        """Return a further call where the model wants one, else the answer."""
         names = tuple(function.name for function in view.functions)
         note = _diversity(view.tried) if view.tried else ""
-        expected = Expected(names, text=True, excluded=self._excluded(view))
-        turn = Turn(view, expected, self._now(), (), note, max_tokens=self._room(max_tokens))
+        expected = Expected(names, excluded=self._excluded(view))
+        turn = Turn(view, expected, self._now(), note=note, max_tokens=self._room(max_tokens))
         reply = self._ask(turn, stop, meter)
         if reply.calls:
-            move = self._read(reply)
-            if not isinstance(move, str):
-                return move
-        return self._answer(view, wanted, prompts.ANSWER, max_tokens, stop, meter)
+            return self._read(reply)
+        return self._answer(view, wanted, stop, meter)
 
     def _answer(
-        self,
-        view: View,
-        wanted: Sequence[coverage.Need],
-        note: str,
-        max_tokens: int,
-        stop: Stop,
-        meter: Meter,
+        self, view: View, wanted: Sequence[coverage.Need], stop: Stop, meter: Meter
     ) -> Move | str:
-        """Return an answer that was checked against the results, and sent back once if need be."""
-        view = replace(view, tried=())
-        turn = Turn(
-            view,
-            Expected(),
-            self._now(),
-            note=note.format(task=view.task),
-            max_tokens=min(self._room(max_tokens), _ANSWER_TOKENS),
-        )
-        text = self._ask(turn, stop, meter).text.strip()
-        if "check" in self._aids and (wrong := self._fault(view, text)):
-            again = replace(turn, rejected=text or "-", note=wrong)
-            second = self._ask(again, stop, meter).text.strip()
-            if says_something(second) and len(self._untraced(view, second)) <= len(
-                self._untraced(view, text)
-            ):
-                text = second
+        def ask(request: ChatRequest) -> ChatReply:
+            return self._fitting.reply(
+                view.task, [], [], lambda shape, most: request, stop, meter
+            )[1]
+
+        writer = AnswerWriter(ask, self._now(), check="check" in self._aids)
+        text = writer.write(view, wanted)
         if not says_something(text):
             return "the model's answer says nothing"
-        arguments = {"return_type": _GIVE_ANSWER, "final_answer": clean(text, 20_000)}
+        arguments = {"return_type": _GIVE_ANSWER, "final_answer": text}
         return Move(
             None,
             FINISH,
@@ -171,20 +153,9 @@ class ChatAgent:
             missing=coverage.unserved(wanted, view.path),
         )
 
-    def _fault(self, view: View, text: str) -> str:
-        """Return what is to be put right in an answer, as a note to the model; "" for nothing."""
-        if untraced := self._untraced(view, text):
-            return prompts.UNSUPPORTED.format(words=", ".join(untraced))
-        return ""
-
-    def _untraced(self, view: View, text: str) -> list[str]:
-        results = [(at + 1, step.response) for at, step in enumerate(view.path) if step.ok]
-        asked = f"{view.task}\n{prompts.today(self._now())}"
-        return list(dict.fromkeys(one.text for one in trace(text, asked, results).unsupported))
-
     def finish(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | None:
         """Return an answer with what the path holds; see ``Format.finish``."""
-        move = self._answer(view, self._needs(view), prompts.LAST, max_tokens, stop, meter)
+        move = self._answer(view, self._needs(view), stop, meter)
         return None if isinstance(move, str) else move
 
     def prefers(self, view: View, first: Step, second: Step, *, stop: Stop, meter: Meter) -> bool:

@@ -127,12 +127,26 @@ def parsed(texts: Sequence[str]) -> dict[str, Any]:
     problem: ArgumentError | None = None
     for text in texts:
         try:
-            return args.parse(text)
+            return args.parse(_decoded(text))
         except ArgumentError as error:
             problem = problem or error
     if problem is not None:
         raise problem
     return {}
+
+
+def _decoded(text: str) -> str:
+    """Return the text of arguments with null as none, and what is encoded twice decoded once."""
+    said = text.strip()
+    if said == "null":
+        return ""
+    if not said.startswith('"'):
+        return text
+    try:
+        value = json.loads(said)
+    except ValueError:
+        return text
+    return value if isinstance(value, str) else text
 
 
 def split_reasoning(text: str) -> tuple[str, str]:

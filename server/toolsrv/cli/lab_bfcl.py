@@ -6,13 +6,13 @@ The work is done by ``toolsrv_lab.evaluation.bfcl``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from toolsrv.cli import lab_eval
-from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.options import engine_model_option, example, json_option, model_option
 from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
@@ -69,11 +69,12 @@ def eval_bfcl(
 
     bfcl = open_package(package.expanduser() if package else None)
     bench = session.workbench(**flags)
-    cases = [
-        case
+    seed = bench.settings.seed
+    drawn = [
+        draw(bfcl.cases(name), limit, seed=seed, key=lambda one: one.id)
         for name in lab_eval.listed(categories)
-        for case in draw(bfcl.cases(name), limit, seed=bench.settings.seed, key=lambda one: one.id)
     ]
+    cases = [case for group in drawn for case in group]
     modes: tuple[Mode, ...] = ("held", "free") if free else ("held",)
     name, identity = lab_eval.identity(bench.settings)
     folder = lab_eval.out_folder(out)
@@ -82,7 +83,7 @@ def eval_bfcl(
         run = BfclRun(log, identity)
         try:
             if run.lacks(cases, modes):
-                _ask(bench, run, cases, modes, bfcl)
+                _ask(bench, run, _in_turn(drawn), modes, bfcl)
         except KeyboardInterrupt:
             note(log.kept())
             raise
@@ -101,17 +102,20 @@ def eval_bfcl(
         _show(name, found, official(name))
 
 
+def _in_turn(groups: Sequence[Sequence[Case]]) -> list[Case]:
+    """Return cases of each category in turn, so that a run that is cut short has some of each."""
+    return [case for row in zip_longest(*groups) for case in row if case is not None]
+
+
 def _ask(
     bench: Workbench, run: Any, cases: Sequence[Case], modes: Sequence[Mode], bfcl: Any
 ) -> None:
-    from toolsrv_runtime.stop import Stop
-
     models = {mode: _chat_model(bench, mode) for mode in modes}
     with (
         lab_eval.Progress("asking", len(cases) * len(modes)) as progress,
-        interruptible(),
+        lab_eval.stop_on_interrupt() as stop,
     ):
-        run.run(models, cases, bfcl, stop=Stop(), progress=progress.show)
+        run.run(models, cases, bfcl, stop=stop, progress=progress.show)
 
 
 def _chat_model(bench: Workbench, mode: Mode) -> ChatModel:

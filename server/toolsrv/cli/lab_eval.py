@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import signal
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from toolsrv_lab.evaluation.statistics import Mean, Share
     from toolsrv_lab.solving import FaultyCaller
     from toolsrv_runtime.solve import Solver
+    from toolsrv_runtime.stop import Stop
 
 LOG, REPORT, PLOT = "results.jsonl", "report.json", "solved.svg"
 """Files of an ``--out`` folder."""
@@ -124,6 +128,33 @@ def mean_text(one: Mean) -> str:
 def counts_text(counts: Mapping[str, int]) -> str:
     """Return counts as ``answered 12, partial 3``."""
     return ", ".join(f"{name} {count}" for name, count in counts.items())
+
+
+@contextlib.contextmanager
+def stop_on_interrupt() -> Iterator[Stop]:
+    """Yield a stop that Ctrl-C, SIGTERM and SIGHUP set, for work that blocks in compiled code.
+
+    An exception that a signal raises inside a callback of such code is lost; so the work ends by
+    the stop, and the interruption is raised after it.
+
+    Raises:
+        KeyboardInterrupt: the block was interrupted; ``Interrupted`` for the other signals.
+    """
+    from toolsrv.cli.interrupt import ended_as_by_ctrl_c
+    from toolsrv_runtime.stop import Stop
+
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    with ended_as_by_ctrl_c():
+        before = signal.signal(signal.SIGINT, lambda _number, _frame: stop.set())
+        try:
+            yield stop
+        finally:
+            signal.signal(signal.SIGINT, before)
+        if stop.is_set():
+            raise KeyboardInterrupt
 
 
 class Progress:

@@ -6,13 +6,13 @@ The work is done by ``toolsrv_lab.evaluation``.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from toolsrv.cli import lab_eval
 from toolsrv.cli.import_view import Bar
 from toolsrv.cli.options import example, json_option, model_option
 from toolsrv.cli.output import emit_json, note
@@ -101,53 +101,33 @@ def _settings(path: Path, bench: Workbench) -> dict[str, Any]:
     catalogs = [one for one in bench.registry().store.catalogs() if one.enabled]
     model = bench.settings.model
     return options | {
-        "model": model if isinstance(model, str) else _hash(model or SHIPPED_MODEL),
+        "model": model if isinstance(model, str) else lab_eval.file_hash(model or SHIPPED_MODEL),
         "grounded": bench.settings.grounded,
-        "tasks": _hash(path),
+        "tasks": lab_eval.file_hash(path),
         "catalogs": sorted(one.name for one in catalogs),
     }
-
-
-def _hash(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise UsageError(
-            f"cannot read {path}: {error.strerror or error}", hint="check the path"
-        ) from error
 
 
 async def _solve(
     bench: Workbench, tasks: Sequence[Task], options: Mapping[str, SolveOptions], book: Book
 ) -> None:
     """Solve what the book lacks; loads the model only where something is lacking."""
-    from toolsrv.offered import Offered
     from toolsrv_lab.evaluation.strategies import evaluate_strategies
     from toolsrv_lab.solving import FaultyCaller, check_tasks
     from toolsrv_runtime.calls.offline import transports
-    from toolsrv_runtime.solve import Solver
 
     apis: dict[str, Api] = {api.id: api for api in bench.registry().store.apis()}
     check_tasks(tasks, apis)
     if all(book.get(name, task.id) for name in options for task in tasks):
         return
-    retriever = Offered(bench.searchable())
-    engine, profile = bench.engine()
+    bench.engine()  # a chat model of somebody else is refused
     with Bar("solving", "tasks") as bar:
         async with FaultyCaller(transports=transports()) as caller:
             await evaluate_strategies(
                 tasks,
                 options,
                 book,
-                solver=Solver(
-                    retriever=retriever,
-                    engine=engine,
-                    profile=profile,
-                    caller=caller,
-                    prompts=bench.prompts() if profile.format == "toolllama" else None,
-                    fidelity=bench.fidelity(),
-                ),
+                solver=lab_eval.solver_on(bench, caller),
                 caller=caller,
                 apis=apis,
                 progress=bar.show,
