@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
 from tests.template_files import (
     ANY,
     FILES,
@@ -25,6 +24,7 @@ from tests.template_files import (
     template,
     vocabulary,
 )
+
 from toolsrv_runtime.contract.chat import (
     AssistantMessage,
     ChatRequest,
@@ -72,12 +72,12 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "note": st.text(st.characters(exclude_categories=["Cs", "Co", "Cc"], exclude_characters="<|[]"))
     | st.sampled_from(["", " x ", "a \"b\" \\ 'c'", "line\n  two\n", "007", "true", "é你😀"]),
     "count": st.integers(-(10**12), 10**12),
-    "share": st.floats(-1e6, 1e6).map(lambda one: round(one, 3)),
+    "share": st.floats(-1e6, 1e6).map(lambda one: round(one, 3) + 0.0),
     "sure": st.booleans(),
     "nothing": st.none(),
     "tags": st.lists(st.sampled_from(["a", "it's", 'b "c"', "d, e", "]"]), max_size=3),
-    "place": st.fixed_dictionaries(
-        {"city": st.sampled_from(["Lima", "São Paulo", "a}b"]), "floor": st.integers(0, 99)}
+    "place": st.tuples(st.sampled_from(["Lima", "São Paulo", "a}b"]), st.integers(0, 99)).map(
+        lambda one: {"city": one[0], "floor": one[1]}
     ),
 }
 ARGUMENTS = st.fixed_dictionaries({}, optional=VALUES)
@@ -113,44 +113,31 @@ def test_a_conversation_with_two_calls_and_results_is_rendered_whole(name: str) 
     assert written.removesuffix(both.end) in text
 
 
+def single(name: str, call: ToolCall) -> str:
+    """Return the reply that makes one call as its grammar spells it."""
+    request = ChatRequest((UserMessage("go"),), TOOLS, Expected(excluded=(call,)))
+    return template(name).excluded(request)[0]
+
+
 @pytest.mark.parametrize("name", FILES)
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.lists(ARGUMENTS, min_size=1, max_size=3))
 def test_what_is_written_is_read_and_allowed(name: str, data: list[dict[str, Any]]) -> None:
     made = template(name)
-    syntax = made.call_syntax
-    calls = [ToolCall(ANY.name, one, f"Id{at}456789"[:9]) for at, one in enumerate(data)]
-    calls = calls if syntax.several else calls[:1]
-    if len(calls) > 1:  # an id of its own stands in the grammar of a single call
-        calls = [ToolCall(one.name, one.arguments, f"Zz{at}456789") for at, one in enumerate(calls)]
-    request = ChatRequest(
-        (UserMessage("go"),), TOOLS, Expected((ANY.name,), len(calls), text=False)
-    )
-    if len(calls) == 1:
-        written = made.excluded(
-            ChatRequest(request.messages, TOOLS, Expected(excluded=(calls[0],)))
-        )[0]
-    else:
-        written = syntax.write(calls)
+    most = len(data) if made.call_syntax.several else 1
+    calls = [
+        ToolCall(ANY.name, {key: one[key] for key in VALUES if key in one}, f"Zz{at}456789")
+        for at, one in enumerate(data[:most])
+    ]
+    request = ChatRequest((UserMessage("go"),), TOOLS, Expected((ANY.name,), most, text=False))
+    written = single(name, calls[0]) if most == 1 else made.call_syntax.write(calls)
     reply = made.parse(written, request)
-    assert reply.problem == ""
-    assert reply.text == ""
+    assert (reply.problem, reply.text) == ("", "")
     assert [(one.name, one.arguments) for one in reply.calls] == [
         (one.name, one.arguments) for one in calls
     ]
-    assert len({one.id for one in reply.calls}) == len(calls)
-    ordered = [
-        ToolCall(
-            one.name, {key: one.arguments[key] for key in VALUES if key in one.arguments}, one.id
-        )
-        for one in reply.calls
-    ]
-    held = (
-        made.excluded(ChatRequest(request.messages, TOOLS, Expected(excluded=(ordered[0],))))[0]
-        if len(ordered) == 1
-        else syntax.write(ordered)
-    )
-    assert accepts(name, made.grammar(request), held)
+    assert len({one.id for one in reply.calls}) == most
+    assert accepts(name, made.grammar(request), written)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -287,7 +274,7 @@ def test_reasoning_is_switched_off_or_held(name: str) -> None:
     for opener in ("<think>", "[THINK]"):
         assert not quiet.rstrip().endswith(opener)
     request = ChatRequest((UserMessage("go"),), TOOLS, Expected((WEATHER.name,), 1, reasoning=50))
-    call = made.excluded(ChatRequest(request.messages, TOOLS, Expected(excluded=(FIRST,))))[0]
+    call = single(name, FIRST)
     thought = "I look it up.</think>\n\n" if name in OPENED else ""
     assert accepts(name, made.grammar(request), f"{thought}{call}")
     reply = made.parse(f"<think>\nI look it up.\n</think>\n\n{call}", request)
