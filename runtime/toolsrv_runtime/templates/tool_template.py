@@ -58,18 +58,7 @@ class ToolTemplate:
         self._tokens = tokens
         self._renderer = None if source is None else Renderer(source, place, tokens)
         self._learnt = Learnt() if self._renderer is None else _learn(self._renderer, tokens)
-        tags = self._learnt.reasoning
-        self._pieces = Pieces(
-            tokens,
-            "\n".join(
-                [
-                    source or "",
-                    self._learnt.syntax.markers,
-                    "" if tags is None else tags.open + tags.close,
-                    "<tools></tools><tool_response></tool_response>",
-                ]
-            ),
-        )
+        self._pieces = Pieces(tokens)
         self._ends = frozenset(tokens.control) | frozenset(filter(None, (tokens.eos,)))
 
     @property
