@@ -37,14 +37,14 @@ from toolsrv_runtime.formats.fit import Shape
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
 
-AIDS = frozenset({"coverage", "match", "exclude", "check", "decline"})
+AIDS = frozenset({"coverage", "match", "exclude", "check", "decline", "shortlist"})
 """What helps a model, each of which can be left out.
 
 ``coverage``: needs that the matcher sees in the task are called for before an answer is taken;
 ``match``: for a need only functions are offered that the matcher finds to serve it; ``exclude``: an
 identical call on a path is not made again; ``check``: an answer is checked against the results and
 written again once; ``decline``: a task for which the matcher sees no function is given up without
-asking the model.
+asking the model; ``shortlist``: candidates that the matcher rules out are not shown.
 """
 
 _STRIDE = 1_000_003  # replies of one solve never reach it, so seeds do not overlap
@@ -138,6 +138,15 @@ class ChatAgent:
             return ()
         return coverage.needs(view.task, view.functions, self._prior)
 
+    def shown(self, view: View) -> View:
+        """Return the view with the functions that the model is shown."""
+        if self._prior is None or "shortlist" not in self._aids:
+            return view
+        called = {step.move.function for step in (*view.path, *view.tried)}
+        kept = coverage.shortlist(view.task, view.functions, self._prior)
+        also = (one for one in view.functions if one.name in called and one not in kept)
+        return replace(view, functions=(*kept, *also))
+
     def declines(self, view: View) -> bool:
         """Whether the matcher sees nothing on offer that serves any of the task."""
         if self._prior is None or "decline" not in self._aids or view.path:
@@ -187,7 +196,7 @@ class _Asking:
         self, agent: ChatAgent, view: View, max_tokens: int, stop: Stop, meter: Meter
     ) -> None:
         self._agent = agent
-        self._view = view
+        self._view = view = agent.shown(view)
         self._max_tokens = max_tokens
         self._stop = stop
         self._meter = meter
