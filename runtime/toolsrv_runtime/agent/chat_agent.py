@@ -16,7 +16,8 @@ from datetime import datetime
 from typing import Any
 
 from toolsrv_catalogs.text import clean
-from toolsrv_runtime.agent import coverage, itself, prompts
+from toolsrv_registry.functions import Function
+from toolsrv_runtime.agent import coverage, itself, prompts, values
 from toolsrv_runtime.agent.answering import AnswerWriter
 from toolsrv_runtime.agent.conversation import Turn, call_of
 from toolsrv_runtime.agent.fitting import Fitting
@@ -37,14 +38,15 @@ from toolsrv_runtime.formats.fit import Shape
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
 
-AIDS = frozenset({"coverage", "match", "exclude", "check", "decline", "shortlist"})
+AIDS = frozenset({"coverage", "match", "exclude", "check", "decline", "shortlist", "values"})
 """What helps a model, each of which can be left out.
 
 ``coverage``: needs that the matcher sees in the task are called for before an answer is taken;
 ``match``: for a need only functions are offered that the matcher finds to serve it; ``exclude``: an
 identical call on a path is not made again; ``check``: an answer is checked against the results and
 written again once; ``decline``: a task for which the matcher sees no function is given up without
-asking the model; ``shortlist``: candidates that the matcher rules out are not shown.
+asking the model; ``shortlist``: candidates that the matcher rules out are not shown;
+``values``: the model is told which words of the task the matcher takes for which argument.
 """
 
 _STRIDE = 1_000_003  # replies of one solve never reach it, so seeds do not overlap
@@ -153,6 +155,13 @@ class ChatAgent:
             return False
         return coverage.is_unserved(view.task, view.functions, self._prior)
 
+    def value_hint(self, task: str, functions: Sequence[Function]) -> str:
+        """Return which words of the task stand for which arguments, "" where that is not known."""
+        if self._prior is None or "values" not in self._aids:
+            return ""
+        hint = values.hint(task, functions, self._prior)
+        return prompts.VALUES.format(hint=hint) if hint else ""
+
     def asks_itself(self, view: View) -> bool:
         """Whether the task is talk with the assistant."""
         prior = self._prior
@@ -237,6 +246,8 @@ class _Asking:
             names = [name for name in names if name in serving]
         parts = "; ".join(f'"{need.text}"' for need in left)
         note = prompts.OPEN_PART.format(parts=parts) if started else ""
+        offered = [one for one in self._view.functions if one.name in names]
+        note = f"{note}\n{self._agent.value_hint(self._view.task, offered)}".strip()
         may_refuse = not started and not left
         if may_refuse:
             names.append(NO_FUNCTION_FITS)
