@@ -180,17 +180,18 @@ class BfclRun:
         package: Bfcl,
         *,
         stop: Stop,
-        progress: Callable[[int, int], None] = lambda _done, _total: None,
+        progress: Callable[[bool], None] = lambda _fresh: None,
     ) -> None:
         """Ask for every case that has no result yet, in each mode. Blocks.
+
+        ``progress`` is called after each with whether it was asked just now.
 
         Raises:
             DataError: a model failed; says what is kept.
         """
-        total, done = len(cases) * len(models), 0
         for case in cases:
             for mode, model in models.items():
-                if (mode, case.id) not in self._found:
+                if fresh := (mode, case.id) not in self._found:
                     try:
                         one = ask(model, case, mode, package, stop=stop)
                     except ToolsrvError as error:
@@ -202,8 +203,7 @@ class BfclRun:
                         return
                     self._log.add({"model": self._model, "result": one.model_dump(mode="json")})
                     self._found[mode, case.id] = one
-                done += 1
-                progress(done, total)
+                progress(fresh)
 
     def figures(
         self, cases: Sequence[Case], modes: Sequence[Mode]

@@ -81,7 +81,9 @@ class AnswerWriter:
             return whole
         sentences = [self._question(one.text, [one], SENTENCE_TOKENS) for one in results]
         if not wrong:
-            missing = [text for one, text in zip(results, sentences, strict=True) if one in left_out]
+            missing = [
+                text for one, text in zip(results, sentences, strict=True) if one in left_out
+            ]
             joined = _joined([whole, *missing])
         else:
             joined = _joined(sentences)

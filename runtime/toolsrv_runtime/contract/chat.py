@@ -176,5 +176,8 @@ class LocalModel(ChatModel, Protocol):
     def tokens(self, text: str) -> int:
         """Return the tokens of a text that stands in a prompt as data."""
 
+    def begins_call(self, raw: str) -> bool:
+        """Whether the beginning of a reply is that of a call in the model's syntax."""
+
     def log_probabilities(self, request: ChatRequest, replies: Sequence[str]) -> Sequence[float]:
         """Return the natural-log probability of each of ``replies`` as the whole reply."""

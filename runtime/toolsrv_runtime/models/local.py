@@ -10,6 +10,7 @@ from toolsrv_runtime.engine.base import Engine, Piece, Sampling
 from toolsrv_runtime.stop import Stop
 from toolsrv_runtime.templates.tool_template import ToolTemplate
 
+
 class LocalChatModel:
     """An engine with the call syntax of its chat template; thread-safe as the engine is."""
 
@@ -62,6 +63,10 @@ class LocalChatModel:
             forced=reply.forced,
         )
 
+    def begins_call(self, raw: str) -> bool:
+        """Whether the beginning of a reply is that of a call in the model's syntax."""
+        return self._template.begins_call(raw)
+
     def log_probabilities(self, request: ChatRequest, replies: Sequence[str]) -> Sequence[float]:
         """Return the log-probability of each reply behind the request's prompt."""
         return self._engine.score(self._template.render(request), replies).values
@@ -69,4 +74,3 @@ class LocalChatModel:
     def close(self) -> None:
         """Free the engine."""
         self._engine.close()
-

@@ -20,6 +20,7 @@ from toolsrv_runtime.engine.base import Piece, Prompt, SpecialTokens
 _BASE = 0xF0000
 _UNMOVED = frozenset(map(ord, " \t\n\r"))
 _MOVED = re.compile("[\U000f0000-\U0010ffff]+")
+_MARKER = re.compile(r"[<\[/|].*[^\W\d_]", re.DOTALL)
 _LITERALS = re.compile(r"\\U00(0f|10)([0-9a-f]{4})")
 
 
@@ -133,15 +134,15 @@ class Pieces:
     """Cuts renderings into prompt pieces in which no data spells a token of the vocabulary.
 
     ``tokens`` without control tokens means an unknown vocabulary: all data is cut out.
-    ``markers`` are texts of the call syntax and the template; user-defined tokens among them, and
-    those that stand in them, are cut in two inside data, so that they are never one token.
+    User-defined tokens that look like markers (``<tool_call>``, ``/think``) are cut in two inside
+    data, so that they are never one token; blanks and plain words are left whole.
     """
 
-    def __init__(self, tokens: SpecialTokens, markers: str) -> None:
+    def __init__(self, tokens: SpecialTokens) -> None:
         self._known = bool(tokens.control)
         self._control = Occurrences(frozenset(one for one in tokens.control if one))
         self._words = Occurrences(
-            frozenset(one for one in tokens.user_defined if len(one) > 1 and one in markers)
+            frozenset(one for one in tokens.user_defined if _MARKER.match(one))
         )
 
     def cut(self, rendered: str, shared: int | None = None) -> Prompt:
