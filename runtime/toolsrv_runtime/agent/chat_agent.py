@@ -16,7 +16,6 @@ from datetime import datetime
 from typing import Any
 
 from toolsrv_catalogs.text import clean
-from toolsrv_registry.functions import Function
 from toolsrv_runtime.agent import coverage, itself, prompts, values
 from toolsrv_runtime.agent.answering import AnswerWriter
 from toolsrv_runtime.agent.conversation import Turn, call_of
@@ -155,12 +154,9 @@ class ChatAgent:
             return False
         return coverage.is_unserved(view.task, view.functions, self._prior)
 
-    def value_hint(self, task: str, functions: Sequence[Function]) -> str:
-        """Return which words of the task stand for which arguments, "" where that is not known."""
-        if self._prior is None or "values" not in self._aids:
-            return ""
-        hint = values.hint(task, functions, self._prior)
-        return prompts.VALUES.format(hint=hint) if hint else ""
+    def reading(self, view: View) -> values.Reading | None:
+        """Return the matcher's reading of the task behind the results so far."""
+        return values.Reading(view.task, view.path, self._prior) if self._prior else None
 
     def asks_itself(self, view: View) -> bool:
         """Whether the task is talk with the assistant."""
@@ -240,16 +236,19 @@ class _Asking:
 
     def _call(self, left: Sequence[coverage.Need], *, started: bool) -> Move | str:
         """Return a call; before the first success ``no_function_fits`` is the other choice."""
-        names = [function.name for function in self._view.functions]
-        if left and self._agent.helps("match"):
-            serving = {name for need in left for name in need.functions}
-            names = [name for name in names if name in serving]
-        parts = "; ".join(f'"{need.text}"' for need in left)
-        note = prompts.OPEN_PART.format(parts=parts) if started else ""
-        offered = [one for one in self._view.functions if one.name in names]
-        note = f"{note}\n{self._agent.value_hint(self._view.task, offered)}".strip()
-        may_refuse = not started and not left
-        if may_refuse:
+        offered = list(self._view.functions)
+        note, reading = "", self._agent.reading(self._view)
+        if left and reading is not None:
+            known = {function.name: function for function in offered}
+            need = next((one for one in left if reading.ready(one, known)), left[0])
+            if self._agent.helps("match"):
+                offered = [one for one in offered if one.name in need.functions]
+            if started:
+                note = prompts.OPEN_PART.format(part=need.text)
+            if self._agent.helps("values") and (hint := reading.hint(need, offered)):
+                note = f"{note}\n{prompts.VALUES.format(hint=hint)}".strip()
+        names = [function.name for function in offered]
+        if not started and not left:
             names.append(NO_FUNCTION_FITS)
         return self._called(Expected(tuple(names), text=False), note)
 

@@ -1,46 +1,97 @@
-"""Which words of a task are a call's arguments: the matcher's reading, as a hint to the model."""
+"""Which words of a task, or of earlier results, are a call's arguments: the matcher's reading.
+
+A trained model's view of the task, given to the language model as a hint: it may write the value
+otherwise (a date as the function takes it).
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from toolsrv_registry.api import Parameter
 from toolsrv_registry.functions import Function
-from toolsrv_registry.matcher import Asked
-from toolsrv_runtime.formats.base import Prior
+from toolsrv_registry.matcher import Asked, Fact, Match, Slot
+from toolsrv_runtime.agent.coverage import Need
+from toolsrv_runtime.formats.base import FINISH, Prior, Step
+from toolsrv_runtime.values import facts
 
-LIKELY = 0.5
-"""Probability from which on a value is taken to stand in the task."""
+GIVEN = 0.5
+"""Probability from which on a value is taken to stand in the task or in a result."""
 
-MOST_FUNCTIONS = 3
-"""Functions for which words are named; more confuse a small model."""
+SEEN = 24
+"""Facts of earlier results that the matcher sees, the latest first."""
+
+WORDS_LIMIT = 80
+"""Characters of words that are named; longer ones are a clause rather than a value."""
 
 
-def words(task: str, function: Function, prior: Prior) -> dict[str, str]:
-    """Return argument key -> the words of the task that the matcher takes for its value."""
-    matches = prior.match(Asked(task), [function.api])
-    if not matches:
-        return {}
-    slots = matches[0].parameters
-    found = {}
-    for key, parameter in function.parameters.items():
-        slot = slots.get(parameter.name)
-        if slot is None or parameter.enum or math.exp(slot.none) > 1 - LIKELY:
-            continue
+class Reading:
+    """The matcher's reading of a task behind the results of a path."""
+
+    def __init__(self, task: str, path: Sequence[Step], prior: Prior) -> None:
+        self._task = task
+        self._prior = prior
+        self._facts = tuple(_seen(path))[:SEEN]
+
+    def ready(self, need: Need, functions: Mapping[str, Function]) -> bool:
+        """Whether all required arguments of a need's best function stand somewhere."""
+        function = functions.get(need.functions[0])
+        match = self._match(need, function) if function is not None else None
+        if function is None or match is None:
+            return False
+        slots = (match.parameters.get(one.name) for one in function.api.required)
+        return all(slot is None or _given(slot) for slot in slots)
+
+    def values(self, need: Need, function: Function) -> dict[str, str]:
+        """Return argument key -> the words, or the listed value, that the matcher takes for it."""
+        match = self._match(need, function)
+        if match is None:
+            return {}
+        found = {
+            key: self._words(match.parameters[parameter.name], parameter)
+            for key, parameter in function.parameters.items()
+            if parameter.name in match.parameters
+        }
+        return {key: text for key, text in found.items() if text}
+
+    def hint(self, need: Need, functions: Sequence[Function]) -> str:
+        """Return one line for each function of a need: its name and the words for its arguments."""
+        lines = []
+        for function in functions:
+            if function.name in need.functions and (found := self.values(need, function)):
+                pairs = (
+                    f"{key}: {json.dumps(text, ensure_ascii=False)}" for key, text in found.items()
+                )
+                lines.append(f"{function.name}: {', '.join(pairs)}")
+        return "\n".join(lines)
+
+    def _match(self, need: Need, function: Function) -> Match | None:
+        asked = Asked(self._task, (need.begin, need.end), self._facts)
+        return next(iter(self._prior.match(asked, [function.api])), None)
+
+    def _words(self, slot: Slot, parameter: Parameter) -> str:
+        if not _given(slot):
+            return ""
+        if parameter.enum:
+            listed = slot.listed()
+            return parameter.enum[listed[0][0]] if listed and listed[0][1] > slot.none else ""
         spans = slot.best(1)
-        if spans and not spans[0].source:
-            found[key] = task[spans[0].begin : spans[0].end].strip()
-    return {key: text for key, text in found.items() if text}
+        if not spans:
+            return ""
+        source, begin, end, _ = spans[0]
+        text = (self._task if source == 0 else self._facts[source - 1][1])[begin:end].strip()
+        return text if len(text) <= WORDS_LIMIT else ""
 
 
-def hint(task: str, functions: Sequence[Function], prior: Prior) -> str:
-    """Return one line for each function: its name and the words for its arguments."""
-    lines = []
-    for function in functions[:MOST_FUNCTIONS]:
-        if found := words(task, function, prior):
-            pairs = ", ".join(
-                f"{key} from {json.dumps(text, ensure_ascii=False)}" for key, text in found.items()
-            )
-            lines.append(f"{function.name}: {pairs}")
-    return "\n".join(lines)
+def _given(slot: Slot) -> bool:
+    return math.exp(slot.none) <= 1 - GIVEN
+
+
+def _seen(path: Sequence[Step]) -> list[Fact]:
+    found: dict[Fact, None] = {}
+    for step in reversed(path):
+        if step.ok and step.move.function != FINISH:
+            found.update(dict.fromkeys(facts.whole(step.response).items()))
+    return list(found)
