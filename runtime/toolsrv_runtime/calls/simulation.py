@@ -28,10 +28,10 @@ from toolsrv_runtime.calls.result import CallResult, Consent
 from toolsrv_runtime.engine.base import Engine, Piece, Sampling
 from toolsrv_runtime.engine.chat import ChatModel, Request
 from toolsrv_runtime.errors import ModelError
-from toolsrv_runtime.templates.chat_template import conversation
 from toolsrv_runtime.outcome import Source
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
+from toolsrv_runtime.templates.chat_template import conversation
 
 _GRAMMAR = """start: %json {
 "type": "object", "additionalProperties": false, "required": ["error", "response"],

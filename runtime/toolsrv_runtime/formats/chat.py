@@ -18,12 +18,12 @@ from toolsrv_registry.functions import Function
 from toolsrv_runtime.engine.base import Engine, Piece, Prompt, Reply, Sampling
 from toolsrv_runtime.formats import asides, grounded, told
 from toolsrv_runtime.formats.base import Interrupted, Judgement, Meter, Move, Step, View
-from toolsrv_runtime.templates.chat_template import Turn, compiled, written
 from toolsrv_runtime.formats.documents import forms
 from toolsrv_runtime.formats.fit import Shape, fit
 from toolsrv_runtime.formats.react_grammar import react_grammar
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
+from toolsrv_runtime.templates.chat_template import Turn, compiled, written
 
 _SYSTEM = (
     "You solve the user's task with functions. In every turn write three lines: 'Thought:' with "
