@@ -30,6 +30,7 @@ from toolsrv_runtime.contract.chat import (
 )
 from toolsrv_runtime.engine.base import SpecialTokens
 from toolsrv_runtime.errors import ModelError
+from toolsrv_runtime.templates import learning
 from toolsrv_runtime.templates.json_schema import LONGEST_TEXT, grammar_schema
 from toolsrv_runtime.templates.tool_template import ToolTemplate
 
@@ -238,6 +239,13 @@ def test_a_template_that_loses_turns_or_raises_is_refused(source: str, said: str
         ToolTemplate(source, place="mine.toml")
     assert said in caught.value.message
     assert "mine.toml" in caught.value.hint
+
+
+def test_a_template_that_is_slow_every_time_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learning, "LEARNING_S", 0.05)
+    slow = "{% for a in range(900) %}{% for b in range(90) %}{% endfor %}{% endfor %}" + TURNS
+    with pytest.raises(ModelError, match="it makes too much: more than"):
+        ToolTemplate(slow)
 
 
 ODD = {
