@@ -133,10 +133,10 @@ class ChatAgent:
             return None
         return Judgement(said["accept"], clean(str(said.get("reason", "")), 400).strip())
 
-    def needs(self, view: View) -> tuple[coverage.Need, ...]:
-        """Return what the matcher sees that the task asks for."""
+    def needs(self, view: View) -> tuple[tuple[coverage.Need, ...], tuple[coverage.Need, ...]]:
+        """Return what the matcher sees that the task asks for, and what may follow from it."""
         if self._prior is None or "coverage" not in self._aids:
-            return ()
+            return (), ()
         return coverage.needs(view.task, view.functions, self._prior)
 
     def shown(self, view: View) -> View:
@@ -206,7 +206,7 @@ class _Asking:
         self._stop = stop
         self._meter = meter
         self._now = datetime.now().astimezone()
-        self._needs = agent.needs(view)
+        self._needs, self._behind = agent.needs(view)
 
     def move(self) -> Move | str:
         """Return the next move."""
@@ -218,6 +218,8 @@ class _Asking:
                 return self._reply_itself()
             if agent.declines(view):
                 return _give_up("the matcher sees no function that serves any part of the task")
+        if started and not left:
+            left = self._following()
         if started and not left:
             return self._call_or_answer()
         return self._call(left, started=started)
@@ -251,6 +253,19 @@ class _Asking:
         if not started and not left:
             names.append(NO_FUNCTION_FITS)
         return self._called(Expected(tuple(names), text=False), note)
+
+    def _following(self) -> tuple[coverage.Need, ...]:
+        """Return what follows from the results: a function whose argument one of them holds."""
+        reading = self._agent.reading(self._view)
+        if reading is None:
+            return ()
+        called = {step.move.function for step in self._view.path}
+        known = {function.name: function for function in self._view.functions}
+        return tuple(
+            need
+            for need in self._behind
+            if not called & set(need.functions) and reading.follows(need, known)
+        )
 
     def _call_or_answer(self) -> Move | str:
         """Return a further call where the model wants one, else the answer."""

@@ -44,6 +44,16 @@ class Reading:
         slots = (match.parameters.get(one.name) for one in function.api.required)
         return all(slot is None or _given(slot) for slot in slots)
 
+    def follows(self, need: Need, functions: Mapping[str, Function]) -> bool:
+        """Whether a required argument of a need's function stands in a result, and none nowhere."""
+        function = functions.get(need.functions[0])
+        match = self._match(need, function) if function is not None else None
+        if function is None or match is None or not self.ready(need, functions):
+            return False
+        slots = (match.parameters.get(one.name) for one in function.api.required)
+        best = (slot.best(1) for slot in slots if slot is not None and _given(slot))
+        return any(spans and spans[0].source for spans in best)
+
     def values(self, need: Need, function: Function) -> dict[str, str]:
         """Return argument key -> the words, or the listed value, that the matcher takes for it."""
         match = self._match(need, function)
