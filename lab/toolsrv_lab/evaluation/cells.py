@@ -53,6 +53,7 @@ class HasId(Protocol):
 
 R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
+O = TypeVar("O", bound=BaseModel)
 
 
 class CellLog(Generic[R]):
@@ -136,9 +137,7 @@ async def run_cells(
             progress(fresh)
 
 
-def make_options(
-    base: SolveOptions, strategy: str, aids: str = DEFAULT_AIDS, given: Sequence[str] = ()
-) -> SolveOptions:
+def make_options(base: O, strategy: str, aids: str = DEFAULT_AIDS, given: Sequence[str] = ()) -> O:
     """Return the options of a cell; ``given`` are ``key=value``, a dot leads into a field.
 
     ``aids``: names with ``+`` between, ``none``, or ``default`` for those that the options have.
