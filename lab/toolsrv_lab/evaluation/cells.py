@@ -53,7 +53,7 @@ class HasId(Protocol):
 
 R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
-O = TypeVar("O", bound=BaseModel)
+Options = TypeVar("Options", bound=BaseModel)
 
 
 class CellLog(Generic[R]):
