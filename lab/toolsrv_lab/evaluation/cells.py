@@ -137,7 +137,9 @@ async def run_cells(
             progress(fresh)
 
 
-def make_options(base: O, strategy: str, aids: str = DEFAULT_AIDS, given: Sequence[str] = ()) -> O:
+def make_options(
+    base: Options, strategy: str, aids: str = DEFAULT_AIDS, given: Sequence[str] = ()
+) -> Options:
     """Return the options of a cell; ``given`` are ``key=value``, a dot leads into a field.
 
     ``aids``: names with ``+`` between, ``none``, or ``default`` for those that the options have.
