@@ -1,8 +1,9 @@
 """A real HTTP server on loopback that speaks OpenAI's protocol, well or badly, by a script.
 
 Each entry of ``script`` is one reply to ``chat/completions``, the last for ever: a ``Call`` (told
-as the request wants it: tool call or JSON text), a text that is said as it is, or one of ``KINDS``
-of misbehaviour, which begin with an exclamation mark. A body of more than ``most`` bytes is refused
+as the request wants it: tool call or JSON text), a text that is said as it is, a ``Reply`` with all
+its parts, or one of ``KINDS`` of misbehaviour, which begin with an exclamation mark. A request with
+one of the fields ``refuses`` is refused by its name, also where it is a probe. A body of more than ``most`` bytes is refused
 in the words ``refusal`` and counted in ``refused``. Probes are answered from ``offers`` and not
 counted; ``requests`` keeps bodies and headers of all others. A ``silent`` server lists its models
 and answers nothing else.
@@ -38,6 +39,20 @@ class Call:
     thought: str = "go on"
 
 
+@dataclass(frozen=True)
+class Reply:
+    """A reply in all its parts: of tool calls only where the request has tools.
+
+    ``deltas`` are streamed as they are, instead of the message's own.
+    """
+
+    content: str = ""
+    calls: tuple[Call, ...] = ()
+    finish: str = "stop"
+    reasoning: str = ""
+    deltas: tuple[dict[str, Any], ...] = ()
+
+
 def answer(text: str) -> Call:
     return Call("Finish", {"return_type": "give_answer", "final_answer": text})
 
@@ -50,7 +65,7 @@ class ModelServer:
 
     def __init__(
         self,
-        script: Sequence[Call | str],
+        script: Sequence[Call | Reply | str],
         *,
         offers: Sequence[str] = ("tools",),
         whole: bool = False,
@@ -63,6 +78,7 @@ class ModelServer:
         max_model_len: int = 0,
         models_after_s: float = 0.0,
         silent: bool = False,
+        refuses: Sequence[str] = (),
     ) -> None:
         self.script = list(script)
         self.offers = tuple(offers)
@@ -76,6 +92,7 @@ class ModelServer:
         self.max_model_len = max_model_len
         self.models_after_s = models_after_s
         self.silent = silent
+        self.refuses = tuple(refuses)
         self.refused: list[dict[str, Any]] = []
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
@@ -91,7 +108,7 @@ class ModelServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
-    def next(self, body: dict[str, Any], headers: dict[str, str]) -> Call | str:
+    def next(self, body: dict[str, Any], headers: dict[str, str]) -> Call | Reply | str:
         with self._lock:
             self.requests.append(body)
             self.headers.append(headers)
@@ -138,6 +155,11 @@ def _handler(state: ModelServer) -> type[BaseHTTPRequestHandler]:
             if state.silent:
                 state.closing.wait(20)
                 return
+            if refused := [one for one in state.refuses if one in body]:
+                state.refused.append(body)
+                words = f"Unsupported parameter: '{refused[0]}' is not supported with this model."
+                self._say(400, json.dumps({"error": {"message": words}}))
+                return
             if "report" in json.dumps(body) and "Say hello" in json.dumps(body["messages"]):
                 state.probes += 1
                 self._probe(body)
@@ -150,6 +172,8 @@ def _handler(state: ModelServer) -> type[BaseHTTPRequestHandler]:
             said = state.next(body, {k.lower(): v for k, v in self.headers.items()})
             if isinstance(said, Call):
                 self._reply(_call(said, body))
+            elif isinstance(said, Reply):
+                self._reply(_message(said), finish=said.finish, deltas=said.deltas)
             elif said.startswith("!"):
                 self._misbehave(said)
             else:
@@ -168,17 +192,23 @@ def _handler(state: ModelServer) -> type[BaseHTTPRequestHandler]:
             else:
                 self._reply({"content": "Hello!"})
 
-        def _reply(self, message: dict[str, Any]) -> None:
+        def _reply(
+            self,
+            message: dict[str, Any],
+            *,
+            finish: str = "stop",
+            deltas: Sequence[dict[str, Any]] = (),
+        ) -> None:
             usage = {"prompt_tokens": 100, "completion_tokens": 7,
                      "prompt_tokens_details": {"cached_tokens": 60}}  # fmt: skip
             if state.whole:
-                choice = {"message": {"role": "assistant", **message}, "finish_reason": "stop"}
+                choice = {"message": {"role": "assistant", **message}, "finish_reason": finish}
                 self._say(200, json.dumps({"choices": [choice], "usage": usage}))
                 return
             self._stream()
-            for delta in _deltas(message):
+            for delta in deltas or _deltas(message):
                 self._event({"choices": [{"index": 0, "delta": delta}]})
-            self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+            self._event({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
             if state.usage:
                 self._event({"choices": [], "usage": usage})
             self.wfile.write(b"data: [DONE]\n\n")
@@ -304,15 +334,35 @@ def _call(call: Call, body: dict[str, Any]) -> dict[str, Any]:
     return {"content": json.dumps({"thought": call.thought, "call": said})}
 
 
+def _message(reply: Reply) -> dict[str, Any]:
+    """Return a reply as a message."""
+    message: dict[str, Any] = {"content": reply.content}
+    if reply.reasoning:
+        message["reasoning_content"] = reply.reasoning
+    if reply.calls:
+        message["tool_calls"] = [
+            {
+                "index": index,
+                "id": f"call_{index:024d}",
+                "type": "function",
+                "function": {"name": one.function, "arguments": json.dumps(one.arguments)},
+            }
+            for index, one in enumerate(reply.calls)
+        ]
+    return message
+
+
 def _deltas(message: dict[str, Any]) -> list[dict[str, Any]]:
     """Cut a message as servers do: text by words, arguments by characters."""
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+    reasoning = message.get("reasoning_content", "")
+    deltas += [{"reasoning_content": reasoning[at : at + 5]} for at in range(0, len(reasoning), 5)]
     deltas += [{"content": f"{word} "} for word in str(message.get("content", "")).split(" ")]
     for call in message.get("tool_calls", []):
         function = call["function"]
         deltas.append({"tool_calls": [{**call, "function": {**function, "arguments": ""}}]})
         text = function["arguments"]
         for at in range(0, len(text), 3):
-            part = {"index": 0, "function": {"arguments": text[at : at + 3]}}
+            part = {"index": call["index"], "function": {"arguments": text[at : at + 3]}}
             deltas.append({"tool_calls": [part]})
     return deltas

@@ -6,6 +6,7 @@ Pure, but where the model does not say what its answer leaves open: then the tas
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from toolsrv_runtime import outcome as out
@@ -83,6 +84,8 @@ def _ending(state: State, reason: str, hints: TaskHints, *, english: bool) -> _E
         if missing := _left_open(node):
             why = "nothing was found for: " + "; ".join(missing)
             return _Ending("partial", why, node, final_answer(node), missing)
+        if _without_calls(node):
+            return _Ending("replied", "the task needs no call", node, final_answer(node))
         return _Ending("answered", "the model finished", node, final_answer(node))
     if (last := ledger.closing) is not None:
         why = reason or "the search came to its end without an answer"
@@ -108,7 +111,7 @@ def _without_declined(state: State, end: _Ending) -> _Ending:
     A stop by the user stays one.
     """
     declined = state.ledger.declined()
-    if not declined or end.status == "cancelled":
+    if not declined or end.status in {"cancelled", "replied"}:
         return end
     requests = [one.consent.request if one.consent else one.api_id for one in declined]
     why = f"the person declined {'; '.join(map(_shortened, dict.fromkeys(requests)))}"
@@ -169,7 +172,25 @@ def _why_given_up(state: State, *, english: bool) -> str:
         return f"the task is taken for {offer.language}, and this model reads English alone"
     if not state.ledger.results and not offer.fits:
         return _nothing(offer)
-    return f"the model gave up{_all_failed(state)}"
+    said = _reason(state.ledger.findings.give_ups)
+    return f"the model gave up{_all_failed(state)}{f'; it says: {said}' if said else ''}"
+
+
+def _without_calls(node: Node) -> bool:
+    move = node.move
+    return isinstance(move, Move) and move.without_calls
+
+
+def _reason(give_ups: Sequence[Node]) -> str:
+    """Return the reason that the last give-up names, "" where none does."""
+    for node in reversed(give_ups):
+        try:
+            value = json.loads(node.description)
+        except ValueError:
+            continue
+        if isinstance(value, dict) and isinstance(said := value.get("reason"), str) and said:
+            return _shortened(said)
+    return ""
 
 
 def _all_failed(state: State) -> str:

@@ -12,9 +12,23 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from toolsrv_runtime.engine.base import Engine
+from toolsrv_runtime.engine.devices import (
+    Placement,
+    backends,
+    devices,
+    gpu_hardware,
+    place,
+    shared_memory,
+)
 from toolsrv_runtime.engine.states import StateStore
 from toolsrv_runtime.errors import ModelError, ProfileError
-from toolsrv_runtime.footprint import Footprint, footprint, further_cells, resident_cells
+from toolsrv_runtime.footprint import (
+    Footprint,
+    batch_for,
+    footprint,
+    further_cells,
+    resident_cells,
+)
 from toolsrv_runtime.gguf_header import Header, read_header
 from toolsrv_runtime.machine import NOTHING, Memory, available_memory, physical_cores
 from toolsrv_runtime.profile import Profile
@@ -27,6 +41,7 @@ from toolsrv_runtime.suitable import (
     fitting_cells,
     parts,
     refused,
+    whole_sequences,
 )
 
 SHIPPED_MODEL = Path(__file__).parent / "models" / "nano.q8_0.gguf"
@@ -41,7 +56,10 @@ class ModelInfo(BaseModel):
     """What a GGUF file holds, the profile chosen for it and why.
 
     ``size_bytes`` is that of all its files, ``parameters`` a count; ``context_train`` is in
-    tokens. ``problem`` says why the profile cannot be used with the model, ``remedy`` what to
+    tokens. ``device`` is where it is computed, ``gpu_layers`` of ``layers`` on a GPU, ``gpu_note``
+    why no GPU or not the whole model is, and ``gpu_remedy`` the command that changes that.
+    ``shares_branches``: paths of a search share what they begin with; a recurrent model evaluates
+    each again. ``problem`` says why the profile cannot be used with the model, ``remedy`` what to
     change; both are empty where it can.
     """
 
@@ -56,6 +74,12 @@ class ModelInfo(BaseModel):
     context_train: int
     vocabulary: int
     chat_template: bool
+    layers: int
+    gpu_layers: int
+    device: str
+    gpu_note: str
+    gpu_remedy: str
+    shares_branches: bool
     memory: Footprint
     problem: str
     remedy: str
@@ -64,11 +88,16 @@ class ModelInfo(BaseModel):
 
 
 def inspect_model(
-    path: Path | None = None, *, profile: str = "", profiles: Path | None = None
+    path: Path | None = None,
+    *,
+    profile: str = "",
+    profiles: Path | None = None,
+    gpu_layers: int | None = None,
 ) -> ModelInfo:
     """Return what the file (default: the model that ships) is, without evaluating anything.
 
-    ``profile`` and ``profiles`` are ``asked`` and ``folder`` of ``profiles.choose``.
+    ``profile`` and ``profiles`` are ``asked`` and ``folder`` of ``profiles.choose``;
+    ``gpu_layers`` overrides what the profile says of it.
 
     Raises:
         ModelError: no such file, not a GGUF, one that llama.cpp refuses or that cannot write.
@@ -79,8 +108,6 @@ def inspect_model(
     check_header(header)
     import llama_cpp  # noqa: PLC0415 - heavy
 
-    from toolsrv_runtime.engine.context import attention  # noqa: PLC0415 - heavy
-
     model = _open(header)
     try:
         check_loaded(llama_cpp, model, path)
@@ -89,6 +116,11 @@ def inspect_model(
         problem, remedy = _problem(chosen, facts)
         vocabulary = llama_cpp.llama_vocab_n_tokens(llama_cpp.llama_model_get_vocab(model))
         size = sum(one.stat().st_size for one in parts(path))
+        layers = llama_cpp.llama_model_n_layer(model)
+        if gpu_layers is not None:
+            chosen = chosen.model_copy(update={"gpu_layers": gpu_layers})
+            reasons["gpu_layers"] = "asked for"
+        memory, placement = _placed(header, chosen, size, vocabulary, layers)
         return ModelInfo(
             path=str(path),
             name=facts.name or path.stem,
@@ -99,13 +131,13 @@ def inspect_model(
             context_train=facts.trained_context,
             vocabulary=vocabulary,
             chat_template=facts.chat_template is not None,
-            memory=footprint(
-                header,
-                weights=size,
-                vocabulary=vocabulary,
-                kv_type=chosen.kv_type,
-                flash_attention=attention(chosen.flash_attention, chosen.kv_type) is not False,
-            ),
+            layers=placement.layers,
+            gpu_layers=placement.gpu_layers,
+            device=placement.device,
+            gpu_note=placement.why,
+            gpu_remedy=placement.remedy,
+            shares_branches=not whole_sequences(llama_cpp, model),
+            memory=memory,
             problem=problem,
             remedy=remedy,
             profile=chosen,
@@ -119,6 +151,7 @@ def load_engine(
     path: Path | None = None,
     *,
     threads: int | None = None,
+    gpu_layers: int | None = None,
     grounded: bool | None = None,
     profile: str = "",
     profiles: Path | None = None,
@@ -128,9 +161,10 @@ def load_engine(
 ) -> tuple[Engine, Profile]:
     """Load a GGUF (default: the one that ships) under the profile that fits it. Blocks.
 
-    ``grounded`` overrides what the profile says of it; the rest as for ``inspect_model``. Where
-    memory is short, less of a tree is kept resident. ``states`` is a folder for the evaluated heads
-    of prompts, at most ``states_bytes``; None keeps none. ``program`` is what the process comes to
+    ``threads``, ``gpu_layers`` and ``grounded`` override what the profile says of them; the rest as
+    for ``inspect_model``. Where a GPU has no room after all, the processor computes; where memory
+    is short, less of a tree is kept resident. ``states`` is a folder for the evaluated heads of
+    prompts, at most ``states_bytes``; None keeps none. ``program`` is what the process comes to
     without the model: room for the rest of it is left.
 
     Raises:
@@ -140,14 +174,19 @@ def load_engine(
     from toolsrv_runtime.engine.llama import LlamaEngine  # noqa: PLC0415 - heavy
 
     path = path or SHIPPED_MODEL
-    info = inspect_model(path, profile=profile, profiles=profiles)
+    info = inspect_model(path, profile=profile, profiles=profiles, gpu_layers=gpu_layers)
     chosen = info.profile
     if info.problem:
         raise ProfileError(info.problem, hint=info.remedy)
+    if grounded is not None:
+        chosen = chosen.model_copy(update={"grounded": grounded})
+    memory = info.memory
+    if info.gpu_layers and not shared_memory():
+        memory = memory.on_host(info.gpu_layers, info.layers)
     available = available_memory(program)
     cells = fitting_cells(
         path,
-        info.memory,
+        memory,
         context=chosen.context,
         wanted=resident_cells(chosen.context),
         available=available,
@@ -155,25 +194,72 @@ def load_engine(
     caches = None
     if available is not None:
         further = further_cells(chosen.context)
-        caches = info.memory.caches_within(available, cells=cells, further=further)
-    if grounded is not None:
-        chosen = chosen.model_copy(update={"grounded": grounded})
-    engine = LlamaEngine(
-        path,
-        context=chosen.context,
-        threads=threads or _threads(path),
-        # Asked for by number, so many and no more; else calls at once get a core each.
-        cores=None if threads else physical_cores(),
-        most_lanes=caches,
-        rope_freq_scale=chosen.rope_freq_scale,
-        cells=cells,
-        stop_texts=chosen.stop,
-        bos=chosen.bos,
-        kv_type=chosen.kv_type,
-        flash_attention=chosen.flash_attention,
-        states=StateStore(states, limit=states_bytes) if states is not None else None,
-    )
+        caches = memory.caches_within(available, cells=cells, further=further)
+    asked = threads or chosen.threads
+    try:
+        engine = LlamaEngine(
+            path,
+            context=chosen.context,
+            threads=asked or _threads(path),
+            # Asked for by number, so many and no more; else calls at once get a core each.
+            cores=None if asked else physical_cores(),
+            most_lanes=caches,
+            rope_freq_scale=chosen.rope_freq_scale,
+            cells=cells,
+            stop_texts=chosen.stop,
+            bos=chosen.bos,
+            kv_type=chosen.kv_type,
+            flash_attention=chosen.flash_attention,
+            states=StateStore(states, limit=states_bytes) if states is not None else None,
+            batch=batch_for(gpu=info.gpu_layers > 0),
+            gpu_layers=info.gpu_layers,
+        )
+    except ModelError:
+        if not info.gpu_layers:
+            raise
+        # What a driver takes for itself, and other programs meanwhile, no estimate knows.
+        return load_engine(
+            path,
+            threads=threads,
+            gpu_layers=0,
+            grounded=grounded,
+            profile=profile,
+            profiles=profiles,
+            states=states,
+            states_bytes=states_bytes,
+            program=program,
+        )
     return engine, chosen
+
+
+def _placed(
+    header: Header, profile: Profile, size: int, vocabulary: int, layers: int
+) -> tuple[Footprint, Placement]:
+    """Return what a model takes, and where it is computed."""
+    from toolsrv_runtime.engine.context import attention  # noqa: PLC0415 - heavy
+
+    def needs(*, gpu: bool) -> Footprint:
+        flash = attention(profile.flash_attention, profile.kv_type, gpu=gpu) is not False
+        return footprint(
+            header,
+            weights=size,
+            vocabulary=vocabulary,
+            kv_type=profile.kv_type,
+            flash_attention=flash,
+            batch=batch_for(gpu=gpu),
+        )
+
+    on_gpu = needs(gpu=True)
+    placement = place(
+        asked=profile.gpu_layers,
+        layers=layers,
+        needs=on_gpu,
+        cells=resident_cells(profile.context),
+        built=backends(),
+        found=devices(),
+        hardware=gpu_hardware(),
+    )
+    return (on_gpu if placement.gpu_layers else needs(gpu=False)), placement
 
 
 def _open(header: Header) -> Any:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Status = Literal["answered", "partial", "gave_up", "cancelled"]
+Status = Literal["answered", "replied", "partial", "gave_up", "cancelled"]
 Source = Literal["offline", "live", "recorded", "simulated"]
 NodeKind = Literal["root", "thought", "call", "answer", "give_up", "failed"]
 ClaimKind = Literal["number", "date", "time", "name", "identifier"]
@@ -163,7 +163,8 @@ class Cost(_Frozen):
 class Outcome(_Frozen):
     """How a solve ended.
 
-    ``answered``: the model finished with an answer. ``partial``: the search ended first (a budget,
+    ``answered``: the model finished with an answer. ``replied``: it replied to talk with the
+    assistant itself, which needs no call and has no evidence. ``partial``: the search ended first (a budget,
     replies that nothing can be made of), or a person declined a call, and ``answer`` holds the best
     that was found, "" where nothing was. ``gave_up``: the model chose to, or no API fits; ``answer`` as with ``partial``.
     ``cancelled``: stopped from outside; ``answer`` holds the best partial answer.

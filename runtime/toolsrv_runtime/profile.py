@@ -24,6 +24,8 @@ class Profile(BaseModel):
     ``rope_freq_scale`` is one over the factor by which positions are divided (linear
     interpolation); None leaves what the file says. A text of ``stop`` ends a reply. ``bos``:
     whether the token for the beginning goes before every prompt; None as the file says.
+    ``gpu_layers`` is how many layers go to a GPU: None all that fit, 0 none. ``threads`` is how
+    many threads evaluate; None by the processor's cores and the model's size.
     ``kv_type`` is how keys and values are stored (other than "f16" needs flash attention);
     ``flash_attention`` None is no on processors with "f16", else as llama.cpp likes.
 
@@ -55,6 +57,8 @@ class Profile(BaseModel):
     chat_template_from: str = ""
     kv_type: KvType = "f16"
     flash_attention: bool | None = None
+    gpu_layers: int | None = None
+    threads: int | None = None
 
     @property
     def draws(self) -> bool:

@@ -37,21 +37,26 @@ def build_format(
     prompts: Prompts | None = None,
     fidelity: Fidelity | None = None,
 ) -> Format:
-    """Return the format a profile names; a chat model has but one."""
-    from toolsrv_runtime.formats.chat import ChatFormat  # noqa: PLC0415 - loads jinja2
-    from toolsrv_runtime.formats.remote import RemoteFormat  # noqa: PLC0415 - symmetry
-
-    if isinstance(engine, ChatModel):
-        return RemoteFormat(engine, profile)
-    if profile.format == "toolllama":
-        from toolsrv_runtime.formats.toolllama import ToolllamaFormat  # noqa: PLC0415 - symmetry
+    """Return the format a profile names; every chat model has the same agent."""
+    if not isinstance(engine, ChatModel) and profile.format == "toolllama":
+        from toolsrv_runtime.formats.toolllama import ToolllamaFormat  # noqa: PLC0415 - one family
 
         return ToolllamaFormat(engine, profile, prompts=prompts, fidelity=fidelity)
-    if profile.format == "compact":
-        from toolsrv_runtime.planner.conversation import CompactFormat  # noqa: PLC0415 - symmetry
+    if not isinstance(engine, ChatModel) and profile.format == "compact":
+        from toolsrv_runtime.planner.conversation import CompactFormat  # noqa: PLC0415 - one model
 
         return CompactFormat(engine, profile, prior=prior)
-    return ChatFormat(engine, profile, template=profile.chat_template)
+    from toolsrv_runtime.agent.chat_agent import ChatAgent  # noqa: PLC0415 - loads jinja2
+
+    if isinstance(engine, ChatModel):
+        return ChatAgent(engine, profile, prior=prior)
+    from toolsrv_runtime.models.local import LocalChatModel  # noqa: PLC0415 - loads jinja2
+    from toolsrv_runtime.templates.tool_template import ToolTemplate  # noqa: PLC0415 - symmetry
+
+    template = ToolTemplate(
+        profile.chat_template, place=profile.chat_template_from, tokens=engine.special_tokens
+    )
+    return ChatAgent(LocalChatModel(engine, template), profile, prior=prior)
 
 
 def build_hints(profile: Profile, prior: Prior) -> TaskHints:

@@ -1,7 +1,7 @@
 """Whether a GGUF file holds a model that can be run here, and the reason where it does not.
 
-What can be run continues a text token by token and can go back to where a path branched: LLaMA
-and its kin. What the header tells is checked before llama.cpp loads anything.
+What can be run continues a text token by token: LLaMA and its kin, and recurrent and hybrid models,
+whose paths share no beginnings. What the header tells is checked before llama.cpp loads anything.
 """
 
 from __future__ import annotations
@@ -100,23 +100,28 @@ def check_room(header: Header, available: int | None) -> None:
         )
 
 
+def whole_sequences(llama_cpp: Any, model: Any) -> bool:
+    """Whether a model keeps a state of all it has read, which cannot be cut back to a beginning.
+
+    So do recurrent models and hybrid ones: their paths share no beginnings.
+    """
+    return bool(llama_cpp.llama_model_is_recurrent(model) or llama_cpp.llama_model_is_hybrid(model))
+
+
 def check_loaded(llama_cpp: Any, model: Any, path: Path) -> None:
-    """Refuse models that cannot go back to where a path branched.
+    """Refuse models that do not continue a text token by token.
 
     Raises:
         ModelError: says what kind of model it is.
     """
     kinds = {
         "an encoder-decoder model": llama_cpp.llama_model_has_encoder(model),
-        "a recurrent model": llama_cpp.llama_model_is_recurrent(model),
-        "a partly recurrent model": llama_cpp.llama_model_is_hybrid(model),
         "a diffusion model": llama_cpp.llama_model_is_diffusion(model),
     }
     kind = next((name for name, so in kinds.items() if so), None)
     if kind is not None:
         raise ModelError(
-            f"{str(path)!r} is {kind}: it cannot go back to where a path branched, as a search "
-            "must",
+            f"{str(path)!r} is {kind}: it does not continue a text token by token",
             hint=INSTEAD,
         )
 

@@ -52,6 +52,7 @@ def examine(bench: Workbench) -> list[Finding]:
         "model": _model,
         "prompts": _prompts,
         "cores": _cores,
+        "device": _device,
         "keys": _keys,
     }
     findings = []
@@ -152,8 +153,10 @@ def _model(bench: Workbench) -> Finding:
         reply = engine.generate(prompt, grammar="start: /[a-z ]{20,60}/", max_tokens=16)
         tokens += len(reply.tokens)
     engine.close()
+    layers = getattr(engine, "gpu_layers", 0)
     found = (
-        f"{engine.name} as {profile.name}, context {profile.context:,}: loaded in "
+        f"{engine.name} as {profile.name}, context {profile.context:,}"
+        f"{f', {layers} layers on the GPU' if layers else ''}: loaded in "
         f"{loaded - started:.1f} s, {tokens / spent:.1f} tokens/s"
     )
     if tokens / spent < 1:
@@ -197,6 +200,24 @@ def _cores(bench: Workbench) -> Finding:
         todo = f"toolsrv config set threads {cores}: more threads than cores wait for each other"
         return Finding(check="cores", state="warn", found=found, next=todo)
     return Finding(check="cores", state="ok", found=found)
+
+
+def _device(bench: Workbench) -> Finding:
+    """Say where the model is computed, and what keeps it off a GPU."""
+    from toolsrv.settings import profiles_folder
+    from toolsrv_runtime.gguf_models import inspect_model
+
+    settings = bench.settings
+    if isinstance(settings.model, str):
+        return Finding(check="device", state="ok", found=f"that of {settings.model}")
+    info = inspect_model(
+        settings.model,
+        profile=settings.profile,
+        profiles=profiles_folder(settings.data_dir),
+        gpu_layers=settings.gpu_layers,
+    )
+    found = f"{info.device} ({info.gpu_note})" if info.gpu_note else info.device
+    return Finding(check="device", state="ok", found=found, next=info.gpu_remedy)
 
 
 def _keys(bench: Workbench) -> Finding:

@@ -54,6 +54,7 @@ def _load_file(settings: Settings, path: Path | None, origin: str) -> tuple[Engi
     return load_engine(
         path,
         threads=settings.threads or None,
+        gpu_layers=settings.gpu_layers,
         grounded=settings.grounded,
         profile=settings.profile,
         profiles=profiles_folder(settings.data_dir),

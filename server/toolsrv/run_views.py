@@ -27,6 +27,7 @@ class RunView(BaseModel):
     run_id: str
     status: RunStatus = Field(
         description="queued and working: not ended yet, ask again with get_run. answered: done. "
+        "replied: done without a call, as a greeting needs none. "
         "partial: the search ended first, or the user declined a call; reason says why. gave_up: "
         "the model found no way. cancelled, failed: ended without a full answer."
     )
@@ -82,7 +83,7 @@ def record_view(record: RunRecord) -> RunView:
         view.opinions, view.notes = outcome.opinions, outcome.notes
         if any(one.kind == "declined" for one in outcome.evidence):
             view.next_step = _DECLINED
-        elif outcome.status != "answered":
+        elif outcome.status not in {"answered", "replied"}:
             view.next_step = _NEXT_STEPS[outcome.status]
     else:
         view.reason = plain(record.error) or "stopped before it began"

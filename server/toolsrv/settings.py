@@ -154,7 +154,18 @@ class Settings(BaseSettings):
         le=1 << 20,
         description="MiB on disk for the evaluated beginnings of prompts; 0: none are kept.",
     )
-    threads: int = Field(default=0, ge=0, le=1024, description="Model threads; 0: automatic.")
+    threads: int = Field(
+        default=0,
+        ge=0,
+        le=1024,
+        description="Model threads; 0: the profile's, else by the processor's cores.",
+    )
+    gpu_layers: int | None = Field(
+        default=None,
+        ge=0,
+        le=100_000,
+        description="Layers of the model on a GPU; unset: the profile's, else all that fit.",
+    )
     seed: int = Field(default=0, ge=0, le=2**32 - 1, description="Seed of the sampling.")
     faithful: bool = Field(
         default=False, description="Do as ToolBench does where that has a defect."

@@ -15,7 +15,7 @@ from toolsrv_runtime.engine.excluding import Choice, Places, Turn, Turns, choice
 from toolsrv_runtime.engine.llama import LlamaEngine
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.errors import GrammarError
-from toolsrv_runtime.models import SHIPPED_MODEL
+from toolsrv_runtime.gguf_models import SHIPPED_MODEL
 
 ASK = (Piece("User: the weather\nAssistant: ", special=True),)
 COMPACT = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}

@@ -60,6 +60,54 @@ async def test_the_clients_model_solves_a_task(ready_dir: Path, era: str) -> Non
     assert "Lima" in asked[1].messages[-1].content.text
 
 
+async def test_a_client_that_takes_tools_is_given_tools(ready_dir: Path, era: str) -> None:
+    from mcp import Client, StdioServerParameters
+    from mcp.types import (
+        CreateMessageResultWithTools,
+        SamplingCapability,
+        SamplingToolsCapability,
+        TextContent,
+        ToolUseContent,
+    )
+
+    asked: Asked = []
+    answer = {"return_type": "give_answer", "final_answer": "It is Lima."}
+    script = [
+        ToolUseContent(name=CAPITAL, id="toolu_01", input={"country": "Peru"}),
+        ToolUseContent(name="Finish", id="toolu_02", input=answer),
+    ]
+
+    async def model(context: Any, params: Any) -> CreateMessageResultWithTools:
+        del context
+        asked.append(params)
+        content: list[Any] = [TextContent(text="go on"), script[len(asked) - 1]]
+        return CreateMessageResultWithTools(
+            role="assistant", content=content, model="somebody's", stop_reason="endTurn"
+        )
+
+    parameters = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "toolsrv", "serve", "--no-warm", "--model", "sampling"],
+        env={"TOOLSRV_DATA_DIR": str(ready_dir), **SOURCES},
+    )
+    tools = SamplingCapability(tools=SamplingToolsCapability())
+    one = Client(parameters, mode=era, sampling_callback=model, sampling_capabilities=tools)
+    async with one:
+        result: Any = await one.call_tool("solve_task", {"task": TASK, "wait_s": 60})
+    run = result.structured_content
+    assert (run["status"], run["answer"]) == ("answered", "It is Lima.")
+    first, second = asked
+    assert {CAPITAL, "Finish"} <= {tool.name for tool in first.tools}
+    assert first.tool_choice.mode == "required"
+    assert CAPITAL not in first.system_prompt
+    task, call, response = second.messages
+    assert task.content.text == TASK
+    assert [block.type for block in call.content] == ["text", "tool_use"]
+    assert [block.type for block in response.content] == ["tool_result"]
+    assert response.content[0].tool_use_id == call.content[1].id
+    assert "Lima" in response.content[0].content[0].text
+
+
 async def test_more_questions_than_one_request_may_have_go_on_with_the_run(
     ready_dir: Path, era: str
 ) -> None:

@@ -2,9 +2,9 @@
 
 Until a call has succeeded a reply is a call, or ``no_function_fits``: small models, left free,
 write their calls as prose. The matcher says which words of the task no call has served yet
-(``coverage``): while there are any, a reply is a call for them. Only then may it be text, which is
-the answer; it is checked against the results and sent back once. Models differ by their
-``ChatModel``, never by their agent.
+(``coverage``): while there are any, a reply is a call for them. Only then may the model say that it
+is done, and the answer is written in a conversation of its own (``answering``). Models differ by
+their ``ChatModel``, never by their agent.
 """
 
 from __future__ import annotations
@@ -16,41 +16,59 @@ from datetime import datetime
 from typing import Any
 
 from toolsrv_catalogs.text import clean
-from toolsrv_runtime.agent import coverage, prompts
+from toolsrv_registry.functions import Function
+from toolsrv_runtime.agent import coverage, itself, prompts, values
+from toolsrv_runtime.agent.answering import AnswerWriter
 from toolsrv_runtime.agent.conversation import Turn, call_of
 from toolsrv_runtime.agent.fitting import Fitting
-from toolsrv_runtime.agent.tools import NO_FUNCTION_FITS, no_function_fits
+from toolsrv_runtime.agent.tools import NO_FUNCTION_FITS
 from toolsrv_runtime.calls.compress import Budget
-from toolsrv_runtime.contract.chat import ChatModel, ChatReply, Expected, ToolCall
-from toolsrv_runtime.evidence import trace
+from toolsrv_runtime.contract.chat import (
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    Expected,
+    LocalModel,
+    ToolCall,
+)
 from toolsrv_runtime.formats import told
 from toolsrv_runtime.formats.asides import says_something
-from toolsrv_runtime.formats.base import (
-    FINISH,
-    Interrupted,
-    Judgement,
-    Meter,
-    Move,
-    Prior,
-    Step,
-    View,
-)
+from toolsrv_runtime.formats.base import FINISH, Judgement, Meter, Move, Prior, Step, View
+from toolsrv_runtime.formats.fit import Shape
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
 
-AIDS = ("coverage", "match", "exclude", "check")
-"""What helps a small model, each of which may be switched off for a measurement."""
+AIDS = frozenset({"coverage", "match", "exclude", "check", "decline", "shortlist", "values"})
+"""What helps a model, each of which can be left out.
+
+``coverage``: needs that the matcher sees in the task are called for before an answer is taken;
+``match``: for a need only functions are offered that the matcher finds to serve it; ``exclude``: an
+identical call on a path is not made again; ``check``: an answer is checked against the results and
+written again once; ``decline``: a task for which the matcher sees no function is given up without
+asking the model; ``shortlist``: candidates that the matcher rules out are not shown;
+``values``: the model is told which words of the task the matcher takes for which argument.
+"""
 
 _STRIDE = 1_000_003  # replies of one solve never reach it, so seeds do not overlap
-_ANSWER_TOKENS = 400
 _GIVE_UP = "give_up_and_restart"
 _GIVE_ANSWER = "give_answer"
+_LETTERS = {"type": "string", "enum": ["A", "B"]}
+_JUDGEMENT = {
+    "type": "object",
+    "properties": {
+        "reason": {"type": "string", "minLength": 1, "maxLength": 200},
+        "accept": {"type": "boolean"},
+    },
+    "required": ["reason", "accept"],
+    "additionalProperties": False,
+}
+_JUDGEMENT_TOKENS = 256
+_PROBE_TOKENS = 16
+"""Tokens after which a reply shows whether it calls or speaks; what it says is not used."""
 
 
 class ChatAgent:
     """See the module. ``prior`` is the matcher, None where there is none."""
-
-    name = "chat"
 
     def __init__(
         self,
@@ -58,7 +76,7 @@ class ChatAgent:
         profile: Profile,
         *,
         prior: Prior | None = None,
-        aids: frozenset[str] = frozenset(AIDS),
+        aids: frozenset[str] = AIDS,
     ) -> None:
         self._model = model
         self._profile = profile
@@ -66,133 +84,36 @@ class ChatAgent:
         self._aids = aids
         self._fitting = Fitting(model)
 
+    @property
+    def name(self) -> str:
+        """The format, and how the model's calls are written."""
+        syntax = self._model.syntax
+        return f"chat ({syntax})" if syntax else "chat"
+
     def observation(self, response: Any, error: str, schema: Any = None) -> str:
         """Return the response as JSON text, capped; an error as an ``error`` object."""
-        limit = self._profile.observation_limit
-        return told.observation(response, error, Budget(limit), schema)
+        limit, context = self._profile.observation_limit, self._model.context
+        if isinstance(self._model, LocalModel) and context is not None:
+            room = Budget(min(limit, context // 8), self._model.tokens, 8)
+        else:
+            room = Budget(limit)
+        return told.observation(response, error, room, schema)
 
     def propose(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | str:
         """Return the next move; see ``Format.propose``."""
-        made = [s for s in view.path if s.move.function != FINISH]
-        wanted = self._needs(view)
-        left = coverage.open_needs(wanted, view.path)
-        if any(step.ok for step in made) and not left:
-            return self._call_or_answer(view, wanted, max_tokens, stop, meter)
-        return self._call(view, wanted, left, max_tokens, stop, meter)
-
-    def _needs(self, view: View) -> tuple[coverage.Need, ...]:
-        if self._prior is None or "coverage" not in self._aids:
-            return ()
-        return coverage.needs(view.task, view.functions, self._prior)
-
-    def _call(
-        self,
-        view: View,
-        wanted: Sequence[coverage.Need],
-        left: Sequence[coverage.Need],
-        max_tokens: int,
-        stop: Stop,
-        meter: Meter,
-    ) -> Move | str:
-        names = tuple(function.name for function in view.functions)
-        if "match" in self._aids and left:
-            serving = {name for need in left for name in need.functions}
-            names = tuple(name for name in names if name in serving)
-        started = any(step.ok for step in view.path)
-        note = ""
-        if started:
-            note = prompts.OPEN_PART.format(parts="; ".join(f'"{one.text}"' for one in left))
-        if view.tried:
-            note = f"{_diversity(view.tried)}\n{note}".strip()
-        escape = () if started else (no_function_fits(),)
-        for extra in (escape, ()) if escape and left else (escape,):
-            expected = Expected(
-                (*names, *(one.name for one in extra)), text=False, excluded=self._excluded(view)
-            )
-            turn = Turn(view, expected, self._now(), extra, note, max_tokens=self._room(max_tokens))
-            reply = self._ask(turn, stop, meter)
-            move = self._read(reply)
-            if isinstance(move, str) or move.function != FINISH:
-                return move
-        return move
-
-    def _call_or_answer(
-        self,
-        view: View,
-        wanted: Sequence[coverage.Need],
-        max_tokens: int,
-        stop: Stop,
-        meter: Meter,
-    ) -> Move | str:
-        names = tuple(function.name for function in view.functions)
-        note = _diversity(view.tried) if view.tried else ""
-        expected = Expected(names, text=True, excluded=self._excluded(view))
-        turn = Turn(view, expected, self._now(), (), note, max_tokens=self._room(max_tokens))
-        reply = self._ask(turn, stop, meter)
-        if reply.calls:
-            move = self._read(reply)
-            if not isinstance(move, str):
-                return move
-        return self._answer(view, wanted, prompts.ANSWER, max_tokens, stop, meter)
-
-    def _answer(
-        self,
-        view: View,
-        wanted: Sequence[coverage.Need],
-        note: str,
-        max_tokens: int,
-        stop: Stop,
-        meter: Meter,
-    ) -> Move | str:
-        """Return an answer that was checked against the results, and sent back once if need be."""
-        view = replace(view, tried=())
-        turn = Turn(
-            view,
-            Expected(),
-            self._now(),
-            note=note.format(task=view.task),
-            max_tokens=min(self._room(max_tokens), _ANSWER_TOKENS),
-        )
-        text = self._ask(turn, stop, meter).text.strip()
-        if "check" in self._aids and (wrong := self._fault(view, text)):
-            again = replace(turn, rejected=text or "-", note=wrong)
-            second = self._ask(again, stop, meter).text.strip()
-            if says_something(second) and len(self._untraced(view, second)) <= len(
-                self._untraced(view, text)
-            ):
-                text = second
-        if not says_something(text):
-            return "the model's answer says nothing"
-        arguments = {"return_type": _GIVE_ANSWER, "final_answer": clean(text, 20_000)}
-        return Move(
-            None,
-            FINISH,
-            json.dumps(arguments, ensure_ascii=False),
-            missing=coverage.unserved(wanted, view.path),
-        )
-
-    def _fault(self, view: View, text: str) -> str:
-        """Return what is to be put right in an answer, as a note to the model; "" for nothing."""
-        if untraced := self._untraced(view, text):
-            return prompts.UNSUPPORTED.format(words=", ".join(untraced))
-        return ""
-
-    def _untraced(self, view: View, text: str) -> list[str]:
-        results = [(at + 1, step.response) for at, step in enumerate(view.path) if step.ok]
-        asked = f"{view.task}\n{prompts.today(self._now())}"
-        return list(dict.fromkeys(one.text for one in trace(text, asked, results).unsupported))
+        asking = _Asking(self, view, max_tokens, stop, meter)
+        return asking.move()
 
     def finish(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | None:
         """Return an answer with what the path holds; see ``Format.finish``."""
-        move = self._answer(view, self._needs(view), prompts.LAST, max_tokens, stop, meter)
+        move = _Asking(self, view, max_tokens, stop, meter).answer()
         return None if isinstance(move, str) else move
 
     def prefers(self, view: View, first: Step, second: Step, *, stop: Stop, meter: Meter) -> bool:
         """Whether ``first`` is the better next step; see ``Format.prefers``."""
         note = prompts.COMPARE.format(first=_row(first), second=_row(second))
-        schema = {"type": "string", "enum": ["A", "B"]}
-        turn = Turn(view, Expected(schema=schema), self._now(), note=note, max_tokens=16)
-        return _json(self._ask(turn, stop, meter).text) != "B"
+        asking = _Asking(self, view, 16, stop, meter)
+        return bool(_json(asking.reply(Expected(schema=_LETTERS), note).text) != "B")
 
     def verify(
         self,
@@ -206,78 +127,214 @@ class ChatAgent:
     ) -> Judgement | None:
         """Return what the model says of ``answer``; see ``Verifier.verify``."""
         words = prompts.UNTRACED.format(words=", ".join(untraced)) if untraced else ""
-        schema = {
-            "type": "object",
-            "properties": {
-                "reason": {"type": "string", "minLength": 1, "maxLength": 200},
-                "accept": {"type": "boolean"},
-            },
-            "required": ["reason", "accept"],
-            "additionalProperties": False,
-        }
         note = prompts.JUDGE.format(answer=answer, untraced=words)
-        turn = Turn(
-            view,
-            Expected(schema=schema),
-            self._now(),
-            note=note,
-            max_tokens=min(self._room(max_tokens), 256),
-        )
-        said = _json(self._ask(turn, stop, meter).text)
+        asking = _Asking(self, view, min(max_tokens, _JUDGEMENT_TOKENS), stop, meter)
+        said = _json(asking.reply(Expected(schema=_JUDGEMENT), note).text)
         if not isinstance(said, dict) or not isinstance(said.get("accept"), bool):
             return None
         return Judgement(said["accept"], clean(str(said.get("reason", "")), 400).strip())
 
-    def _read(self, reply: ChatReply) -> Move | str:
-        """Return the move that a reply comes to, or why it comes to none."""
-        if not reply.calls:
-            return f"the model's reply cannot be used: {reply.problem or 'it calls no function'}"
-        call = reply.calls[0]
-        if call.name == NO_FUNCTION_FITS:
-            reason = clean(str(call.arguments.get("reason", "")), 300).strip()
-            arguments = {"return_type": _GIVE_UP, "reason": reason}
-            return Move(None, FINISH, json.dumps(arguments, ensure_ascii=False))
-        thought = clean(reply.text, 2000).strip() or None
-        return Move(thought, call.name, json.dumps(call.arguments, ensure_ascii=False))
+    def needs(self, view: View) -> tuple[coverage.Need, ...]:
+        """Return what the matcher sees that the task asks for."""
+        if self._prior is None or "coverage" not in self._aids:
+            return ()
+        return coverage.needs(view.task, view.functions, self._prior)
 
-    def _ask(self, turn: Turn, stop: Stop, meter: Meter) -> ChatReply:
-        profile, seed = self._profile, turn.view.seed * _STRIDE + meter.replies
+    def shown(self, view: View) -> View:
+        """Return the view with the functions that the model is shown."""
+        if self._prior is None or "shortlist" not in self._aids:
+            return view
+        called = {step.move.function for step in (*view.path, *view.tried)}
+        kept = coverage.shortlist(view.task, view.functions, self._prior)
+        also = (one for one in view.functions if one.name in called and one not in kept)
+        return replace(view, functions=(*kept, *also))
 
-        def write(shape: Any, most: int | None) -> Any:
-            request = turn.request(shape)
+    def declines(self, view: View) -> bool:
+        """Whether the matcher sees nothing on offer that serves any of the task."""
+        if self._prior is None or "decline" not in self._aids or view.path:
+            return False
+        return coverage.is_unserved(view.task, view.functions, self._prior)
+
+    def value_hint(self, task: str, functions: Sequence[Function]) -> str:
+        """Return which words of the task stand for which arguments, "" where that is not known."""
+        if self._prior is None or "values" not in self._aids:
+            return ""
+        hint = values.hint(task, functions, self._prior)
+        return prompts.VALUES.format(hint=hint) if hint else ""
+
+    def asks_itself(self, view: View) -> bool:
+        """Whether the task is talk with the assistant."""
+        prior = self._prior
+        return prior is not None and itself.asks_itself(view.task, view.functions, prior)
+
+    def helps(self, aid: str) -> bool:
+        """Whether an aid is in use."""
+        return aid in self._aids
+
+    def begins_call(self, raw: str) -> bool:
+        """Whether a reply that was cut begins like a call."""
+        return isinstance(self._model, LocalModel) and self._model.begins_call(raw)
+
+    def send(
+        self, task: str, turn: Turn | ChatRequest, seed: int, stop: Stop, meter: Meter
+    ) -> tuple[ChatRequest, ChatReply]:
+        """Return a reply and the request that it replies to, shortened until it fits."""
+        profile, seed = self._profile, seed * _STRIDE + meter.replies
+        context = self._model.context
+
+        def write(shape: Shape, most: int | None) -> ChatRequest:
+            request = turn if isinstance(turn, ChatRequest) else turn.request(shape)
+            limits = (request.max_tokens, profile.max_reply_tokens, most, context and context // 2)
             return replace(
                 request,
-                max_tokens=max(1, min(request.max_tokens, most or request.max_tokens)),
+                max_tokens=max(1, min(one for one in limits if one)),
                 temperature=profile.temperature,
                 top_p=profile.top_p,
                 seed=seed,
             )
 
-        _, reply = self._fitting.reply(
-            turn.view.task, turn.documents(), turn.observations(), write, stop, meter
+        documents = [] if isinstance(turn, ChatRequest) else turn.documents()
+        results = [] if isinstance(turn, ChatRequest) else turn.observations()
+        return self._fitting.reply(task, documents, results, write, stop, meter)
+
+
+class _Asking:
+    """What is asked at one node."""
+
+    def __init__(
+        self, agent: ChatAgent, view: View, max_tokens: int, stop: Stop, meter: Meter
+    ) -> None:
+        self._agent = agent
+        self._view = view = agent.shown(view)
+        self._max_tokens = max_tokens
+        self._stop = stop
+        self._meter = meter
+        self._now = datetime.now().astimezone()
+        self._needs = agent.needs(view)
+
+    def move(self) -> Move | str:
+        """Return the next move."""
+        view, agent = self._view, self._agent
+        started = any(step.ok for step in view.path)
+        left = coverage.open_needs(self._needs, view.path)
+        if not started and not view.path:
+            if agent.asks_itself(view):
+                return self._reply_itself()
+            if agent.declines(view):
+                return _give_up("the matcher sees no function that serves any part of the task")
+        if started and not left:
+            return self._call_or_answer()
+        return self._call(left, started=started)
+
+    def answer(self) -> Move | str:
+        """Return an answer with what the path holds."""
+        writer = AnswerWriter(self._write, self._now, check=self._agent.helps("check"))
+        text = writer.write(self._view, self._needs)
+        if not says_something(text):
+            return "the model's answer says nothing"
+        return replace(_answer(text), missing=coverage.unserved(self._needs, self._view.path))
+
+    def reply(self, expected: Expected, note: str = "", *, rejected: str = "") -> ChatReply:
+        """Return the model's reply to the conversation so far."""
+        return self._send(expected, note, rejected)[1]
+
+    def _call(self, left: Sequence[coverage.Need], *, started: bool) -> Move | str:
+        """Return a call; before the first success ``no_function_fits`` is the other choice."""
+        names = [function.name for function in self._view.functions]
+        if left and self._agent.helps("match"):
+            serving = {name for need in left for name in need.functions}
+            names = [name for name in names if name in serving]
+        parts = "; ".join(f'"{need.text}"' for need in left)
+        note = prompts.OPEN_PART.format(parts=parts) if started else ""
+        offered = [one for one in self._view.functions if one.name in names]
+        note = f"{note}\n{self._agent.value_hint(self._view.task, offered)}".strip()
+        may_refuse = not started and not left
+        if may_refuse:
+            names.append(NO_FUNCTION_FITS)
+        return self._called(Expected(tuple(names), text=False), note)
+
+    def _call_or_answer(self) -> Move | str:
+        """Return a further call where the model wants one, else the answer."""
+        names = tuple(function.name for function in self._view.functions)
+        _, reply = self._send(Expected(names), "", most=_PROBE_TOKENS)
+        if reply.finish == "length" and self._agent.begins_call(reply.raw):
+            return self._called(Expected(names, text=False), "")
+        if reply.calls and not reply.problem:
+            return self._read(reply)
+        return self.answer()
+
+    def _called(self, expected: Expected, note: str) -> Move | str:
+        """Return the call that is made, at the second try if need be, or what is wrong with it."""
+        request, reply = self._send(expected, note)
+        if problem := _fault(reply):
+            names = ", ".join(request.expected.names)
+            note = prompts.CORRECTION.format(problem=problem, names=names)
+            _, reply = self._send(expected, note, reply.raw or "(nothing)")
+            problem = _fault(reply)
+        if problem:
+            return f"the model's reply cannot be used, nor a second one: {problem}"
+        return self._read(reply)
+
+    def _reply_itself(self) -> Move | str:
+        """Return a reply without a call; a give-up where it says what only functions know."""
+        request = itself.request(self._view.task, self._view.functions, self._now)
+        text = clean(self._write(request).text, 4_000).strip()
+        writer = AnswerWriter(self._write, self._now)
+        if not says_something(text) or writer.untraced(self._view, text):
+            return _give_up("no function serves the task, and what the model said is not known")
+        return replace(_answer(text), without_calls=True)
+
+    def _send(
+        self, expected: Expected, note: str, rejected: str = "", *, most: int | None = None
+    ) -> tuple[ChatRequest, ChatReply]:
+        view = self._view
+        room = min(self._max_tokens, most or self._max_tokens)
+        if view.tried and not rejected:
+            note = f"{prompts.TRIED.format(calls=_rows(view.tried))}\n{note}".strip()
+        if self._agent.helps("exclude") and expected.names:
+            expected = replace(expected, excluded=_made(view))
+        turn = Turn(view, expected, self._now, note, rejected, max_tokens=room)
+        return self._agent.send(view.task, turn, view.seed, self._stop, self._meter)
+
+    def _write(self, request: ChatRequest) -> ChatReply:
+        request = replace(request, max_tokens=min(request.max_tokens, self._max_tokens))
+        view = self._view
+        return self._agent.send(view.task, request, view.seed, self._stop, self._meter)[1]
+
+    def _read(self, reply: ChatReply) -> Move:
+        call = reply.calls[0]
+        if call.name == NO_FUNCTION_FITS:
+            return _give_up(clean(str(call.arguments.get("reason", "")), 300).strip())
+        thought = clean(reply.text, 2000).strip() or None
+        about = next(
+            (need.text for need in self._needs if call.name in need.functions), self._view.task
         )
-        return reply
-
-    def _excluded(self, view: View) -> tuple[ToolCall, ...]:
-        if "exclude" not in self._aids:
-            return ()
-        steps = (*view.path, *view.tried)
-        return tuple(
-            call_of(step, at) for at, step in enumerate(steps) if step.move.function != FINISH
-        )
-
-    def _room(self, max_tokens: int) -> int:
-        """Return how many tokens a reply may have: never more than half of the context."""
-        most = min(max_tokens, self._profile.max_reply_tokens)
-        context = self._model.context
-        return max(1, most if context is None else min(most, context // 2))
-
-    def _now(self) -> datetime:
-        return datetime.now().astimezone()
+        arguments = json.dumps(call.arguments, ensure_ascii=False)
+        return Move(thought, call.name, arguments, about=about if self._needs else "")
 
 
-def _diversity(steps: Sequence[Step]) -> str:
-    return prompts.TRIED.format(calls="\n".join(_row(step) for step in steps))
+def _fault(reply: ChatReply) -> str:
+    return reply.problem or ("" if reply.calls else "it calls no function")
+
+
+def _answer(text: str) -> Move:
+    arguments = {"return_type": _GIVE_ANSWER, "final_answer": text}
+    return Move(None, FINISH, json.dumps(arguments, ensure_ascii=False))
+
+
+def _give_up(reason: str) -> Move:
+    arguments = {"return_type": _GIVE_UP, "reason": reason}
+    return Move(None, FINISH, json.dumps(arguments, ensure_ascii=False))
+
+
+def _made(view: View) -> tuple[ToolCall, ...]:
+    """Return the calls of a path and those tried below its end."""
+    steps = (*view.path, *view.tried)
+    return tuple(call_of(step, at) for at, step in enumerate(steps) if step.move.function != FINISH)
+
+
+def _rows(steps: Sequence[Step]) -> str:
+    return "\n".join(_row(step) for step in steps)
 
 
 def _row(step: Step) -> str:
@@ -294,6 +351,3 @@ def _json(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return None
-
-
-__all__ = ["AIDS", "ChatAgent", "Interrupted"]

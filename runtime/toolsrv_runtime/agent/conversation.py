@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from toolsrv_runtime.agent import prompts
-from toolsrv_runtime.agent.tools import forms
+from toolsrv_runtime.agent.tools import forms, no_function_fits
 from toolsrv_runtime.contract.chat import (
     AssistantMessage,
     ChatRequest,
@@ -30,14 +30,13 @@ ID_BASE = "0123456789abcdefghijklmnopqrstuvwxyz"
 class Turn:
     """What is asked at a node of the search.
 
-    ``tools`` are offered besides the view's functions, whatever has room; ``note`` is said by the
+    ``note`` is said by the
     user at the end, after ``rejected``, the reply that it sends back ("" for none).
     """
 
     view: View
     expected: Expected
     now: datetime
-    tools: tuple[Tool, ...] = ()
     note: str = ""
     rejected: str = ""
     with_functions: bool = True
@@ -58,7 +57,9 @@ class Turn:
             replace(step, observation=text)
             for step, text in zip(self.view.path, shape.observations, strict=True)
         ]
-        tools = (*(_loaded(one) for one in shape.documents if one), *self.tools)
+        tools = (*(_loaded(one) for one in shape.documents if one), no_function_fits())
+        if not self.with_functions:
+            tools = ()
         names = {one.name for one in tools}
         expected = replace(
             self.expected, names=tuple(one for one in self.expected.names if one in names)

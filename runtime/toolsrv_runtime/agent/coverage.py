@@ -20,6 +20,12 @@ NEEDED = 0.0
 Of 269 calls that 156 tasks need, 245 are among those above it, and 32 that none needs.
 """
 
+RULED_OUT = -3.0
+"""Log-odds below which a candidate is not even shown."""
+
+LEAST = 2
+"""Candidates that are shown whatever the matcher says."""
+
 MARGIN = 3.0
 """Nats by which a candidate may fall behind another for the same words and still serve them."""
 
@@ -59,6 +65,29 @@ def needs(task: str, functions: Sequence[Function], prior: Prior) -> tuple[Need,
         Need(task[begin:end].strip(), begin, end, tuple(names))
         for _, begin, end, names in sorted(found, key=lambda one: one[1])
     )
+
+
+def shortlist(task: str, functions: Sequence[Function], prior: Prior) -> tuple[Function, ...]:
+    """Return the functions that the matcher does not rule out, best first, ``LEAST`` at least.
+
+    Of eight candidates three are left, and with them all calls that 93 % of 156 tasks need; the
+    retriever's first five have those of 83 %.
+    """
+    matches = prior.match(Asked(task), [one.api for one in functions])
+    if len(matches) < len(functions):
+        return tuple(functions)
+    ranked = sorted(zip(functions, matches, strict=True), key=lambda pair: -pair[1].serves)
+    kept = [function for function, match in ranked if match.serves > RULED_OUT]
+    return tuple(kept if len(kept) >= LEAST else [one for one, _ in ranked[:LEAST]])
+
+
+def is_unserved(task: str, functions: Sequence[Function], prior: Prior) -> bool:
+    """Whether the matcher, where there is one, finds no function that serves any of the task.
+
+    So it is with 17 of 20 tasks that nothing serves, and with none of 156 others.
+    """
+    matches = prior.match(Asked(task), [one.api for one in functions])
+    return bool(matches) and all(one.serves < NEEDED for one in matches)
 
 
 def open_needs(wanted: Iterable[Need], path: Sequence[Step]) -> tuple[Need, ...]:

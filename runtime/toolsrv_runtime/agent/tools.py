@@ -16,7 +16,6 @@ DESCRIPTION_LIMIT = 600
 SHORT_LIMIT = 80
 
 NO_FUNCTION_FITS = "no_function_fits"
-REPLY_DIRECTLY = "reply_directly"
 
 
 def forms(function: Function) -> tuple[Tool, ...]:

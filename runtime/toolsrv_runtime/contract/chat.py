@@ -170,8 +170,14 @@ class ChatModel(Protocol):
 
 
 @runtime_checkable
-class LikelihoodModel(ChatModel, Protocol):
-    """A chat model that can say how likely given replies are; local models can."""
+class LocalModel(ChatModel, Protocol):
+    """A chat model in this process: it can measure texts and say how likely given replies are."""
+
+    def tokens(self, text: str) -> int:
+        """Return the tokens of a text that stands in a prompt as data."""
+
+    def begins_call(self, raw: str) -> bool:
+        """Whether the beginning of a reply is that of a call in the model's syntax."""
 
     def log_probabilities(self, request: ChatRequest, replies: Sequence[str]) -> Sequence[float]:
         """Return the natural-log probability of each of ``replies`` as the whole reply."""

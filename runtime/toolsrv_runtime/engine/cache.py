@@ -69,11 +69,15 @@ class SequenceCache:
     KV); the number of cells in use is exact.
     """
 
-    def __init__(self, *, slots: int, cells: int, carried: int | None = None) -> None:
+    def __init__(
+        self, *, slots: int, cells: int, carried: int | None = None, whole: bool = False
+    ) -> None:
         """``carried``: how many evaluated tokens a sequence that nobody uses is carried along for.
 
-        None where its cells make no decode slower.
+        None where its cells make no decode slower. ``whole``: a sequence is gone on with only
+        where it ends, because its state cannot be cut back.
         """
+        self._whole = whole
         self._slots = slots
         self._cells = cells
         self._carried = carried
@@ -96,7 +100,7 @@ class SequenceCache:
 
     def holder(self, tokens: Sequence[int]) -> tuple[int, int]:
         """Return the sequence that holds most leading ``tokens``, and how many; (-1, 0): none."""
-        held = [(common_prefix(one.tokens, tokens), one.id) for one in self._residents.values()]
+        held = [(self._held(one, tokens), one.id) for one in self._residents.values()]
         length, holder = max(held, default=(0, -1))
         return holder, length
 
@@ -114,6 +118,7 @@ class SequenceCache:
         long = self._carried is not None and len(tokens) - keep >= self._carried
         left = self._carried is not None and 0 < head < keep
         cut_back = long or left or (best is not None and keep >= len(best.tokens) - 1)
+        cut_back = cut_back and not self._whole  # it stays, where it ends a branch may begin
         extend = best is not None and not best.pinned and cut_back
         protected = {best.id} if best is not None else set()
         drop = self._evict(need, slot=not extend, protected=protected, long=long)
@@ -191,10 +196,17 @@ class SequenceCache:
     def _best(self, tokens: Sequence[int]) -> tuple[Resident | None, int]:
         best, keep = None, 0
         for resident in self._residents.values():
-            shared = min(common_prefix(resident.tokens, tokens), len(tokens) - 1)
+            shared = min(self._held(resident, tokens), len(tokens) - 1)
+            if self._whole and shared < len(resident.tokens):
+                continue
             if shared > keep or (shared == keep and best is not None and best.pinned):
                 best, keep = resident, shared
         return best, keep
+
+    def _held(self, resident: Resident, tokens: Sequence[int]) -> int:
+        """Return how many leading ``tokens`` can be gone on with from a sequence."""
+        shared = common_prefix(resident.tokens, tokens)
+        return 0 if self._whole and shared < len(resident.tokens) else shared
 
     def _pinned(self) -> bool:
         return any(resident.pinned for resident in self._residents.values())

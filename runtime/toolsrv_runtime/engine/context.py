@@ -19,6 +19,7 @@ from toolsrv_runtime.engine.cores import Cores
 from toolsrv_runtime.engine.drawing import Logits
 from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.profile import KvType
+from toolsrv_runtime.suitable import whole_sequences
 
 DECODED, NO_ROOM, ABORTED = 0, 1, 2
 """What ``llama_decode`` returns; below zero it failed."""
@@ -44,10 +45,11 @@ class Part:
     logits: bool
 
 
-def open_model(path: Path, *, repack: bool = True) -> Any:
+def open_model(path: Path, *, repack: bool = True, gpu_layers: int = 0) -> Any:
     """Return llama.cpp's handle of a GGUF file; free it with ``llama_model_free``.
 
-    ``repack`` lets it rearrange weights for this CPU, which reads all of them.
+    ``repack`` lets it rearrange weights for this CPU, which reads all of them. ``gpu_layers`` of
+    its layers go to the GPU.
 
     Raises:
         ModelError: llama.cpp refuses the file.
@@ -55,6 +57,7 @@ def open_model(path: Path, *, repack: bool = True) -> Any:
     llama_cpp.llama_log_set(quiet, ctypes.c_void_p(0))
     llama_cpp.llama_backend_init()
     params = llama_cpp.llama_model_default_params()
+    params.n_gpu_layers = gpu_layers
     params.use_extra_bufts = repack and not has_amx()
     model = llama_cpp.llama_model_load_from_file(str(path).encode(), params)
     if not model:
@@ -72,8 +75,11 @@ class Context:
     Decodes take their threads from ``cores``.
 
     ``kv_type`` is how keys and values are stored; all but "f16" need flash attention, for which
-    see ``attention``. Without it cells of other sequences make every decode slower: ``carried`` is
+    see ``attention``; ``gpu``: layers lie on a GPU. Without it cells of other sequences make every decode slower: ``carried`` is
     how many evaluated tokens that is worth for an idle one, None where it costs nothing.
+    ``whole``: the model keeps a state of all that a sequence holds (recurrent and hybrid ones), so
+    a sequence is copied, saved and forgotten only as a whole, and lost by a decode that was broken
+    off.
 
     Raises:
         MemoryError: there is no memory for so many cells.
@@ -90,6 +96,7 @@ class Context:
         rope_freq_scale: float | None,
         kv_type: KvType = "f16",
         flash_attention: bool | None = None,
+        gpu: bool = False,
     ) -> None:
         params = llama_cpp.llama_context_default_params()
         params.n_ctx = cells
@@ -98,8 +105,12 @@ class Context:
         params.kv_unified = True
         params.no_perf = True
         params.type_k = params.type_v = getattr(llama_cpp, f"GGML_TYPE_{kv_type.upper()}")
-        flash = attention(flash_attention, kv_type)
-        self.carried = worth_carrying(model) if flash is False else None
+        params.op_offload = gpu
+        flash = attention(flash_attention, kv_type, gpu=gpu)
+        self.whole = whole_sequences(llama_cpp, model)
+        self.carried: int | None = None
+        if flash is False and not self.whole:
+            self.carried = worth_carrying(model)
         if flash is not None:
             params.flash_attn_type = int(flash)
         if rope_freq_scale is not None:
@@ -113,6 +124,7 @@ class Context:
         self._floats = ctypes.c_float * self._vocabulary
         self._batch = llama_cpp.llama_batch_init(batch, 0, sequences)
         self.batch_size = batch
+        self.sequences = sequences
         self._cores = cores
 
     def close(self) -> None:
@@ -165,7 +177,7 @@ class Context:
             none = llama_cpp.ggml_abort_callback(0)
             llama_cpp.llama_set_abort_callback(self._ctx, none, None)
         if code != DECODED:
-            for part in parts:
+            for part in () if self.whole else parts:
                 for sequence in part.sequences:
                     self.cut(sequence, part.position)
             return code, []
@@ -216,13 +228,13 @@ def worth_carrying(model: Any) -> int:
     return max(_LEAST_CARRIED, weights // (4 * looking))
 
 
-def attention(asked: bool | None, kv_type: KvType) -> bool | None:
+def attention(asked: bool | None, kv_type: KvType, *, gpu: bool) -> bool | None:
     """Return whether flash attention is used: as ``asked``; None leaves it to llama.cpp.
 
-    Where nothing was asked, not on a processor: below 64 tokens in a batch llama.cpp's kernel goes
+    Where nothing was asked, not on a processor (no ``gpu``): below 64 tokens in a batch llama.cpp's kernel goes
     through each one's cells singly there and takes 5 to 15 times as long for them.
     """
-    if asked is None and kv_type == "f16" and not llama_cpp.llama_supports_gpu_offload():
+    if asked is None and kv_type == "f16" and not gpu:
         return False
     return asked
 

@@ -25,19 +25,22 @@ from toolsrv_runtime.engine.heads import Heads, head_of
 from toolsrv_runtime.engine.lanes import Lane, Lanes, lanes_for
 from toolsrv_runtime.engine.scheduler import Scheduler
 from toolsrv_runtime.engine.scoring import Scoring
-from toolsrv_runtime.engine.seats import EXTRA
+from toolsrv_runtime.engine.seats import BRANCHES, SPARE
 from toolsrv_runtime.engine.states import StateStore, identity
 from toolsrv_runtime.engine.vocabulary import Vocabulary
 from toolsrv_runtime.engine.work import Counts
 from toolsrv_runtime.engine.writing import Writing
 from toolsrv_runtime.errors import ContextError, ModelError
-from toolsrv_runtime.footprint import further_cells, resident_cells
+from toolsrv_runtime.footprint import BATCH, STATES, further_cells, resident_cells
 from toolsrv_runtime.profile import KvType
 from toolsrv_runtime.stop import Stop
-from toolsrv_runtime.suitable import parts
+from toolsrv_runtime.suitable import parts, whole_sequences
 
 SEQUENCES = 16
 """Tree paths that stay resident at once (ids of llama.cpp sequences)."""
+
+WHOLE_SEQUENCES = 4
+"""The same of a recurrent model, where each is a whole state of ``STATES`` in all."""
 
 SLOW_MODEL_BYTES = 200_000_000
 """From this size on one decode can take a noticeable part of a second, so it is interruptible.
@@ -57,6 +60,8 @@ class LlamaEngine:
     ``states`` keeps the evaluated heads of prompts from one process to the next. A decode gets
     ``threads`` at most, all at once ``cores`` (default: ``threads``). ``lanes`` is how many caches
     calls share; None decides by size and cores, and takes no more than ``most_lanes``.
+
+    ``batch`` tokens are evaluated in one step at most; ``gpu_layers`` layers lie on the GPU.
 
     A call that is alone gives the same bits every time; calls that are decoded together may
     differ in the last ones, because a matrix product of several rows is summed in another order.
@@ -82,36 +87,44 @@ class LlamaEngine:
         interruptible: bool | None = None,
         lanes: int | None = None,
         most_lanes: int | None = None,
-        batch: int = 256,
+        batch: int = BATCH,
+        gpu_layers: int = 0,
     ) -> None:
         self._path = path
-        self._model = open_model(path)
+        self.gpu_layers = gpu_layers
+        gpu = gpu_layers > 0
+        self._model = open_model(path, gpu_layers=gpu_layers)
         self._vocabulary = Vocabulary(self._model, bos=bos)
         self._grammars = Grammars(self._vocabulary.grammar)
         slow = llama_cpp.llama_model_size(self._model) >= SLOW_MODEL_BYTES
         cells = max(context, cells or resident_cells(context))
-        gpu = bool(llama_cpp.llama_supports_gpu_offload())
         shared = Cores(max(threads, cores or 0), most=threads, watched=not gpu)
-        about = (llama_cpp.__version__, cells, rope_freq_scale, kv_type, flash_attention)
+        about = (llama_cpp.__version__, cells, rope_freq_scale, kv_type, flash_attention, gpu)
         owner = identity(parts(path), *about) if states is not None else ""
+
+        whole = whole_sequences(llama_cpp, self._model)
+        resident, branches = (
+            (WHOLE_SEQUENCES, STATES - SPARE - WHOLE_SEQUENCES) if whole else (SEQUENCES, BRANCHES)
+        )
 
         def lane(number: int) -> Lane:
             room = min(cells, further_cells(context)) if number else cells
             cache = Context(
                 self._model,
                 cells=room,
-                sequences=SEQUENCES + EXTRA,
+                sequences=resident + SPARE + branches,
                 batch=min(batch, context),
                 cores=shared,
                 rope_freq_scale=rope_freq_scale,
                 kv_type=kv_type,
                 flash_attention=flash_attention,
+                gpu=gpu,
             )
             broken_off = slow if interruptible is None else interruptible
-            scheduler = Scheduler(cache, cells=room, sequences=SEQUENCES, interruptible=broken_off)
+            scheduler = Scheduler(cache, cells=room, sequences=resident, interruptible=broken_off)
             return Lane(scheduler, Heads(scheduler, states, owner) if states is not None else None)
 
-        apart = not slow and attention(flash_attention, kv_type) is False
+        apart = not slow and not whole and attention(flash_attention, kv_type, gpu=gpu) is False
         several = lanes_for(max(threads, cores or 0)) if apart else 1
         try:
             self._lanes = Lanes(lane, shared, count=lanes or min(several, most_lanes or several))

@@ -253,6 +253,8 @@ class Scheduler:
             work.over = work.left == 0
         else:
             work.over = True
+            if self.context.whole and work.sequence is not None:
+                self._seats.lost(work.sequence)
             if code != ABORTED:
                 work.failed = f"llama.cpp could not evaluate {count} tokens (code {code})"
 

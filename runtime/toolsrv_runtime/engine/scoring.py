@@ -49,7 +49,14 @@ class Scoring:
     def _look_at(self, seat: Seat, paths: Sequence[Path]) -> int:
         """Evaluate as many paths as sequences are free; return their number."""
         with self._scheduler.fork(seat, len(paths)) as lent:
-            tree = list(nodes(paths[: len(lent)], lent))
+            taken = paths[: len(lent)]
+            tree = list(nodes(taken, lent))
+            if self._scheduler.context.whole:  # no cell is held by two sequences
+                tree = [
+                    (path[:end], [sequence])
+                    for path, sequence in zip(taken, lent, strict=True)
+                    for end in range(1, len(path) + 1)
+                ]
             parts = [
                 Part(sequences, head[-1:], seat.keep + len(head) - 1, logits=True)
                 for head, sequences in tree

@@ -17,8 +17,8 @@ from toolsrv_runtime.stop import Stop
 BRANCHES = 32
 """Sequences for branches, of all calls together."""
 
-EXTRA = BRANCHES + 1
-"""How many sequences a context needs beside the resident ones."""
+SPARE = 1
+"""Sequences for saving."""
 
 _WORTH_WAITING = 32
 """A prompt waits for another one that is evaluating at least so many of the same tokens."""
@@ -51,13 +51,15 @@ class Seat:
 
 
 class Seats:
-    """The sequences of a context with ``cells`` cells: ``resident`` ones, then the ``EXTRA``."""
+    """The sequences of a context with ``cells`` cells: ``resident`` ones, a spare one, branches."""
 
     def __init__(self, context: Context, *, cells: int, resident: int) -> None:
         self._context = context
-        self._cache = SequenceCache(slots=resident, cells=cells, carried=context.carried)
+        self._cache = SequenceCache(
+            slots=resident, cells=cells, carried=context.carried, whole=context.whole
+        )
         self._spare = resident
-        self._branches = list(range(resident + 1, resident + EXTRA))
+        self._branches = list(range(resident + SPARE, context.sequences))
         self._seats: list[Seat] = []
 
     def take(self, tokens: list[int], reserve: int, head: int = 0) -> Seat | None:
@@ -67,7 +69,7 @@ class Seats:
         about to hold what both begin with.
         """
         known = self._cache.longest(tokens)
-        for seat in self._seats:
+        for seat in () if self._context.whole else self._seats:
             if common_prefix(seat.tokens, tokens) >= known + _WORTH_WAITING:
                 return None
         plan = self._cache.plan(tokens, reserve=reserve, head=head)
@@ -90,6 +92,11 @@ class Seats:
     def grown(self, sequence: int, tokens: Sequence[int]) -> None:
         """Record tokens that were evaluated behind a resident sequence."""
         self._cache.extend(sequence, tokens)
+
+    def lost(self, sequence: int) -> None:
+        """Forget a resident sequence whose state is not what its tokens say."""
+        self._context.cut(sequence, -1)
+        self._cache.replace(sequence, ())
 
     def step_back(self, works: Sequence[Work]) -> None:
         """Forget the tokens that works want forgotten before their first decode."""

@@ -180,8 +180,8 @@ class Writing:
     def _guess(self, room: int) -> list[int]:
         """Return tokens that may come next, to be evaluated already; or none."""
         most = room - len(self.written) - 1
-        if self._guessing is None or most <= 0:
-            return []
+        if self._guessing is None or most <= 0 or self._scheduler.context.whole:
+            return []  # what was guessed wrongly could not be forgotten
         return self._guessing.next(self.written, self._matcher.validate_tokens)[:most]
 
     def draw(self, row: Logits) -> int:

@@ -56,7 +56,8 @@ class Move:
     ``missing`` the parts that an answer leaves open, ``wanted`` what would serve better than this
     reply and may be searched for before it counts. A format that reads calls its own way says
     so: ``target`` is the offered function that is meant where ``function`` is not its name,
-    ``verdict`` what the reply comes to.
+    ``verdict`` what the reply comes to. ``without_calls``: an answer that needs none, to talk with the
+    assistant itself.
     """
 
     thought: str | None
@@ -68,6 +69,7 @@ class Move:
     wanted: tuple[str, ...] = ()
     target: str = ""
     verdict: Verdict | None = None
+    without_calls: bool = False
 
     def __post_init__(self) -> None:
         """Make what the model wrote well-formed Unicode: it goes into requests and records."""

@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from toolsrv_runtime.contract.chat import ChatReply, ChatRequest, ToolCall
-from toolsrv_runtime.engine.base import Engine, Sampling
+from toolsrv_runtime.contract.chat import ChatReply, ChatRequest
+from toolsrv_runtime.engine.base import Engine, Piece, Sampling
 from toolsrv_runtime.stop import Stop
 from toolsrv_runtime.templates.tool_template import ToolTemplate
-
-ATTEMPTS = 3
-"""Replies asked for until one is none of the excluded calls."""
 
 
 class LocalChatModel:
@@ -40,35 +37,35 @@ class LocalChatModel:
         """Return the tokens of the rendered prompt."""
         return self._engine.count(self._template.render(request))
 
+    def tokens(self, text: str) -> int:
+        """Return the tokens of a text that stands in a prompt as data."""
+        return self._engine.count((Piece(text),))
+
     def reply(self, request: ChatRequest, *, stop: Stop) -> ChatReply | None:
         """Return the reply inside the request's grammar; see ``ChatModel.reply``."""
-        prompt, grammar = self._template.render(request), self._template.grammar(request)
-        told: ChatReply | None = None
-        for attempt in range(ATTEMPTS):
-            reply = self._engine.generate(
-                prompt,
-                grammar=grammar,
-                max_tokens=request.max_tokens,
-                sampling=Sampling(request.temperature, request.top_p, seed=request.seed + attempt),
-                stop=stop,
-            )
-            if reply.finish == "stopped":
-                return None
-            parsed = self._template.parse(reply.text, request)
-            told = replace(
-                parsed,
-                finish="length" if reply.finish == "length" else "complete",
-                prompt_tokens=reply.prompt_tokens,
-                cached=max(0, reply.prompt_tokens - reply.evaluated),
-                generated=len(reply.tokens),
-                forced=reply.forced,
-            )
-            if not any(
-                _same(call, one) for call in told.calls for one in request.expected.excluded
-            ):
-                return told
-            break
-        return told
+        reply = self._engine.generate(
+            self._template.render(request),
+            grammar=self._template.grammar(request),
+            max_tokens=request.max_tokens,
+            sampling=Sampling(request.temperature, request.top_p, seed=request.seed),
+            stop=stop,
+            excluded=self._template.excluded(request),
+        )
+        if reply.finish == "stopped":
+            return None
+        return replace(
+            self._template.parse(
+                reply.text, request, finish="length" if reply.finish == "length" else "complete"
+            ),
+            prompt_tokens=reply.prompt_tokens,
+            cached=max(0, reply.prompt_tokens - reply.evaluated),
+            generated=len(reply.tokens),
+            forced=reply.forced,
+        )
+
+    def begins_call(self, raw: str) -> bool:
+        """Whether the beginning of a reply is that of a call in the model's syntax."""
+        return self._template.begins_call(raw)
 
     def log_probabilities(self, request: ChatRequest, replies: Sequence[str]) -> Sequence[float]:
         """Return the log-probability of each reply behind the request's prompt."""
@@ -77,7 +74,3 @@ class LocalChatModel:
     def close(self) -> None:
         """Free the engine."""
         self._engine.close()
-
-
-def _same(one: ToolCall, other: ToolCall) -> bool:
-    return one.name == other.name and one.arguments == other.arguments

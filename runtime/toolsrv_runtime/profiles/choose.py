@@ -16,6 +16,11 @@ from toolsrv_runtime.profiles.user import UserProfile, profile_files, read_profi
 
 LLAMA_1_POSITIONS = 2048
 
+_BY_MACHINE = {
+    "gpu_layers": "all that fit a GPU, where llama.cpp has one",
+    "threads": "by the processor's cores and the model's size",
+}
+
 
 def choose(facts: ModelFacts, *, asked: str = "", folder: Path | None = None) -> Reasoned:
     """Return the profile for a model and the reason for each choice; ``name`` has one too.
@@ -95,4 +100,4 @@ def _toolllama(facts: ModelFacts) -> Reasoned:
 
 def _told(reasoned: Reasoned, why: str) -> Reasoned:
     profile, reasons = reasoned
-    return profile, {"name": why, **reasons}
+    return profile, {"name": why, **_BY_MACHINE, **reasons}

@@ -44,6 +44,8 @@ class UserProfile(BaseModel):
     bos: bool | None = None
     kv_type: KvType | None = None
     flash_attention: bool | None = None
+    gpu_layers: int | None = Field(default=None, ge=0, le=100_000)
+    threads: int | None = Field(default=None, ge=1, le=1024)
     observation_limit: int | None = Field(default=None, ge=1, le=1_000_000)
     candidates: int | None = Field(default=None, ge=1, le=MOST_CANDIDATES)
     grounded: bool | None = None

@@ -24,6 +24,10 @@ _ID = re.compile(r"[A-Za-z0-9_.:-]+")
 _DECODER = json.JSONDecoder()
 
 
+def _same(value: Any) -> Any:
+    return value
+
+
 class Slot(Enum):
     """What differs from call to call."""
 
@@ -73,8 +77,7 @@ class FoundCall:
 class CallSyntax:
     """See the module. ``learnt``: from a template's renderings; else the generic syntax.
 
-    ``several``: whether a turn may hold more than one call. ``first_index``: the index of the
-    first call, for syntaxes that number them.
+    ``several``: whether a turn may hold more than one call.
     """
 
     begin: str = ""
@@ -89,7 +92,6 @@ class CallSyntax:
     end: str = ""
     arguments: JsonArguments | PairArguments = field(default_factory=JsonArguments)
     several: bool = True
-    first_index: int = 0
     learnt: bool = False
 
     def describe(self) -> str:
@@ -112,19 +114,19 @@ class CallSyntax:
             [self.begin, self.separator, self.end, *(x for x in self.parts if isinstance(x, str))]
         )
 
-    def write(self, calls: Sequence[ToolCall], data: Callable[[Any], Any] = lambda x: x) -> str:
+    def write(self, calls: Sequence[ToolCall], data: Callable[[Any], Any] = _same) -> str:
         """Return calls as a model writes them; ``data`` maps names and arguments."""
         texts = [self._write(call, data, index) for index, call in enumerate(calls)]
         return self.begin + self.separator.join(texts) + self.end if texts else ""
 
     def _write(self, call: ToolCall, data: Callable[[Any], Any], index: int) -> str:
         slots = {
-            Slot.NAME: lambda: data(call.name),
-            Slot.ARGUMENTS: lambda: self.arguments.write(call.arguments, data),
-            Slot.ID: lambda: call.id,
-            Slot.INDEX: lambda: str(self.first_index + index),
+            Slot.NAME: str(data(call.name)),
+            Slot.ARGUMENTS: self.arguments.write(call.arguments, data),
+            Slot.ID: call.id,
+            Slot.INDEX: str(index),
         }
-        return "".join(slots[one]() if isinstance(one, Slot) else one for one in self.parts)
+        return "".join(slots[one] if isinstance(one, Slot) else one for one in self.parts)
 
     def read(
         self, text: str, schemas: Mapping[str, Mapping[str, Any]]
@@ -184,6 +186,10 @@ class CallSyntax:
             elif part is Slot.ID:
                 call_id = found[0]
         return FoundCall(name, arguments, call_id), at
+
+
+GENERIC = CallSyntax()
+"""The syntax of models whose template has none: the one that most of them are trained on."""
 
 
 def _skip(text: str, at: int) -> int:

@@ -39,6 +39,7 @@ class Shape:
     ``native``: it lists the tools, renders calls, and takes results. ``system``: it takes a system
     turn. ``arguments``: calls' arguments go in as an object or as JSON text. ``several``: a turn
     may hold more than one call. ``alternate``: user and assistant turns must alternate.
+    ``parts``: content goes in as a list of typed parts.
     """
 
     native: bool = False
@@ -46,6 +47,11 @@ class Shape:
     arguments: str = "object"
     several: bool = True
     alternate: bool = False
+    parts: bool = False
+
+
+PLAIN = Shape()
+"""A template that knows turns and nothing of tools."""
 
 
 def tool_list(tools: Sequence[Tool]) -> list[dict[str, Any]]:
@@ -150,6 +156,8 @@ def template_messages(
         turns = _alternating(turns)
     for turn in turns:
         turn.pop("results", None)
+        if shape.parts:
+            turn["content"] = [{"type": "text", "text": turn["content"]}]
     return turns
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 _CUT_BEGIN = re.compile(r"[<\[][^<>\[\]\s]*$")
 _CUT_END = re.compile(r"^[^<>\[\]\s]*[>\]]")
 
 
+def same_begin(first: str, second: str) -> str:
+    """Return the characters that both begin with."""
+    most = min(len(first), len(second))
+    differs = (at for at in range(most) if first[at] != second[at])
+    return first[: next(differs, most)]
+
+
 def common_prefix(first: str, second: str) -> str:
     """Return what both begin with, without a marker that the difference cuts."""
-    shared = os.path.commonprefix([first, second])
+    shared = same_begin(first, second)
     if len(shared) in {len(first), len(second)} and first[: len(shared)] == second[: len(shared)]:
         rest = first[len(shared) :] or second[len(shared) :]
         if not rest or shared.endswith((">", "]", "\n", "}")):
@@ -22,7 +28,7 @@ def common_prefix(first: str, second: str) -> str:
 
 def common_suffix(first: str, second: str) -> str:
     """Return what both end with, without a marker that the difference cuts."""
-    shared = os.path.commonprefix([first[::-1], second[::-1]])[::-1]
+    shared = same_begin(first[::-1], second[::-1])[::-1]
     if shared in {first, second}:
         return shared
     cut = _CUT_END.search(shared)

@@ -10,6 +10,8 @@ LONGEST_TEXT = 2000
 MOST_ITEMS = 100
 """Items of an array for which a schema sets no limit."""
 LARGEST_INTEGER = 10**15
+SMALLEST_STEP = 1e-9
+"""Bounds the digits of a number, so that it ends."""
 _DEEPEST = 16
 _KEPT = ("minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum",
          "exclusiveMinimum", "exclusiveMaximum")  # fmt: skip
@@ -18,12 +20,15 @@ _FORMATS = frozenset({"date", "time", "date-time", "uuid", "ipv4", "ipv6"})
 
 
 def grammar_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of an object's JSON Schema that llguidance holds, bounded.
+    """Return the part of a JSON Schema that llguidance holds, bounded; no type is an object.
 
     Unknown keywords, patterns and references that lead nowhere are dropped: arguments are
     validated again when a call is made. Properties stay in their order; others are excluded.
     """
-    return {**_object(schema, _Root(schema), 0)}
+    root = _Root(schema)
+    if schema.get("type", "object") != "object" or "anyOf" in schema or "$ref" in schema:
+        return _cleaned(schema, root, 0)
+    return _object(schema, root, 0)
 
 
 class _Root:
@@ -76,7 +81,8 @@ def _typed(kind: str, schema: Mapping[str, Any], root: _Root, depth: int) -> dic
                 return {"type": "string", "format": schema["format"]}
             return {"type": "string", **_limits(kept, "minLength", "maxLength", LONGEST_TEXT)}
         case "integer" | "number":
-            return {"type": kind, **_range(kept)}
+            digits = {"multipleOf": SMALLEST_STEP} if kind == "number" else {}
+            return {"type": kind, **_range(kept), **digits}
         case "array":
             items = _cleaned(schema.get("items", {}), root, depth + 1)
             return {

@@ -132,17 +132,20 @@ def _literals(style: PairArguments, head: str, tail: str, turn: Turn) -> PairArg
         return None
     style = replace(style, middle=middle, close=close, quote=quote, unquote=unquote)
     for escape in ("none", "json", "python") if quote else ("none",):
-        tried = replace(style, escape=escape)  # type: ignore[arg-type]
+        tried = replace(style, escape=escape)
         if value(LINES) == tried.write({KEYS[0]: LINES}, _same):
             style = tried
             break
     else:
         return None
-    word = value(True)
-    style = replace(style, words="python" if word is not None and "True" in word else "json")
+    words = [
+        (value(one) or "").removeprefix(key + style.middle).removesuffix(style.close)
+        for one in (True, False, None)
+    ]
+    style = replace(style, words=(words[0], words[1], words[2]))
     listed = ["wux", 1, True]
     for nested in ("json", "python", "same"):
-        tried = replace(style, nested=nested)  # type: ignore[arg-type]
+        tried = replace(style, nested=nested)
         if value(listed) == tried.write({KEYS[0]: listed}, _same):
             return tried
     return style

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from toolsrv_runtime.contract.chat import ToolCall
-from toolsrv_runtime.templates.call_syntax import CallSyntax
-from toolsrv_runtime.templates.conversation import Shape
-from toolsrv_runtime.templates.differences import common_prefix, common_suffix
+from toolsrv_runtime.templates.call_syntax import GENERIC, CallSyntax
+from toolsrv_runtime.templates.conversation import PLAIN, Shape
+from toolsrv_runtime.templates.differences import common_prefix, common_suffix, same_begin
 from toolsrv_runtime.templates.learn_calls import NAMES, Turn, learn_calls
 from toolsrv_runtime.templates.marking import to_json
 from toolsrv_runtime.templates.rendering import Renderer
@@ -25,6 +25,7 @@ CLOCK = datetime(2026, 3, 14, 12, tzinfo=UTC)
 
 _USER, _SYSTEM, _TEXT, _RESULT, _THOUGHT = "uquorxe", "squorxe", "tquorxe", "rquorxe", "oquorxe"
 _DESCRIPTION = "dquorxe"
+_MARKER = re.compile(r"[<\[][^<>\[\]\s]+[>\]]")
 _TAGS = (("<think>", "</think>"), ("[THINK]", "[/THINK]"))
 
 
@@ -41,14 +42,17 @@ class Learnt:
     """What a template can do, and how calls are written.
 
     ``switch``: whether it reads ``enable_thinking``. ``opened``: the generation prompt begins the
-    reasoning (where it is not switched off).
+    reasoning (where it is not switched off). ``text_open``: a marker before every text.
+    ``no_tools``: what it gets where there are none.
     """
 
-    syntax: CallSyntax = CallSyntax()
-    shape: Shape = Shape()
+    syntax: CallSyntax = GENERIC
+    shape: Shape = PLAIN
     reasoning: Reasoning | None = None
     switch: bool = False
     opened: bool = False
+    text_open: str = ""
+    no_tools: list[Any] | None = None
 
 
 def learn(renderer: Renderer) -> Learnt:
@@ -59,8 +63,9 @@ def learn(renderer: Renderer) -> Learnt:
     prober = _Prober(renderer)
     shape = prober.shape()
     switch = prober.switch()
-    reasoning, opened = prober.reasoning(switch)
-    base = Learnt(CallSyntax(), shape, reasoning, switch, opened)
+    text_open = prober.text_open(switch)
+    reasoning, opened = prober.reasoning(switch, text_open)
+    base = Learnt(GENERIC, shape, reasoning, switch, opened, text_open, renderer.no_tools)
     if not prober.lists_tools():
         return base
     for arguments in ("object", "text"):
@@ -69,6 +74,8 @@ def learn(renderer: Renderer) -> Learnt:
             continue
         native = replace(shape, native=True, arguments=arguments, several=syntax.several)
         if prober.takes_results(native, arguments):
+            if shape.system and not prober.takes_results(native, arguments, system=True):
+                native = replace(native, system=False)
             return replace(base, syntax=syntax, shape=native)
     return base
 
@@ -78,8 +85,11 @@ class _Prober:
 
     def __init__(self, renderer: Renderer) -> None:
         self._renderer = renderer
+        self._parts = False
 
     def render(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> str | None:
+        if self._parts:
+            messages = [_in_parts(one) for one in messages]
         return self._renderer.attempt(messages, now=CLOCK, **options)
 
     def has(self, messages: Sequence[Mapping[str, Any]], *texts: str, **options: Any) -> bool:
@@ -89,6 +99,9 @@ class _Prober:
     def shape(self) -> Shape:
         user, reply = _turn("user", _USER), _turn("assistant", _TEXT)
         system = _turn("system", _SYSTEM)
+        self._renderer.takes_no_list([user])
+        if not self.has([user], _USER):
+            self._parts = self.has([_in_parts(user)], _USER)
         supported = self.has([system, user], _SYSTEM, _USER)
         if not supported and not self.has([user], _USER):
             try:
@@ -102,7 +115,9 @@ class _Prober:
             raise self._renderer.refusal(ValueError("it leaves out the assistant's turns"))
         doubled = [user, _turn("user", _RESULT), reply, _turn("assistant", _THOUGHT), user]
         return Shape(
-            system=supported, alternate=not self.has(doubled, _USER, _RESULT, _TEXT, _THOUGHT)
+            parts=self._parts,
+            system=supported,
+            alternate=not self.has(doubled, _USER, _RESULT, _TEXT, _THOUGHT),
         )
 
     def switch(self) -> bool:
@@ -112,24 +127,38 @@ class _Prober:
             self.render(user, thinking=False) != self.render(user, thinking=True)
         )
 
-    def reasoning(self, switch: bool) -> tuple[Reasoning | None, bool]:
+    def text_open(self, switch: bool) -> str:
+        """Return the marker that a template puts before an assistant's text, "" for none."""
+        user = _turn("user", _USER)
+        prompt = self.render([user], thinking=False if switch else None) or ""
+        text = self.render([user, _turn("assistant", _TEXT)], generate=False) or ""
+        lead = text.partition(_TEXT)[0]
+        shown = lead[len(prompt) :] if lead.startswith(prompt) else ""
+        return shown if _MARKER.search(shown) and not any(x[0] in shown for x in _TAGS) else ""
+
+    def reasoning(self, switch: bool, text_open: str) -> tuple[Reasoning | None, bool]:
+        """Return the tags of reasoning, and whether the generation prompt opens it."""
         user = _turn("user", _USER)
         prompt = self.render([user], thinking=True if switch else None) or ""
         for tags in _TAGS:
             if prompt.rstrip().endswith(tags[0]):
                 return Reasoning(*tags), True
-        thoughtful = {
-            **_turn("assistant", _TEXT), "reasoning_content": _THOUGHT, "thinking": _THOUGHT,
-        }  # fmt: skip
-        shown = self.render([user, thoughtful], generate=False)
-        text = self.render([user, _turn("assistant", _TEXT)], generate=False)
-        if shown and text and _THOUGHT in shown:
-            before, _, rest = shown.partition(_THOUGHT)
-            after = rest.partition(_TEXT)[0].strip()
-            opener = before[len(common_prefix(before, text)) :].strip()
-            opener = opener or next((one for one, _ in _TAGS if before.rstrip().endswith(one)), "")
-            if opener and after:
-                return Reasoning(opener, after), False
+        fields = dict.fromkeys(
+            ("reasoning_content", "thinking", "reasoning", "tool_plan"), _THOUGHT
+        )
+        turns = ({**_turn("assistant", _TEXT), **fields},
+                 {**_with_calls([ToolCall(NAMES[0])], "object"), **fields})  # fmt: skip
+        for turn in turns:
+            tools = _tools() if "tool_calls" in turn else ()
+            asked = self.render([user], thinking=True if switch else None, tools=tools) or ""
+            shown = self.render([user, turn], generate=False, tools=tools)
+            before, found, rest = (shown or "").partition(_THOUGHT)
+            start = before[len(same_begin(before, asked)) :].strip()
+            start = start or next((x for x, _ in _TAGS if before.rstrip().endswith(x)), "")
+            after = rest.partition(_TEXT)[0] if _TEXT in rest else _tag(rest)
+            after = after.removesuffix(text_open).strip()
+            if found and after and _MARKER.search(start) and _MARKER.search(after):
+                return Reasoning(start, after), False
         for tags in _TAGS:
             if all(one in self._renderer.source for one in tags):
                 return Reasoning(*tags), False
@@ -162,7 +191,7 @@ class _Prober:
 
         return write
 
-    def takes_results(self, shape: Shape, arguments: str) -> bool:
+    def takes_results(self, shape: Shape, arguments: str, *, system: bool = False) -> bool:
         calls = [
             ToolCall(NAMES[0], {"a": "x"}, "Qx7Zw2Kp9"),
             ToolCall(NAMES[1], {"a": "y"}, "Vy4Nt8Rm3"),
@@ -178,12 +207,25 @@ class _Prober:
                 _with_calls(calls[:1], arguments), results[0],
                 _with_calls(calls[1:], arguments), results[1],
             ]  # fmt: skip
-        talk = [_turn("user", _USER), *middle]
-        seen = (_USER, f"{_RESULT}0", f"{_RESULT}1", NAMES[0], NAMES[1])
+        first = [_turn("system", _SYSTEM)] if system else []
+        talk = [*first, _turn("user", _USER), *middle]
+        seen = (
+            *((_SYSTEM,) if system else ()),
+            _USER,
+            f"{_RESULT}0",
+            f"{_RESULT}1",
+            NAMES[0],
+            NAMES[1],
+        )
         more = [*talk, _turn("assistant", _TEXT), _turn("user", _THOUGHT)]
         return self.has(talk, *seen, tools=_tools()) and self.has(
             more, *seen, _TEXT, _THOUGHT, tools=_tools()
         )
+
+
+def _tag(text: str) -> str:
+    found = _MARKER.match(text.strip())
+    return found[0] if found else ""
 
 
 def _without_empty(body: str, reasoning: Reasoning | None) -> str:
@@ -192,6 +234,10 @@ def _without_empty(body: str, reasoning: Reasoning | None) -> str:
         return body
     block = rf"\s*{re.escape(reasoning.open)}\s*{re.escape(reasoning.close)}\s*"
     return re.sub(rf"\A{block}", "", body)
+
+
+def _in_parts(turn: Mapping[str, Any]) -> dict[str, Any]:
+    return {**turn, "content": [{"type": "text", "text": turn["content"]}]}
 
 
 def _turn(role: str, content: str) -> dict[str, Any]:

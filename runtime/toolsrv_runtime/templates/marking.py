@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 from toolsrv_runtime.engine.base import Piece, Prompt, SpecialTokens
@@ -19,6 +20,7 @@ from toolsrv_runtime.engine.base import Piece, Prompt, SpecialTokens
 _BASE = 0xF0000
 _UNMOVED = frozenset(map(ord, " \t\n\r"))
 _MOVED = re.compile("[\U000f0000-\U0010ffff]+")
+_MARKER = re.compile(r"[<\[/|].*[^\W\d_]", re.DOTALL)
 _LITERALS = re.compile(r"\\U00(0f|10)([0-9a-f]{4})")
 
 
@@ -87,9 +89,13 @@ def _escapes() -> dict[int, str]:
 _ESCAPES = _escapes()
 
 
+def without_escapes(rendered: str) -> str:
+    """Return a rendering in which Python's escapes of moved characters are such characters."""
+    return _LITERALS.sub(lambda found: chr(int(found[1] + found[2], 16)), rendered)
+
+
 def rendered_text(text: str) -> tuple[str, bytearray]:
     """Return a rendering as text, and for every character whether it is data (1) or not (0)."""
-    text = _LITERALS.sub(lambda found: chr(int(found[1] + found[2], 16)), text)
     data = bytearray(len(text))
     parts, at = [], 0
     for found in _MOVED.finditer(text):
@@ -116,12 +122,11 @@ class Occurrences:
         """Return begin and end of every occurrence in ``text``."""
         if self._begins is None:
             return []
-        found = []
+        found: list[tuple[int, int]] = []
         for hit in self._begins.finditer(text):
-            for begin in {hit[1], text[hit.start()]}:
-                for length in self._lengths.get(begin, ()):
-                    if text[hit.start() : hit.start() + length] in self._texts:
-                        found.append((hit.start(), hit.start() + length))
+            at = hit.start()
+            lengths = (x for begin in {hit[1], text[at]} for x in self._lengths.get(begin, ()))
+            found += [(at, at + x) for x in lengths if text[at : at + x] in self._texts]
         return found
 
 
@@ -129,19 +134,22 @@ class Pieces:
     """Cuts renderings into prompt pieces in which no data spells a token of the vocabulary.
 
     ``tokens`` without control tokens means an unknown vocabulary: all data is cut out.
-    ``markers`` are texts of the call syntax and the template; user-defined tokens among them, and
-    those that stand in them, are cut in two inside data, so that they are never one token.
+    User-defined tokens that look like markers (``<tool_call>``, ``/think``) are cut in two inside
+    data, so that they are never one token; blanks and plain words are left whole.
     """
 
-    def __init__(self, tokens: SpecialTokens, markers: str) -> None:
+    def __init__(self, tokens: SpecialTokens) -> None:
         self._known = bool(tokens.control)
         self._control = Occurrences(frozenset(one for one in tokens.control if one))
         self._words = Occurrences(
-            frozenset(one for one in tokens.user_defined if len(one) > 1 and one in markers)
+            frozenset(one for one in tokens.user_defined if _MARKER.match(one))
         )
 
-    def cut(self, rendered: str) -> Prompt:
-        """Return the pieces of a rendering with moved data."""
+    def cut(self, rendered: str, shared: int | None = None) -> Prompt:
+        """Return the pieces of a rendering with moved data.
+
+        ``shared``: where the part ends that repeats from task to task.
+        """
         text, data = rendered_text(rendered)
         plain = bytearray(len(text)) if self._known else bytearray(data)
         cuts = {0, len(text)}
@@ -155,8 +163,10 @@ class Pieces:
                 if any(data[begin:end]):
                     cuts.add(begin + 1)
         cuts |= {at for at in range(1, len(text)) if plain[at] != plain[at - 1]}
+        if shared is not None:
+            cuts.add(shared)
         order = sorted(cuts)
         return tuple(
-            Piece(text[begin:end], special=not plain[begin])
-            for begin, end in zip(order, order[1:], strict=False)
+            Piece(text[begin:end], special=not plain[begin], shared=end == shared)
+            for begin, end in pairwise(order)
         )

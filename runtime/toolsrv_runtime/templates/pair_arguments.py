@@ -12,10 +12,10 @@ from typing import Any, Literal
 from toolsrv_runtime.templates.marking import to_json
 
 _DECODER = json.JSONDecoder()
-_PYTHON = {True: "True", False: "False", None: "None"}
 _WORDS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _KEY = re.compile(r"[^\s<>=:,\"'(){}\[\]]+")
+_PADDING = re.compile(r"\A(-?)0+(?=\d)")
 _LONGEST_LITERAL = 100_000
 
 
@@ -24,7 +24,7 @@ class PairArguments:
     """Arguments as ``open key middle value close (separator …)*``.
 
     Texts stand between ``quote`` and ``unquote``; ``escape`` says how they are escaped there.
-    ``words``: whether true, false and null are spelled as in Python. ``nested``: how lists and
+    ``words``: how true, false and null are spelled. ``nested``: how lists and
     objects are written: as JSON, as Python literals, or in the same way as the arguments
     (``same``). ``ordered``: keys are sorted.
     """
@@ -36,12 +36,9 @@ class PairArguments:
     quote: str = ""
     unquote: str = ""
     escape: Literal["none", "json", "python"] = "none"
-    words: Literal["json", "python"] = "json"
+    words: tuple[str, str, str] = ("true", "false", "null")
     nested: Literal["json", "python", "same"] = "json"
     ordered: bool = False
-
-    item_separator = ", "
-    key_separator = ": "
 
     def write(self, arguments: Mapping[str, Any], data: Callable[[Any], Any]) -> str:
         """Return the arguments as text; ``data`` maps names and values."""
@@ -52,11 +49,15 @@ class PairArguments:
         )
         return self.separator.join(pairs)
 
+    def write_value(self, value: Any) -> str:
+        """Return one value as text."""
+        return self._value(value, lambda one: one)
+
     def _value(self, value: Any, data: Callable[[Any], Any]) -> str:
         if isinstance(value, str):
             return f"{self.quote}{self._text(value, data)}{self.unquote}"
         if value is None or isinstance(value, bool):
-            return _PYTHON[value] if self.words == "python" else to_json(value)
+            return self.words[2 if value is None else not value]
         if isinstance(value, dict | list):
             return self._nested(value, data)
         return to_json(value)
@@ -142,9 +143,7 @@ class PairArguments:
                 return value, at + len(word)
         number = _NUMBER.match(text, at)
         if number:
-            return json.loads(number[0].lstrip("0") or "0") if _padded(number[0]) else json.loads(
-                number[0]
-            ), number.end()
+            return json.loads(_PADDING.sub(r"\1", number[0])), number.end()
         if self.nested == "same" and text[at : at + 1] in {"[", "{"}:
             return self._read_same(text, at)
         return quoted(text, at)
@@ -232,10 +231,6 @@ def _is_json(value: Any) -> bool:
     if isinstance(value, list):
         return all(_is_json(one) for one in value)
     return value is None or isinstance(value, str | int | float | bool)
-
-
-def _padded(number: str) -> bool:
-    return bool(re.match(r"0\d", number))
 
 
 def _plain(between: str) -> bool:

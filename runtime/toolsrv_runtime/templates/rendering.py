@@ -7,14 +7,17 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-import jinja2
-
 from toolsrv_runtime.engine.base import SpecialTokens
+from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.templates.chat_template import broken, compiled
+from toolsrv_runtime.templates.marking import without_escapes
 from toolsrv_runtime.templates.template_limits import LimitError, limited
 
 Messages = Sequence[Mapping[str, Any]]
 """Messages as templates read them: role, content, and tool_calls where there are any."""
+
+NO_TOKENS = SpecialTokens()
+"""The tokens of an unknown vocabulary."""
 
 _DATE_CODES = re.compile(r"%(?![-]?[A-Za-z%])[^A-Za-z%]*[A-Za-z%]?")
 _LONGEST_DATE = 200
@@ -23,15 +26,15 @@ _LONGEST_DATE = 200
 class Renderer:
     """A compiled template; ``place`` is the profile's file that it stands in, "" the model's.
 
-    Raises ModelError where the source is no template.
+    ``no_tools`` is what the template gets for no tools. Raises ModelError where the source is no
+    template.
     """
 
-    def __init__(
-        self, source: str, place: str = "", tokens: SpecialTokens = SpecialTokens()
-    ) -> None:
+    def __init__(self, source: str, place: str = "", tokens: SpecialTokens = NO_TOKENS) -> None:
         self.source = source
         self._template = compiled(source, place)
         self._tokens = tokens
+        self.no_tools: list[Any] | None = None
 
     def render(
         self,
@@ -50,9 +53,9 @@ class Renderer:
         switch = {} if thinking is None else {"enable_thinking": thinking, "thinking": thinking}
         try:
             with limited():
-                return self._template.compiled.render(
+                rendered = self._template.compiled.render(
                     messages=[dict(one) for one in messages],
-                    tools=list(tools) or None,
+                    tools=list(tools) or self.no_tools,
                     add_generation_prompt=generate,
                     bos_token=self._tokens.bos,
                     eos_token=self._tokens.eos,
@@ -61,6 +64,7 @@ class Renderer:
                 )
         except LimitError as error:
             raise broken(error, self._template.place) from None
+        return without_escapes(rendered)
 
     def attempt(self, messages: Messages, **options: Any) -> str | None:
         """Return the rendering, or None where the template refuses these messages.
@@ -69,10 +73,17 @@ class Renderer:
         """
         try:
             return self.render(messages, **options)
-        except (jinja2.TemplateError, ArithmeticError, LookupError, TypeError, ValueError):
+        except ModelError:
+            raise
+        except Exception:  # noqa: BLE001 - source of others: it may raise anything
             return None
-        except (AttributeError, RecursionError):
-            return None
+
+    def takes_no_list(self, messages: Messages) -> None:
+        """Pass an empty list of tools from now on if the template cannot do without a list."""
+        if self.attempt(messages) is None:
+            self.no_tools = []
+            if self.attempt(messages) is None:
+                self.no_tools = None
 
     def refusal(self, error: Exception) -> Exception:
         """Return the ModelError for what the template raised."""

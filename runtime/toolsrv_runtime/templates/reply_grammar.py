@@ -1,79 +1,137 @@
-"""Grammars of replies in llguidance's Lark dialect: calls in a learnt syntax, or text."""
+"""Grammars of replies in llguidance's Lark dialect: reasoning, then calls or text."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from toolsrv_runtime.contract.chat import Expected, Tool
+from toolsrv_runtime.contract.chat import ChatRequest, Expected, Tool, ToolCall
 from toolsrv_runtime.engine.base import SpecialTokens
 from toolsrv_runtime.formats.lark import literal
-from toolsrv_runtime.templates.call_syntax import CallSyntax, Slot
+from toolsrv_runtime.templates.call_syntax import CallSyntax, JsonArguments, Slot
 from toolsrv_runtime.templates.json_schema import grammar_schema
+from toolsrv_runtime.templates.learning import Learnt
+from toolsrv_runtime.templates.pair_grammar import PairRules, escaped, json_rule
+from toolsrv_runtime.templates.reply_parser import new_id
+
+_CHARACTERS = 4
+"""Characters of reasoning for each token of its budget."""
+_LONGEST_REASONING = 16_000
 
 
-def reply_grammar(
-    syntax: CallSyntax, tokens: SpecialTokens, tools: Sequence[Tool], expected: Expected
-) -> str:
-    """Return the grammar of what ``expected`` allows."""
-    if expected.schema is not None:
-        return f"start: {_json(expected.schema, syntax)}\n"
+def reply_grammar(learnt: Learnt, tokens: SpecialTokens, request: ChatRequest) -> str:
+    """Return the grammar of what the request expects, after its prompt."""
     writer = _Writer(tokens)
-    offered = [tool for tool in tools if tool.name in expected.names]
+    expected = request.expected
     rules: list[str] = []
-    if offered and expected.calls > 0:
-        rules.append(_calls(writer, syntax, offered, expected.calls))
-    branches = ["calls"] if rules else []
-    if expected.text or not branches:
-        branches.append("TEXT")
-        rules.append(_text(syntax))
-    return "\n".join([f"start: {' | '.join(branches)}", *rules]) + "\n"
+    if expected.schema is not None:
+        branches = ["json"]
+        rules.append(f"json: {json_rule(grammar_schema(expected.schema))}")
+    else:
+        calls = _calls(writer, learnt.syntax, request)
+        branches = ["calls"] if calls else []
+        rules += calls
+        if expected.text or not branches:
+            branches.append(f"{writer.write(learnt.text_open)} TEXT".strip())
+            rules.append(_text(writer, learnt.syntax, offered=bool(request.tools)))
+    start = f"({' | '.join(branches)})"
+    if learnt.reasoning is not None and expected.reasoning > 0:
+        begin, think = _reasoning(writer, learnt, expected.reasoning)
+        start = f"{begin} /\\s{{0,2}}/ {start}"
+        rules.append(think)
+    return "\n".join([f"start: {start}", *rules]) + "\n"
 
 
-def _calls(writer: _Writer, syntax: CallSyntax, tools: Sequence[Tool], most: int) -> str:
-    most = most if syntax.several else 1
-    more = f" ({writer.write(syntax.separator)} call){{0,{most - 1}}}" if most > 1 else ""
-    rules = [f"calls: {writer.write(syntax.begin)} call{more} {writer.write(syntax.end)}"]
-    rules.append("call: " + " | ".join(f"call_{index}" for index in range(len(tools))))
-    for index, tool in enumerate(tools):
-        parts = []
-        for part in syntax.parts:
-            match part:
-                case Slot.NAME:
-                    parts.append(literal(tool.name))
-                case Slot.ARGUMENTS:
-                    parts.append(f"arguments_{index}")
-                case Slot.ID:
-                    parts.append("/[A-Za-z0-9]{9}/")
-                case Slot.INDEX:
-                    parts.append("/[0-9]/")
-                case text:
-                    parts.append(writer.write(text))
-        rules.append(f"call_{index}: {' '.join(parts)}")
-        rules.append(f"arguments_{index}: {_json(tool.parameters, syntax)}")
-    return "\n".join(rules)
+def _reasoning(writer: _Writer, learnt: Learnt, budget: int) -> tuple[str, str]:
+    """Return the expression of the reasoning and its rule."""
+    tags = learnt.reasoning
+    if tags is None:
+        raise ValueError("no reasoning in this template")
+    most = min(budget * _CHARACTERS, _LONGEST_REASONING)
+    if writer.holds(tags.close):
+        rule = f"think: /(?s:.{{0,{most}}})/ {writer.write(tags.close)}"
+    else:
+        rule = f"think[lazy]: /(?s:.{{0,{most}}}){escaped(tags.close)}/"
+    return ("think" if learnt.opened else f"({writer.write(tags.open)} think)?"), rule
 
 
-def _json(schema: Mapping[str, Any], syntax: CallSyntax) -> str:
-    spelled = {
-        **grammar_schema(schema),
-        "x-guidance": {
-            "whitespace_flexible": False,
-            "item_separator": syntax.arguments.item_separator,
-            "key_separator": syntax.arguments.key_separator,
-        },
+def _calls(writer: _Writer, syntax: CallSyntax, request: ChatRequest) -> list[str]:
+    """Return the rules of calls, the first named ``calls``; none where no call is expected."""
+    expected = request.expected
+    rules: list[str] = []
+    options = []
+    call_id = new_id(request, 0) if expected.calls == 1 else ""
+    for index, tool in enumerate(request.tools):
+        if tool.name not in expected.names or expected.calls < 1:
+            continue
+        arguments = _arguments(writer, syntax, f"arguments_{index}", tool, expected)
+        if not arguments:
+            continue
+        parts = (_part(writer, part, tool, index, call_id) for part in syntax.parts)
+        rules += [f"call_{index}: {' '.join(parts)}", *arguments]
+        options.append(f"call_{index}")
+    if not options:
+        return []
+    most = expected.calls if syntax.several else 1
+    more = f"({writer.write(syntax.separator)} call){{0,{most - 1}}}" if most > 1 else ""
+    calls = f"{writer.write(syntax.begin)} call {more} {writer.write(syntax.end)}"
+    return [f"calls: {calls}", f"call: {' | '.join(options)}", *rules]
+
+
+def _part(writer: _Writer, part: str | Slot, tool: Tool, index: int, call_id: str) -> str:
+    match part:
+        case Slot.NAME:
+            return literal(tool.name)
+        case Slot.ARGUMENTS:
+            return f"arguments_{index}"
+        case Slot.ID:
+            return literal(call_id) if call_id else "/[A-Za-z0-9]{9}/"
+        case Slot.INDEX:
+            return "/[0-9]{1,2}/"
+        case text:
+            return writer.write(text)
+
+
+def _arguments(
+    writer: _Writer, syntax: CallSyntax, name: str, tool: Tool, expected: Expected
+) -> list[str]:
+    schema = grammar_schema(tool.parameters)
+    style = syntax.arguments
+    if not schema["properties"] and ToolCall(tool.name) in [
+        replace(one, id="") for one in expected.excluded
+    ]:
+        return []
+    if isinstance(style, JsonArguments):
+        held = _ordered(schema) if style.ordered else schema
+        return [f"{name}: {json_rule(held, _spacing(style))}"]
+    return PairRules(style, writer.write, writer.holds).rules(name, schema)
+
+
+def _ordered(schema: dict[str, Any]) -> dict[str, Any]:
+    return {**schema, "properties": dict(sorted(schema["properties"].items()))}
+
+
+def _spacing(style: JsonArguments) -> Mapping[str, Any]:
+    return {
+        "whitespace_flexible": False,
+        "item_separator": style.item_separator,
+        "key_separator": style.key_separator,
     }
-    return f"%json {json.dumps(spelled, ensure_ascii=False)}"
 
 
-def _text(syntax: CallSyntax) -> str:
-    """Return the rule of an answer: it does not begin like a call and quotes no call's opener."""
+def _text(writer: _Writer, syntax: CallSyntax, *, offered: bool) -> str:
+    """Return the rule of an answer: it does not begin like a call and contains no call's opener."""
+    if not offered:
+        return "TEXT: /(?s:\\S.*)/"
     opener = syntax.opener.strip()
-    first = "".join(sorted({*"{", opener[:1]}))
-    barred = "".join(f"\\{one}" if one in "[]{}^-\\" else one for one in first)
-    return f"TEXT: /[^\\s{barred}](?s:.*)/"
+    first = "".join(escaped(one) for one in sorted({*"{`", *opener[:1]}) if not one.isalnum())
+    tag = re.match(r"[<\[][^<>\[\]\s]*[>\]]", opener)
+    barred = ""
+    if tag is not None and not writer.holds(tag[0]):
+        barred = f" & ~/(?s:.*{escaped(tag[0])}.*)/"
+    return f"TEXT: /(?s:[^\\s{first}].*)/{barred}"
 
 
 class _Writer:
@@ -81,16 +139,17 @@ class _Writer:
 
     def __init__(self, tokens: SpecialTokens) -> None:
         self._control = tokens.control
-        names = sorted(tokens.control, key=len, reverse=True)
+        names = sorted(filter(None, tokens.control), key=len, reverse=True)
         self._names = re.compile("|".join(map(re.escape, names))) if names else None
 
+    def holds(self, text: str) -> bool:
+        """Whether a text begins with a control token, so that no text can spell it."""
+        return self._names is not None and self._names.match(text) is not None
+
     def write(self, text: str) -> str:
-        if not text:
-            return ""
-        if self._names is None:
-            return literal(text)
+        """Return the expression of a literal, "" for none."""
         parts, at = [], 0
-        for found in self._names.finditer(text):
+        for found in self._names.finditer(text) if self._names else ():
             if found.start() > at:
                 parts.append(literal(text[at : found.start()]))
             parts.append(f"<[{self._control[found[0]]}]>")

@@ -36,6 +36,7 @@ for command in (list_, pull, convert, quantize, use, prompts, remove):
 )
 @click.argument("path", metavar="[MODEL]", required=False)
 @profile_option
+@click.option("--gpu-layers", type=int, help="Layers of the model on a GPU; 0: none.")
 @json_option
 @click.pass_context
 @pass_session
@@ -45,6 +46,7 @@ def info(
     /,
     path: str | None,
     profile: str | None,
+    gpu_layers: int | None,
     as_json: bool,
 ) -> None:
     """Say what the GGUF file (or name) MODEL is, which settings it gets, and why.
@@ -59,7 +61,7 @@ def info(
     from toolsrv_runtime.answers.prompts import prompts_told
     from toolsrv_runtime.gguf_models import inspect_model
 
-    settings = session.load(model=path, profile=profile).settings
+    settings = session.load(model=path, profile=profile, gpu_layers=gpu_layers).settings
     place = settings.model
     check_model(settings, origin=None if path is None else "")
     if isinstance(place, str):
@@ -71,7 +73,10 @@ def info(
         )
         context.exit(rim.DONE if usable else rim.FAULT)
     found = inspect_model(
-        place, profile=settings.profile, profiles=profiles_folder(settings.data_dir)
+        place,
+        profile=settings.profile,
+        profiles=profiles_folder(settings.data_dir),
+        gpu_layers=settings.gpu_layers,
     )
     document: dict[str, Any] = found.model_dump(mode="json")
     if document["profile"]["format"] == "toolllama":
@@ -80,6 +85,8 @@ def info(
         emit_json(document)
     else:
         _tell(document, found)
+        if found.gpu_remedy:
+            note(f"to use the GPU: {found.gpu_remedy}")
     if found.problem:
         note(f"problem: {found.problem}")
         note(f"hint: {found.remedy}")
@@ -91,7 +98,8 @@ def _tell(document: dict[str, Any], found: ModelInfo) -> None:
     reasons = document.pop("reasons")
     fields = document.pop("profile")
     document["memory"] = _memory(found.memory, found.profile.context)
-    del document["problem"], document["remedy"]
+    for key in ("problem", "remedy", "gpu_remedy", *([] if found.gpu_note else ["gpu_note"])):
+        del document[key]
     # llama.cpp names the size of a model as "7B", and "?B" where it knows none.
     document["description"] = found.description.replace(" ?B", "")
     table(("model", "value"), [(key.replace("_", " "), told(one)) for key, one in document.items()])

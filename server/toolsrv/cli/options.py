@@ -99,6 +99,7 @@ def solve_options(command: F) -> F:
             help="Generated tokens in the solve; one last answer may take 512 more.",
         ),
         click.option("--threads", type=int, help="Model threads; 0: automatic."),
+        click.option("--gpu-layers", type=int, help="Layers of the model on a GPU; 0: none."),
         click.option("--seed", type=int, help="Seed of the sampling."),
         mode_option,
         click.option(

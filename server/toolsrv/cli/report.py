@@ -21,7 +21,7 @@ def show_outcome(outcome: Outcome) -> None:
     out = console()
     if outcome.answer:
         out.print(plain(outcome.answer), soft_wrap=True)
-    if outcome.status != "answered":
+    if outcome.status not in {"answered", "replied"}:
         note(_why(outcome))
     for one in outcome.notes:
         note(one_line(one))

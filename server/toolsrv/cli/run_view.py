@@ -36,7 +36,7 @@ def show_run(run: ShownRun, *, full: bool) -> None:
     out.print()
     end = run.answer or run.reason
     out.print(Text.assemble((run.status.replace("_", " "), "bold"), ": ", end or "no answer"))
-    if run.answer and run.reason and run.status != "answered":
+    if run.answer and run.reason and run.status not in {"answered", "replied"}:
         out.print(Text(run.reason))
     facts = "; ".join(f"{name} {value}" for name, value in run.facts.items())
     out.print(Text(facts, style="dim"))

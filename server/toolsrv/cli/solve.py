@@ -60,7 +60,7 @@ def solve(
     A call that may change something is shown and asked about on a terminal; elsewhere it is not
     made.
 
-    Exit codes: 0 answered, 3 gave up or only a partial answer, 130 interrupted (143 by SIGTERM, 129
+    Exit codes: 0 answered or replied, 3 gave up or only a partial answer, 130 interrupted (143 by SIGTERM, 129
     by SIGHUP).
     """
     text = clean_task(read_text() if task == "-" else task)
@@ -78,7 +78,7 @@ def solve(
     outcome = asyncio.run(work.run(as_json=as_json))
     if work.fault is not None:
         context.exit(rim.FAULT)
-    context.exit(rim.DONE if outcome.status == "answered" else rim.NO_ANSWER)
+    context.exit(rim.DONE if outcome.status in {"answered", "replied"} else rim.NO_ANSWER)
 
 
 class _Solve:

@@ -81,7 +81,7 @@ class Following:
         """Return what a run waits for that this client can answer."""
         asked: questions.Question | None = None
         if self._clients is not None:
-            asked = self._clients.model(run.stop).question
+            asked = self._clients.question(run.stop, ctx)
         if asked is None and can_ask(ctx):
             asked = self._consents.question(run.stop)
         return asked if asked is not None and asked.open and not asked.held else None

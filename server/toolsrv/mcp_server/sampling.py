@@ -1,16 +1,19 @@
 """The MCP client's own model, by ``sampling/createMessage``: for ``toolsrv serve --model sampling``.
 
-Sampling is deprecated in the protocol since 2026-07-28, and few clients have it; a local model or
-a server is the way to prefer. A solve runs in a thread and asks a question; whichever request
-follows its run puts it to the client (``questions``).
+Tools go as tools where the client declares ``sampling.tools`` (2025-11-25 and later), else in plain
+messages (``models.textual``). Sampling is deprecated in the protocol since 2026-07-28, and few
+clients have it; a local model or a server is the way to prefer. A solve runs in a thread and asks
+a question; whichever request follows its run puts it to the client (``questions``).
 """
 
 from __future__ import annotations
 
+import json
 import secrets
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 from mcp.server.mcpserver import Context
@@ -20,16 +23,33 @@ from mcp.types import (
     CreateMessageRequest,
     CreateMessageRequestParams,
     CreateMessageResult,
+    CreateMessageResultWithTools,
     SamplingMessage,
+    SamplingMessageContentBlock,
     TextContent,
+    Tool,
+    ToolChoice,
+    ToolResultContent,
+    ToolUseContent,
 )
 
 from toolsrv_catalogs.text import clean
 from toolsrv_registry import wellformed
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.engine import textual
-from toolsrv_runtime.engine.chat import Answer, Request
+from toolsrv_runtime.contract.chat import (
+    AssistantMessage,
+    ChatReply,
+    ChatRequest,
+    Finish,
+    Message,
+    SystemMessage,
+    ToolMessage,
+    UserMessage,
+)
 from toolsrv_runtime.errors import ServerError
+from toolsrv_runtime.models import textual
+from toolsrv_runtime.models.conversation import allowed, normalized
+from toolsrv_runtime.models.replies import RawCall, native
 from toolsrv_runtime.stop import Stop
 
 Ctx = Context[None, Any]
@@ -40,10 +60,15 @@ _REPLY_CHARACTERS = 100_000
 
 @dataclass(slots=True)
 class ModelQuestion:
-    """What the client's model is asked (``Question``). ``error`` says why there is no ``text``."""
+    """A request to the client's model (``Question``).
 
-    params: CreateMessageRequestParams
-    text: str = ""
+    ``tools``: the client takes tools; set by whoever puts the question. ``error`` says why there
+    is no ``reply``.
+    """
+
+    chat: ChatRequest
+    tools: bool = False
+    reply: ChatReply | None = None
     error: str = ""
     answered: threading.Event = field(default_factory=threading.Event)
     token: str = field(default_factory=lambda: secrets.token_urlsafe(16))
@@ -58,14 +83,17 @@ class ModelQuestion:
 
     def request(self) -> CreateMessageRequest:
         """Return the request for the client."""
-        return CreateMessageRequest(params=self.params)
+        write = _with_tools if self.tools else _plain
+        return CreateMessageRequest(params=write(self.chat))
 
     async def put(self, ctx: Ctx) -> None:
         """Ask the client in a request of its own."""
+        kind: type[CreateMessageResult | CreateMessageResultWithTools]
+        kind = CreateMessageResultWithTools if self.tools else CreateMessageResult
         try:
             response = await ctx.session.send_request(
                 self.request(),
-                CreateMessageResult,
+                kind,
                 metadata=ServerMessageMetadata(related_request_id=ctx.request_id),
             )
         except MCPError as error:
@@ -75,12 +103,25 @@ class ModelQuestion:
             self.answer(response)
 
     def answer(self, response: object) -> None:
-        """Take the client's response; only text is read."""
+        """Take the client's response; text and tool calls are read, and nothing else."""
         content = getattr(response, "content", None)
         blocks = content if isinstance(content, list) else [content]
-        texts = [block.text for block in blocks if isinstance(block, TextContent)]
-        self.text = "\n".join(texts)[:_REPLY_CHARACTERS]
-        self.error = "" if texts else "it answered without text"
+        texts = [one.text for one in blocks if isinstance(one, TextContent)]
+        calls = [
+            RawCall(one.name, (json.dumps(one.input),), one.id)
+            for one in blocks
+            if isinstance(one, ToolUseContent)
+        ]
+        if texts or calls:
+            text = "\n".join(texts)[:_REPLY_CHARACTERS]
+            stopped = getattr(response, "stop_reason", None)
+            finish: Finish = "length" if stopped == "maxTokens" else "complete"
+            if self.tools:
+                self.reply = native(self.chat, text, calls, finish=finish)
+            else:
+                self.reply = textual.read(self.chat, text, finish=finish)
+        else:
+            self.error = "it answered without text"
         self.answered.set()
 
 
@@ -88,18 +129,26 @@ class ClientModel:
     """A ``ChatModel`` that waits for the client; ``question`` is what it is asked now."""
 
     name = "sampling (the MCP client's model)"
-    modes = "none"
+    syntax = "sampling"
+    context = None
 
     def __init__(self) -> None:
         self.question: ModelQuestion | None = None
 
-    def reply(self, request: Request, *, stop: Stop) -> Answer | None:
-        """Return the client's reply; see ``ChatModel.reply``. Tokens are guessed at four characters.
+    def count(self, request: ChatRequest) -> int | None:
+        """Return None: only the client can count."""
+        del request
+        return None
+
+    def reply(self, request: ChatRequest, *, stop: Stop) -> ChatReply | None:
+        """Return the client's reply; see ``ChatModel.reply``.
+
+        Tokens are estimated at four characters each.
 
         Raises:
             ServerError: the client refused.
         """
-        question = ModelQuestion(_params(request))
+        question = ModelQuestion(request)
         self.question = question
         try:
             while not question.answered.wait(_POLL_S):
@@ -107,14 +156,13 @@ class ClientModel:
                     return None
         finally:
             self.question = None
-        if question.error:
+        if question.reply is None:
             raise ServerError(
                 f"the client's model did not reply: {clean(question.error, 300)}",
                 hint="allow it in the client, or give toolsrv a model of its own: --model",
                 again=False,
             )
-        answer = textual.read(question.text)
-        return replace(answer, generated=max(1, len(question.text) // 4))
+        return replace(question.reply, generated=max(1, len(question.reply.raw) // 4))
 
     def close(self) -> None:
         """Do nothing."""
@@ -130,6 +178,20 @@ class Sampling:
         """Return the model of the run that ``stop`` belongs to."""
         return self._models.setdefault(stop, ClientModel())
 
+    def question(self, stop: Stop, ctx: Ctx) -> ModelQuestion | None:
+        """Return what a run asks its model now, written as the client of ``ctx`` takes it."""
+        question = self.model(stop).question
+        if question is not None and not question.held:
+            question.tools = takes_tools(ctx)
+        return question
+
+
+def takes_tools(ctx: Ctx) -> bool:
+    """Whether the client's model can be given tools."""
+    capabilities = ctx.client_capabilities
+    offered = None if capabilities is None else capabilities.sampling
+    return offered is not None and offered.tools is not None
+
 
 def require(ctx: Ctx) -> None:
     """Raise a UsageError unless the client offers its model."""
@@ -141,17 +203,78 @@ def require(ctx: Ctx) -> None:
         )
 
 
-def _params(request: Request) -> CreateMessageRequestParams:
-    system, *turns = textual.messages(request)
+def _plain(request: ChatRequest) -> CreateMessageRequestParams:
+    """Write a request in plain messages, the tools in the system prompt."""
+    turns = textual.messages(request)
+    system = next((one["content"] for one in turns if one["role"] == "system"), None)
+    messages = [
+        SamplingMessage(role=one["role"], content=_text(one["content"]))
+        for one in turns
+        if one["role"] != "system"
+    ]
+    return _params(request, system, messages)
+
+
+def _with_tools(request: ChatRequest) -> CreateMessageRequestParams:
+    """Write a request with tools, calls and results as the protocol has them.
+
+    The results of one turn stand in one user message, which by the protocol holds nothing else. A
+    choice among some of the tools is kept to by sending those alone: no mode names them.
+    """
+    expected = request.expected
+    turns: list[Message] = list(request.messages)
+    if note := textual.last_note(request, functions=False):
+        turns.append(UserMessage(note))
+    system, messages = None, list[SamplingMessage]()
+    results: list[SamplingMessageContentBlock] = []
+    for turn in (*normalized(turns), None):
+        if isinstance(turn, ToolMessage):
+            results.append(ToolResultContent(tool_use_id=turn.call.id, content=[_text(turn.text)]))
+            continue
+        if results:
+            messages.append(SamplingMessage(role="user", content=results))
+            results = []
+        if isinstance(turn, SystemMessage):
+            system = turn.text
+        elif isinstance(turn, UserMessage):
+            messages.append(SamplingMessage(role="user", content=_text(turn.text)))
+        elif turn is not None:
+            messages.append(SamplingMessage(role="assistant", content=_assistant(turn)))
+    listed = allowed(request) or request.tools
+    mode: Literal["auto", "required", "none"] = "auto" if expected.text else "required"
+    if not expected.names:
+        mode = "none"
+    params = _params(request, system, messages)
+    if not listed:
+        return params
+    tools = [
+        Tool(name=one.name, description=one.description, input_schema=one.parameters)
+        for one in listed
+    ]
+    return params.model_copy(update={"tools": tools, "tool_choice": ToolChoice(mode=mode)})
+
+
+def _assistant(turn: AssistantMessage) -> list[SamplingMessageContentBlock]:
+    blocks: list[SamplingMessageContentBlock] = []
+    if turn.text or not turn.calls:
+        blocks.append(_text(turn.text))
+    blocks += [
+        ToolUseContent(name=one.name, id=one.id, input=wellformed.value(one.arguments))
+        for one in turn.calls
+    ]
+    return blocks
+
+
+def _text(text: str) -> TextContent:
+    return TextContent(type="text", text=wellformed.text(text))
+
+
+def _params(
+    request: ChatRequest, system: str | None, messages: Sequence[SamplingMessage]
+) -> CreateMessageRequestParams:
     return CreateMessageRequestParams(
-        messages=[
-            SamplingMessage(
-                role=turn["role"],
-                content=TextContent(type="text", text=wellformed.text(turn["content"])),
-            )
-            for turn in turns
-        ],
-        system_prompt=wellformed.text(system["content"]),
-        max_tokens=request.max_tokens,
+        messages=list(messages),
+        system_prompt=None if system is None else wellformed.text(system),
+        max_tokens=request.max_tokens + request.expected.reasoning,
         temperature=request.temperature,
     )

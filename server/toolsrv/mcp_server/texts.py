@@ -152,7 +152,7 @@ def run_text(view: RunView) -> str:
     if view.status == "failed":
         lines.append(f"Error: {view.reason}")
     if view.answer:
-        title = "Answer" if view.status == "answered" else "Best partial answer"
+        title = "Answer" if view.status in {"answered", "replied"} else "Best partial answer"
         lines.append(f"{title}: {view.answer}")
     lines.append(f"Run {view.run_id} is {view.status}.")
     if view.reason and view.status != "failed":

@@ -20,6 +20,7 @@ TEXT_LIMIT = 20_000
 """Characters of one text on the page; `toolsrv run response` has whole responses."""
 STATUS = {
     "answered": "answer",
+    "replied": "answer",
     "partial": "call",
     "gave_up": "give_up",
     "cancelled": "thought",
@@ -76,7 +77,7 @@ def _header(run: ShownRun) -> str:
 
 
 def _reason(run: ShownRun) -> str:
-    if not (run.answer and run.reason) or run.status == "answered":
+    if not (run.answer and run.reason) or run.status in {"answered", "replied"}:
         return ""
     return f"<p>{escape(run.reason)}</p>\n"
 

@@ -1,0 +1,164 @@
+"""Writing the answer: a short conversation of its own, with all results in view, checked for each.
+
+Small models that go on in the conversation of their calls write further calls, or tell the last
+result alone. Asked as a question about data, with two examples before it, they tell what was asked
+for. What no result says, and a result that the answer leaves out, is put right once: the parts are
+then asked for one by one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from toolsrv_catalogs.text import clean
+from toolsrv_runtime.agent import prompts
+from toolsrv_runtime.agent.coverage import Need
+from toolsrv_runtime.contract.chat import (
+    AssistantMessage,
+    ChatReply,
+    ChatRequest,
+    Expected,
+    Message,
+    SystemMessage,
+    UserMessage,
+)
+from toolsrv_runtime.evidence import trace
+from toolsrv_runtime.formats.base import FINISH, Step, View
+
+ANSWER_TOKENS = 320
+"""Room for an answer; people read no longer one from a small model."""
+
+SENTENCE_TOKENS = 120
+
+Ask = Callable[[ChatRequest], ChatReply]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one successful call found, for the question ``text``."""
+
+    text: str
+    step: Step
+
+    @property
+    def data(self) -> str:
+        """Arguments and response as one line of JSON."""
+        arguments = _object(self.step.move.arguments)
+        try:
+            response = json.loads(self.step.observation)
+        except ValueError:
+            response = self.step.observation
+        if isinstance(response, dict):
+            return json.dumps({**arguments, **response}, ensure_ascii=False)
+        return json.dumps({**arguments, "result": response}, ensure_ascii=False)
+
+
+class AnswerWriter:
+    """Writes the answer of one path; ``ask`` puts a request to the model."""
+
+    def __init__(self, ask: Ask, now: datetime, *, check: bool = True) -> None:
+        self._ask = ask
+        self._now = now
+        self._check = check
+
+    def write(self, view: View, needs: Sequence[Need]) -> str:
+        """Return the answer to a task from the successful calls of a path, "" where none says it."""
+        results = list(_results(view, needs))
+        if not results:
+            return ""
+        whole = self._question(view.task, results, ANSWER_TOKENS)
+        if not self._check:
+            return whole
+        left_out = [one for one in results if not tells(whole, one.step)]
+        wrong = self.untraced(view, whole)
+        if not left_out and not wrong:
+            return whole
+        if len(results) == 1 and not wrong:
+            return whole
+        sentences = [self._question(one.text, [one], SENTENCE_TOKENS) for one in results]
+        if not wrong:
+            missing = [
+                text for one, text in zip(results, sentences, strict=True) if one in left_out
+            ]
+            joined = _joined([whole, *missing])
+        else:
+            joined = _joined(sentences)
+        if len(self.untraced(view, joined)) <= len(wrong):
+            return joined
+        return whole
+
+    def untraced(self, view: View, answer: str) -> list[str]:
+        """Return what an answer states and neither the task, nor a result, nor today's date does."""
+        found = [(at + 1, step.response) for at, step in enumerate(view.path) if step.ok]
+        known = f"{view.task}\n{prompts.today(self._now)}"
+        return list(dict.fromkeys(one.text for one in trace(answer, known, found).unsupported))
+
+    def _question(self, text: str, results: Sequence[Result], tokens: int) -> str:
+        data = "".join(f"\nData: {one.data}" for one in results)
+        messages: list[Message] = [
+            SystemMessage(prompts.ANSWER_SYSTEM.format(today=prompts.today(self._now)))
+        ]
+        for question, answer in prompts.ANSWER_EXAMPLES:
+            messages += [UserMessage(question), AssistantMessage(answer)]
+        messages.append(UserMessage(f"Question: {text}{data}"))
+        request = ChatRequest(tuple(messages), (), Expected(), max_tokens=tokens, now=self._now)
+        return clean(self._ask(request).text, 20_000).strip()
+
+
+def tells(answer: str, step: Step) -> bool:
+    """Whether an answer states a value of a response that was not among its call's arguments.
+
+    A response that only says yes or no, or repeats its arguments, is taken to be told.
+    """
+    given = {_plain(one) for one in _leaves(_object(step.move.arguments))}
+    fresh = [one for one in _leaves(step.response) if _plain(one) not in given]
+    values = [one for one in fresh if not isinstance(one, bool) and one is not None]
+    if not values:
+        return True
+    said = _plain(answer)
+    if any(_plain(one) in said for one in values):
+        return True
+    traced = trace(answer, "", [(1, values)])
+    return bool(traced.supported)
+
+
+def _results(view: View, needs: Sequence[Need]) -> Iterator[Result]:
+    left = list(needs)
+    for step in view.path:
+        if not step.ok or step.move.function == FINISH or step.repeats:
+            continue
+        need = next((one for one in left if step.move.function in one.functions), None)
+        if need is not None:
+            left.remove(need)
+        yield Result(need.text if need is not None else view.task, step)
+
+
+def _joined(sentences: Sequence[str]) -> str:
+    return " ".join(dict.fromkeys(one for one in sentences if one))
+
+
+def _leaves(value: Any, depth: int = 0) -> Iterator[Any]:
+    if isinstance(value, dict) and depth < 12:
+        for one in value.values():
+            yield from _leaves(one, depth + 1)
+    elif isinstance(value, list) and depth < 12:
+        for one in value[:200]:
+            yield from _leaves(one, depth + 1)
+    else:
+        yield value
+
+
+def _plain(value: Any) -> str:
+    return str(value).casefold().strip()
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
