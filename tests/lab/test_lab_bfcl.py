@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -246,12 +247,12 @@ def test_a_run_goes_on_after_what_it_has(bfcl: Bfcl, tmp_path: Path) -> None:
 
 
 def test_a_reply_that_was_broken_off_is_no_result(bfcl: Bfcl, tmp_path: Path) -> None:
-    stop = Stop()
-    stop.set()
-    cases = bfcl.cases("simple_python")
+    stop, late = Stop(), ScriptedChat([five()], seconds=60)
+    threading.Timer(0.2, stop.set).start()
     with ResultLog(tmp_path / "results.jsonl", {}) as log:
-        BfclRun(log, "m").run({"held": chat(five())}, cases, bfcl, stop=stop)
+        BfclRun(log, "m").run({"held": late}, bfcl.cases("simple_python"), bfcl, stop=stop)
         assert len(log) == 0
+    assert len(late.requests) == 1
 
 
 def test_official_scores_are_of_the_same_family_and_size() -> None:

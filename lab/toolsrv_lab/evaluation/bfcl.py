@@ -195,6 +195,8 @@ class BfclRun:
         """
         for case in cases:
             for mode, model in models.items():
+                if stop.is_set():
+                    return
                 if fresh := (mode, case.id) not in self._found:
                     try:
                         one = ask(model, case, mode, package, stop=stop)
