@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -27,23 +26,23 @@ def test_a_tree_of_calls_is_evaluated_about_once(tiny: Path) -> None:
     found = measure_native(tiny, engine, None, threads=1, runs=1)
     assert found["native_ratio"].median is not None
     assert 0.9 < found["native_ratio"].median <= 1.05
-    rates = ("native_read", "plain_read", "native_write", "plain_write")
+    rates = ("native_read", "plain_read", "native_write_cpu", "plain_write_cpu")
     assert all((found[one].median or 0) > 0 for one in rates)
     engine.close()
 
 
-def test_every_reply_of_the_tree_is_another_call(tiny: Path) -> None:
+def test_the_tree_calls_other_functions_and_another_call_where_one_is_excluded(
+    tiny: Path,
+) -> None:
     engine = LlamaEngine(tiny, context=8192, threads=1)
     template = ToolTemplate(None, tokens=engine.special_tokens)
     written = write_tree(engine, template)
-    request = ChatRequest(
-        (UserMessage("x"),), tools(), Expected(names=tuple(one.name for one in tools()), text=False)
-    )
-    complete = [one.text for one in written.replies if one.finish == "grammar"]
-    calls = [template.parse(text, request).calls for text in complete]
-    assert all(len(one) == 1 for one in calls)
-    said = [json.dumps([one[0].name, one[0].arguments]) for one in calls]
-    if len(complete) == len(written.replies):
-        assert said[3] != said[1]
-        assert said[4] != said[0]
+    assert len(written.replies) == len(written.paths) == 5
+    assert written.another.text != written.replies[0].text
+    names = tuple(one.name for one in tools())
+    request = ChatRequest((UserMessage("x"),), tools(), Expected(names=names, text=False))
+    calls = [template.parse(one.text, request).calls for one in written.replies]
+    for branch, at in ((3, 1), (4, 0)):
+        if calls[branch] and calls[at]:  # a random model may not come to the end of a value
+            assert calls[branch][0].name != calls[at][0].name
     engine.close()

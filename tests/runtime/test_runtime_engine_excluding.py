@@ -71,6 +71,13 @@ def test_the_first_other_reply_is_the_likelier_of_two(chat: LlamaEngine) -> None
     assert order == sorted("abc", key=lambda one: -scores[one])
 
 
+def test_blanks_around_an_excluded_text_do_not_count(chat: LlamaEngine) -> None:
+    grammar = 'start: "a" | "b"\n'
+    first = chat.generate(ASK, grammar=grammar, max_tokens=8).text
+    other = chat.generate(ASK, grammar=grammar, max_tokens=8, excluded=[f"\n{first} "]).text
+    assert {first, other} == {"a", "b"}
+
+
 def test_another_string_is_no_near_duplicate(chat: LlamaEngine) -> None:
     grammar = call({"city": {"type": "string", "maxLength": 8}})
     said: list[str] = []

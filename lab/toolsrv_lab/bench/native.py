@@ -1,8 +1,9 @@
 """A model's own call syntax by this engine: a tree of calls, and plain completion beside it.
 
 The tree is a small search: a chain of calls whose results are canned, then branches at two of its
-nodes that must call otherwise (``excluded``). Tokens that were evaluated stand against the distinct
-ones, those of the tree of all prompts and replies. Reading and writing are measured in turn with
+nodes that call another function. Tokens that were evaluated stand against the distinct ones, those of
+the tree of all prompts and replies; a call that is made because the first one is excluded stands
+beside it. Rates are by the clock and by the processor's time, which other programs change less. Reading and writing are measured in turn with
 llama-cpp-python's ``Llama``, so that both meet the same load; files of models without a chat
 template get the generic syntax.
 """
@@ -54,11 +55,17 @@ _FUNCTIONS = {
 
 @dataclass(slots=True)
 class Written:
-    """What the tree took: replies, the paths of their tokens, seconds."""
+    """What the tree took: replies, the paths of their tokens, seconds, tokens evaluated.
+
+    ``another`` is a reply where the first one was excluded, and is not part of the tree.
+    """
 
     replies: list[Reply]
     paths: list[list[int]]
-    seconds: float = 0.0
+    seconds: float
+    evaluated: int
+    missed: int
+    another: Reply
 
 
 def tools() -> tuple[Tool, ...]:
@@ -84,37 +91,55 @@ def write_tree(engine: LlamaEngine, template: ToolTemplate) -> Written:
         SystemMessage("Solve the task by calling functions, one at a time."),
         UserMessage(_TASK),
     )
+    offered = tuple(_FUNCTIONS)
     nodes: list[tuple[Message, ...]] = [begin]
-    made: list[str] = []
-    written = Written([], [])
-    began = time.perf_counter()
+    called: list[str] = []
+    replies: list[Reply] = []
+    paths: list[list[int]] = []
 
-    def step(messages: tuple[Message, ...], excluded: tuple[str, ...] = ()) -> None:
-        names = tuple(_FUNCTIONS)
+    def write(
+        messages: tuple[Message, ...], names: tuple[str, ...], *excluded: str
+    ) -> tuple[Reply, list[int], tuple[ToolCall, ...]]:
         request = ChatRequest(messages, tools(), Expected(names=names, text=False))
         prompt = template.render(request)
-        grammar = template.grammar(request)
-        reply = engine.generate(prompt, grammar=grammar, max_tokens=_MOST_TOKENS, excluded=excluded)
-        written.replies.append(reply)
-        written.paths.append([*engine.vocabulary.prompt(prompt), *reply.tokens])
-        made.append(reply.text)
-        calls = template.parse(reply.text, request).calls
-        result = {"ok": True, "number": len(made), "place": "Lisbon", "value": 17 * len(made)}
-        call = ToolCall(calls[0].name, calls[0].arguments, f"call{len(made):05}") if calls else None
-        if call is not None:
+        reply = engine.generate(
+            prompt,
+            grammar=template.grammar(request),
+            max_tokens=_MOST_TOKENS,
+            excluded=excluded,
+        )
+        path = [*engine.vocabulary.prompt(prompt), *reply.tokens]
+        return reply, path, template.parse(reply.text, request).calls
+
+    def step(messages: tuple[Message, ...], names: tuple[str, ...]) -> None:
+        tell(f"engine: call {len(replies) + 1} of {DEPTH + len(_BRANCHES)}")
+        reply, path, calls = write(messages, names)
+        replies.append(reply)
+        paths.append(path)
+        called.append(calls[0].name if calls else "")
+        for one in calls[:1]:
+            call = ToolCall(one.name, one.arguments, f"call{len(replies):05}")
+            result = {"ok": True, "place": "Lisbon", "value": 17 * len(replies)}
             said = AssistantMessage(calls=(call,))
             nodes.append((*messages, said, ToolMessage(call, json.dumps(result))))
-        else:
+        if not calls:
             nodes.append(messages)
 
+    before, began = engine.counts, time.perf_counter()
     for depth in range(DEPTH):
-        tell(f"engine: call {depth + 1} of {DEPTH + len(_BRANCHES)}")
-        step(nodes[depth])
-    for number, depth in enumerate(_BRANCHES, start=DEPTH + 1):
-        tell(f"engine: call {number} of {DEPTH + len(_BRANCHES)}")
-        step(nodes[depth], (made[depth],))
-    written.seconds = time.perf_counter() - began
-    return written
+        step(nodes[depth], offered)
+    for depth in _BRANCHES:
+        step(nodes[depth], tuple(one for one in offered if one != called[depth]))
+    seconds, after = time.perf_counter() - began, engine.counts
+    another, _, _ = write(nodes[0], offered, replies[0].text)
+    return Written(
+        replies,
+        paths,
+        seconds,
+        after.tokens - before.tokens,
+        after.missed - before.missed,
+        another,
+    )
 
 
 def measure_native(
@@ -122,10 +147,8 @@ def measure_native(
 ) -> dict[str, Figure]:
     """Return the figures of the tree, and of reading and writing beside plain completion."""
     template = ToolTemplate(chat_template, tokens=engine.special_tokens)
-    before = engine.counts
     written = write_tree(engine, template)
-    after = engine.counts
-    replies, tokens = written.replies, after.tokens - before.tokens
+    replies, tokens = written.replies, written.evaluated
     count = distinct(written.paths)
     prompts = sum(one.prompt_tokens for one in replies)
     said = sum(len(one.tokens) for one in replies)
@@ -140,7 +163,12 @@ def measure_native(
             [share(sum(one.forced for one in replies), said)],
         ),
         "native_missed": figure(
-            "tokens evaluated on a wrong guess", "%", [share(after.missed - before.missed, tokens)]
+            "tokens evaluated on a wrong guess", "%", [share(written.missed, tokens)]
+        ),
+        "native_another": figure(
+            "tokens evaluated for another call than an excluded one",
+            "",
+            [written.another.evaluated],
         ),
     }
     return found | _beside_plain(model, engine, written.paths[-1], threads=threads, runs=runs)
@@ -153,7 +181,7 @@ def _beside_plain(
     import llama_cpp  # noqa: PLC0415 - heavy
 
     without_amx()
-    plain = llama_cpp.Llama(
+    plain: Any = llama_cpp.Llama(
         str(model),
         n_ctx=len(prompt) + 2 * _WRITTEN,
         n_threads=threads,
@@ -161,45 +189,50 @@ def _beside_plain(
         n_gpu_layers=engine.gpu_layers,
         verbose=False,
     )
-    rates: dict[str, list[float]] = {"ours_read": [], "plain_read": [], "ours": [], "plain": []}
+    rates: dict[str, list[float]] = {}
     for run in range(runs):
         tell(f"engine: reading and writing beside plain completion, {run + 1} of {runs}")
         # A first token that differs, so that no run knows the prompt of another.
         tokens = [engine.vocabulary.text(str(run % 10), special=False)[-1], *prompt]
-        read, write = _ours(engine, tokens)
-        rates["ours_read"].append(read)
-        rates["ours"].append(write)
-        read, write = _plain(plain, tokens)
-        rates["plain_read"].append(read)
-        rates["plain"].append(write)
+        plain.reset()
+        for way, work in (
+            ("native_read", lambda: _ours(engine, tokens, 1)),
+            ("plain_read", lambda: _plain(plain, tokens, 1)),
+            ("native_write", lambda: _ours(engine, tokens, _WRITTEN)),
+            ("plain_write", lambda: _plain(plain, tokens, _WRITTEN)),
+        ):
+            began, cpu = time.perf_counter(), time.process_time()
+            read, wrote = work()
+            count = read if way.endswith("read") else wrote
+            rates.setdefault(way, []).append(count / (time.perf_counter() - began))
+            rates.setdefault(f"{way}_cpu", []).append(count / (time.process_time() - cpu))
     plain.close()
-    return {
-        "native_read": figure("prompt tokens read", "1/s", rates["ours_read"]),
-        "plain_read": figure("the same by llama-cpp-python", "1/s", rates["plain_read"]),
-        "native_write": figure("tokens written", "1/s", rates["ours"]),
-        "plain_write": figure("the same by llama-cpp-python", "1/s", rates["plain"]),
-    }
+    return {key: figure(_RATES[key], "1/s", values) for key, values in rates.items()}
 
 
-def _ours(engine: LlamaEngine, tokens: list[int]) -> tuple[float, float]:
+_RATES = {
+    "native_read": "prompt tokens read",
+    "plain_read": "the same by llama-cpp-python",
+    "native_write": "tokens written",
+    "plain_write": "the same by llama-cpp-python",
+    "native_read_cpu": "prompt tokens read, of processor time",
+    "plain_read_cpu": "the same by llama-cpp-python",
+    "native_write_cpu": "tokens written, of processor time",
+    "plain_write_cpu": "the same by llama-cpp-python",
+}
+
+
+def _ours(engine: LlamaEngine, tokens: list[int], count: int) -> tuple[int, int]:
+    """Write ``count`` free tokens; return how many were read and written."""
     prompt = (Piece("", tokens=tuple(tokens)),)
-    began = time.perf_counter()
-    first = engine.generate(prompt, grammar=_FREE, max_tokens=1)
-    read = first.evaluated / (time.perf_counter() - began)
-    began = time.perf_counter()
-    reply = engine.generate(prompt, grammar=_FREE, max_tokens=_WRITTEN)
-    return read, len(reply.tokens) / (time.perf_counter() - began)
+    reply = engine.generate(prompt, grammar=_FREE, max_tokens=count)
+    return len(tokens), max(1, len(reply.tokens))
 
 
-def _plain(llama: Any, tokens: list[int]) -> tuple[float, float]:
-    llama.reset()
-    began = time.perf_counter()
-    llama.create_completion(prompt=tokens, max_tokens=1, temperature=0.0)
-    read = len(tokens) / (time.perf_counter() - began)
-    began = time.perf_counter()
-    done = llama.create_completion(prompt=tokens, max_tokens=_WRITTEN, temperature=0.0)
-    count = max(1, done["usage"]["completion_tokens"])
-    return read, count / (time.perf_counter() - began)
+def _plain(llama: Any, tokens: list[int], count: int) -> tuple[int, int]:
+    """Do the same with llama-cpp-python; what it has read before it does not read again either."""
+    done = llama.create_completion(prompt=tokens, max_tokens=count, temperature=0.0)
+    return len(tokens), max(1, done["usage"]["completion_tokens"])
 
 
 def native_figures(model: Path | None, *, threads: int | None, runs: int) -> dict[str, Figure]:
