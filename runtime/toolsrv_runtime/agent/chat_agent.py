@@ -230,7 +230,9 @@ class _Asking:
         text = writer.write(self._view, self._needs)
         if not says_something(text):
             return "the model's answer says nothing"
-        return replace(_answer(text), missing=coverage.unserved(self._needs, self._view.path))
+        path = self._view.path
+        made = [step.move.function for step in path if step.ok and step.move.function != FINISH]
+        return replace(_answer(text), missing=coverage.unserved(self._needs, made))
 
     def reply(self, expected: Expected, note: str = "", *, rejected: str = "") -> ChatReply:
         """Return the model's reply to the conversation so far."""
@@ -320,11 +322,7 @@ class _Asking:
         if call.name == NO_FUNCTION_FITS:
             return _give_up(clean(str(call.arguments.get("reason", "")), 300).strip())
         thought = clean(reply.text, 2000).strip() or None
-        about = next(
-            (need.text for need in self._needs if call.name in need.functions), self._view.task
-        )
-        arguments = json.dumps(call.arguments, ensure_ascii=False)
-        return Move(thought, call.name, arguments, about=about if self._needs else "")
+        return Move(thought, call.name, json.dumps(call.arguments, ensure_ascii=False))
 
 
 def _fault(reply: ChatReply) -> str:

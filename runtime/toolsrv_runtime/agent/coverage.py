@@ -115,12 +115,11 @@ def open_needs(wanted: Iterable[Need], path: Sequence[Step]) -> tuple[Need, ...]
     return tuple(found)
 
 
-def unserved(wanted: Iterable[Need], path: Sequence[Step]) -> tuple[str, ...]:
-    """Return the words of the needs that no successful call on a path serves."""
-    left = [step for step in path if step.ok and step.move.function != FINISH]
-    found = []
+def unserved(wanted: Iterable[Need], made: Iterable[str]) -> tuple[str, ...]:
+    """Return the words of the needs that none of ``made`` serves, the functions called with success."""
+    left, found = list(made), []
     for need in wanted:
-        served = next((step for step in left if step.move.function in need.functions), None)
+        served = next((name for name in left if name in need.functions), None)
         if served is None:
             found.append(need.text)
         else:
