@@ -243,8 +243,7 @@ class _Asking:
         offered = list(self._view.functions)
         note, reading = "", self._agent.reading(self._view)
         if left and reading is not None:
-            known = {function.name: function for function in offered}
-            need = next((one for one in left if reading.ready(one, known)), left[0])
+            need = self._next(left, reading)
             if self._agent.helps("match"):
                 offered = [one for one in offered if one.name in need.functions]
             if started:
@@ -255,6 +254,13 @@ class _Asking:
         if not started and not left:
             names.append(NO_FUNCTION_FITS)
         return self._called(Expected(tuple(names), text=False), note)
+
+    def _next(self, left: Sequence[coverage.Need], reading: values.Reading) -> coverage.Need:
+        """Return the need to serve next: one whose values are known, or what may tell a value."""
+        known = {function.name: function for function in self._view.functions}
+        called = {step.move.function for step in self._view.path}
+        before = (one for one in self._behind if not called & set(one.functions))
+        return next((one for one in (*left, *before) if reading.ready(one, known)), left[0])
 
     def _following(self) -> tuple[coverage.Need, ...]:
         """Return what follows from the results: a function whose argument one of them holds."""
