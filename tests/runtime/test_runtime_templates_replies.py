@@ -66,6 +66,7 @@ ONE = called("get_weather", '{"city": "Lima"}')
         (Expected((), 0), " \n", False),
         (Expected((), 0), f"I call {ONE}", False),
         (Expected((), 0), '{"name": "get_weather"}', False),
+        (Expected((), 0), '({"name": "get_weather"})', False),
         (Expected((), 0), '```json\n{"name": "get_weather"}\n```', False),
         (Expected(NAMES, 1), called("get_weather", '{"city": "Lima", "days": 3}'), True),
         (Expected(NAMES, 1), called("get_weather", '{"days": 3, "city": "Lima"}'), False),
