@@ -66,6 +66,7 @@ ONE = called("get_weather", '{"city": "Lima"}')
         (Expected((), 0), " \n", False),
         (Expected((), 0), f"I call {ONE}", False),
         (Expected((), 0), '{"name": "get_weather"}', False),
+        (Expected((), 0), '({"name": "get_weather"})', False),
         (Expected((), 0), '```json\n{"name": "get_weather"}\n```', False),
         (Expected(NAMES, 1), called("get_weather", '{"city": "Lima", "days": 3}'), True),
         (Expected(NAMES, 1), called("get_weather", '{"days": 3, "city": "Lima"}'), False),
@@ -191,6 +192,28 @@ def test_ids_are_unique_in_a_conversation() -> None:
     found = {first.id, *(one.id for one in second)}
     assert len(found) == 3
     assert all(len(one) == 9 and one.isalnum() for one in found)
+
+
+@pytest.mark.parametrize("name", ["mistral_v3_nemo.jinja", "mistral_v11_small_3_2.jinja"])
+def test_ids_of_other_makers_are_replayed_to_templates_that_want_nine_signs(name: str) -> None:
+    for identity in ("call_AbCdEfGhIjKlMnOpQrStUvWx", "", "</s>"):
+        call = ToolCall("get_weather", {"city": "Lima"}, identity)
+        more = (AssistantMessage("", (call,)), ToolMessage(call, "sunny"))
+        text = "".join(
+            x.text for x in template(name).render(request(Expected(NAMES), TOOLS, *more))
+        )
+        assert "[TOOL_CALLS]" in text
+        assert "[TOOL_RESULTS]" in text
+
+
+@pytest.mark.parametrize(
+    "arguments", ["[" * 5000, '{"a": ' * 5000, '{"city": NaN}', '{"city": ' + "9" * 9000 + "}"]
+)
+def test_hostile_arguments_are_no_call_and_no_error(arguments: str) -> None:
+    reply = called("get_weather", arguments)
+    read = template(QWEN).parse(reply, request(Expected(NAMES)))
+    assert read.calls == ()
+    assert read.text
 
 
 def test_a_file_without_a_template_gets_plain_turns_and_the_generic_syntax() -> None:

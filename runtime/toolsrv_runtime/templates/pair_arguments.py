@@ -175,7 +175,7 @@ def typed(raw: str, schema: Any) -> Any:
         return raw
     try:
         return json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     if raw in _WORDS:
         return _WORDS[raw]

@@ -18,6 +18,8 @@ from toolsrv_runtime.templates.reply_parser import new_id
 
 _CHARACTERS = 4
 """Characters of reasoning for each token of its budget."""
+_BRACKETS = "{([<`"
+"""No answer begins so: small models begin a call in another syntax with them."""
 _LONGEST_REASONING = 16_000
 
 
@@ -126,7 +128,7 @@ def _text(writer: _Writer, syntax: CallSyntax, *, offered: bool) -> str:
     if not offered:
         return "TEXT: /(?s:\\S.*)/"
     opener = syntax.opener.strip()
-    first = "".join(escaped(one) for one in sorted({*"{`", *opener[:1]}) if not one.isalnum())
+    first = "".join(escaped(one) for one in sorted({*_BRACKETS, *opener[:1]}) if not one.isalnum())
     tag = re.match(r"[<\[][^<>\[\]\s]*[>\]]", opener)
     barred = ""
     if tag is not None and not writer.holds(tag[0]):
