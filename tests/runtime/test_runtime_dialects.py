@@ -323,7 +323,7 @@ PYTHONIC = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(-(10**12), 10**12)
-    | st.text("abc '\"é{}()[],=\n\t\\", max_size=12),
+    | st.text("abc '\"é{}()[],=\n\t\\\x00\x85😀", max_size=12),
     lambda inner: (
         st.lists(inner, max_size=3) | st.dictionaries(st.text("ab'", max_size=3), inner, max_size=3)
     ),

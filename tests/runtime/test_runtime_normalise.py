@@ -263,6 +263,7 @@ def test_an_id_that_fits_is_kept() -> None:
         ("[1, // one\n 2]", [1, 2], ("comment",)),
         ('"a\nb"', "a\nb", ("line break inside quotes",)),
         ("[01234]", ["01234"], ("leading zero",)),
+        ("'\\x41\\U0001f600'", "A😀", ("Python literal",)),
     ],
 )
 def test_literals_record_what_is_no_json(text: str, value: Any, repairs: tuple[str, ...]) -> None:
@@ -273,7 +274,7 @@ def test_literals_record_what_is_no_json(text: str, value: Any, repairs: tuple[s
 @pytest.mark.parametrize(
     "text",
     ["", "{", "[1", '"a', "{1: 2}", "{'a', 'b'}", "b'x'", "1j", "nan", "NaN", "Infinity", "1e999", "f(1)",
-     "x", "{a: 1}", "[1 2]", '{"a" 1}', '"\\x41"', "9" * 400, "[" * 60 + "]" * 60, "lambda: 1", "1_000"],
+     "x", "{a: 1}", "[1 2]", '{"a" 1}', '"\\q"', '"\\U00110000"', "9" * 400, "[" * 60 + "]" * 60, "lambda: 1", "1_000"],
 )  # fmt: skip
 def test_what_is_no_literal_is_refused(text: str) -> None:
     with pytest.raises(LiteralError):

@@ -108,8 +108,10 @@ def request_of(case: Case, mode: Mode) -> tuple[ChatRequest, dict[str, str]]:
     return ChatRequest(case.messages, shown, expected, max_tokens=MAX_TOKENS), originals
 
 
-def ask(model: ChatModel, case: Case, mode: Mode, package: Bfcl, *, stop: Stop) -> CaseResult:
-    """Return what a model makes of a case. Blocks.
+def ask(
+    model: ChatModel, case: Case, mode: Mode, package: Bfcl, *, stop: Stop
+) -> CaseResult | None:
+    """Return what a model makes of a case, None where its reply was broken off. Blocks.
 
     Raises:
         ModelError: nobody gave a usable reply. A case that is too long for the model is a wrong
@@ -118,10 +120,12 @@ def ask(model: ChatModel, case: Case, mode: Mode, package: Bfcl, *, stop: Stop) 
     request, originals = request_of(case, mode)
     start = time.monotonic()
     try:
-        reply = model.reply(request, stop=stop) or ChatReply(problem="stopped")
+        reply = model.reply(request, stop=stop)
     except ContextError as error:
         reply = ChatReply(problem=f"context: {error.message}")
     seconds = time.monotonic() - start
+    if reply is None:
+        return None
     made = [one for one in reply.calls if one.name != NO_FUNCTION_FITS]
     calls = original(made, originals, case.functions)
     checked = package.check(case, calls)
@@ -182,7 +186,7 @@ class BfclRun:
         stop: Stop,
         progress: Callable[[bool], None] = lambda _fresh: None,
     ) -> None:
-        """Ask for every case that has no result yet, in each mode. Blocks.
+        """Ask for every case that has no result yet, in each mode, until ``stop``. Blocks.
 
         ``progress`` is called after each with whether it was asked just now.
 
@@ -191,6 +195,8 @@ class BfclRun:
         """
         for case in cases:
             for mode, model in models.items():
+                if stop.is_set():
+                    return
                 if fresh := (mode, case.id) not in self._found:
                     try:
                         one = ask(model, case, mode, package, stop=stop)
@@ -199,7 +205,7 @@ class BfclRun:
                             f"the evaluation stopped at {case.id!r}: {error.message}",
                             hint=f"{error.hint}; {self._log.kept()}".lstrip("; "),
                         ) from error
-                    if stop.is_set():
+                    if one is None:
                         return
                     self._log.add({"model": self._model, "result": one.model_dump(mode="json")})
                     self._found[mode, case.id] = one

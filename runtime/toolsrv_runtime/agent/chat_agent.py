@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from toolsrv_catalogs.text import clean
-from toolsrv_runtime.agent import coverage, itself, prompts
+from toolsrv_runtime.agent import coverage, itself, prompts, values
 from toolsrv_runtime.agent.answering import AnswerWriter
 from toolsrv_runtime.agent.conversation import Turn, call_of
 from toolsrv_runtime.agent.fitting import Fitting
@@ -37,14 +37,15 @@ from toolsrv_runtime.formats.fit import Shape
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
 
-AIDS = frozenset({"coverage", "match", "exclude", "check", "decline", "shortlist"})
+AIDS = frozenset({"coverage", "match", "exclude", "check", "decline", "shortlist", "values"})
 """What helps a model, each of which can be left out.
 
 ``coverage``: needs that the matcher sees in the task are called for before an answer is taken;
 ``match``: for a need only functions are offered that the matcher finds to serve it; ``exclude``: an
 identical call on a path is not made again; ``check``: an answer is checked against the results and
 written again once; ``decline``: a task for which the matcher sees no function is given up without
-asking the model; ``shortlist``: candidates that the matcher rules out are not shown.
+asking the model; ``shortlist``: candidates that the matcher rules out are not shown;
+``values``: the model is told which words of the task the matcher takes for which argument.
 """
 
 _STRIDE = 1_000_003  # replies of one solve never reach it, so seeds do not overlap
@@ -132,10 +133,10 @@ class ChatAgent:
             return None
         return Judgement(said["accept"], clean(str(said.get("reason", "")), 400).strip())
 
-    def needs(self, view: View) -> tuple[coverage.Need, ...]:
-        """Return what the matcher sees that the task asks for."""
+    def needs(self, view: View) -> tuple[tuple[coverage.Need, ...], tuple[coverage.Need, ...]]:
+        """Return what the matcher sees that the task asks for, and what may follow from it."""
         if self._prior is None or "coverage" not in self._aids:
-            return ()
+            return (), ()
         return coverage.needs(view.task, view.functions, self._prior)
 
     def shown(self, view: View) -> View:
@@ -152,6 +153,10 @@ class ChatAgent:
         if self._prior is None or "decline" not in self._aids or view.path:
             return False
         return coverage.is_unserved(view.task, view.functions, self._prior)
+
+    def reading(self, view: View) -> values.Reading | None:
+        """Return the matcher's reading of the task behind the results so far."""
+        return values.Reading(view.task, view.path, self._prior) if self._prior else None
 
     def asks_itself(self, view: View) -> bool:
         """Whether the task is talk with the assistant."""
@@ -201,7 +206,7 @@ class _Asking:
         self._stop = stop
         self._meter = meter
         self._now = datetime.now().astimezone()
-        self._needs = agent.needs(view)
+        self._needs, self._behind = agent.needs(view)
 
     def move(self) -> Move | str:
         """Return the next move."""
@@ -213,6 +218,8 @@ class _Asking:
                 return self._reply_itself()
             if agent.declines(view):
                 return _give_up("the matcher sees no function that serves any part of the task")
+        if started and not left:
+            left = self._following()
         if started and not left:
             return self._call_or_answer()
         return self._call(left, started=started)
@@ -231,16 +238,34 @@ class _Asking:
 
     def _call(self, left: Sequence[coverage.Need], *, started: bool) -> Move | str:
         """Return a call; before the first success ``no_function_fits`` is the other choice."""
-        names = [function.name for function in self._view.functions]
-        if left and self._agent.helps("match"):
-            serving = {name for need in left for name in need.functions}
-            names = [name for name in names if name in serving]
-        parts = "; ".join(f'"{need.text}"' for need in left)
-        note = prompts.OPEN_PART.format(parts=parts) if started else ""
-        may_refuse = not started and not left
-        if may_refuse:
+        offered = list(self._view.functions)
+        note, reading = "", self._agent.reading(self._view)
+        if left and reading is not None:
+            known = {function.name: function for function in offered}
+            need = next((one for one in left if reading.ready(one, known)), left[0])
+            if self._agent.helps("match"):
+                offered = [one for one in offered if one.name in need.functions]
+            if started:
+                note = prompts.OPEN_PART.format(part=need.text)
+            if self._agent.helps("values") and (hint := reading.hint(need, offered)):
+                note = f"{note}\n{prompts.VALUES.format(hint=hint)}".strip()
+        names = [function.name for function in offered]
+        if not started and not left:
             names.append(NO_FUNCTION_FITS)
         return self._called(Expected(tuple(names), text=False), note)
+
+    def _following(self) -> tuple[coverage.Need, ...]:
+        """Return what follows from the results: a function whose argument one of them holds."""
+        reading = self._agent.reading(self._view)
+        if reading is None:
+            return ()
+        called = {step.move.function for step in self._view.path}
+        known = {function.name: function for function in self._view.functions}
+        return tuple(
+            need
+            for need in self._behind
+            if not called & set(need.functions) and reading.follows(need, known)
+        )
 
     def _call_or_answer(self) -> Move | str:
         """Return a further call where the model wants one, else the answer."""

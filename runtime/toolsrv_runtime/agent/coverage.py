@@ -46,10 +46,18 @@ class Need:
     functions: tuple[str, ...]
 
 
-def needs(task: str, functions: Sequence[Function], prior: Prior) -> tuple[Need, ...]:
-    """Return the needs of a task in the order of its words; none where the matcher is silent."""
+def needs(
+    task: str, functions: Sequence[Function], prior: Prior
+) -> tuple[tuple[Need, ...], tuple[Need, ...]]:
+    """Return the needs of a task in the order of its words, and what may follow from them.
+
+    What may follow is a candidate that falls behind another for the same words: of "which other
+    countries have Peru's currency" the first call tells the currency. None where the matcher is
+    silent.
+    """
     matches = prior.match(Asked(task), [one.api for one in functions])
     found: list[tuple[float, int, int, list[str]]] = []
+    behind: list[Need] = []
     ranked = sorted(zip(functions, matches, strict=False), key=lambda pair: -pair[1].serves)
     for function, match in ranked:
         spans = match.clause.best(1) if match.serves >= NEEDED else []
@@ -59,12 +67,15 @@ def needs(task: str, functions: Sequence[Function], prior: Prior) -> tuple[Need,
         clash = [one for one in found if _overlap((begin, end), (one[1], one[2])) > OVERLAP]
         if not clash:
             found.append((match.serves, begin, end, [function.name]))
-        elif all(one[0] - match.serves <= MARGIN for one in clash):
+            continue
+        if all(one[0] - match.serves <= MARGIN for one in clash):
             clash[0][3].append(function.name)
-    return tuple(
+        behind.append(Need(task[begin:end].strip(), begin, end, (function.name,)))
+    wanted = tuple(
         Need(task[begin:end].strip(), begin, end, tuple(names))
         for _, begin, end, names in sorted(found, key=lambda one: one[1])
     )
+    return wanted, tuple(behind)
 
 
 def shortlist(task: str, functions: Sequence[Function], prior: Prior) -> tuple[Function, ...]:

@@ -312,8 +312,10 @@ def split_reasoning(raw: str) -> tuple[str, str]:
         at = text.find(closer)
         if at < 0:
             continue
-        opener = _OPENERS.search(text, 0, at)
-        if opener is None or not text[:at].strip() or text[:at].rstrip(" ").endswith("\n"):
+        before = text[:at].strip(" ")
+        # A closing tag inside an argument closes nothing.
+        call = before.startswith(("{", "[")) or _OPENERS.search(before) is not None
+        if not call or before.endswith("\n"):
             return text[:at], text[at + len(closer) :]
     return "\n".join(thoughts), text
 
