@@ -195,14 +195,14 @@ def _beside_plain(
         # A first token that differs, so that no run knows the prompt of another.
         tokens = [engine.vocabulary.text(str(run % 10), special=False)[-1], *prompt]
         plain.reset()
-        for way, work in (
-            ("native_read", lambda: _ours(engine, tokens, 1)),
-            ("plain_read", lambda: _plain(plain, tokens, 1)),
-            ("native_write", lambda: _ours(engine, tokens, _WRITTEN)),
-            ("plain_write", lambda: _plain(plain, tokens, _WRITTEN)),
+        for way, ours, length in (
+            ("native_read", True, 1),
+            ("plain_read", False, 1),
+            ("native_write", True, _WRITTEN),
+            ("plain_write", False, _WRITTEN),
         ):
             began, cpu = time.perf_counter(), time.process_time()
-            read, wrote = work()
+            read, wrote = _ours(engine, tokens, length) if ours else _plain(plain, tokens, length)
             count = read if way.endswith("read") else wrote
             rates.setdefault(way, []).append(count / (time.perf_counter() - began))
             rates.setdefault(f"{way}_cpu", []).append(count / (time.process_time() - cpu))
