@@ -293,7 +293,8 @@ def test_the_command_shows_held_beside_free_and_keeps_both(
 ) -> None:
     words = ["--package", str(folder), "--categories", "simple_python,irrelevance", "--free"]
     words += ["--limit", "2", "--out", str(tmp_path / "out")]
-    held, free = chat(five(), five(), NONE), chat("no", five(), "no")
+    # The categories take turns.
+    held, free = chat(five(), NONE, five()), chat("no", "no", five())
     shown = invoke(monkeypatch, tmp_path, [held, free], *words)
     assert shown.exit_code == 0, shown.output
     for text in ("2/2 = 100", "1/2 = 50", "held", "free", "irrelevance"):
