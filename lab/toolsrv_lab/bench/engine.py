@@ -177,7 +177,7 @@ async def measure(
             "read": figure("prompt tokens read", "1/s", reads),
             "write": figure("tokens written in a grammar", "1/s", writes),
         }
-        | spared([outcome.usage for outcome in outcomes]),
+        | (spared([outcome.usage for outcome in outcomes]) if outcomes else {}),
         details=_details(outcomes),
         machine=before,
     )
