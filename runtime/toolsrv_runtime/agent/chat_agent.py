@@ -248,7 +248,12 @@ class _Asking:
                 offered = [one for one in offered if one.name in need.functions]
             if started:
                 note = prompts.OPEN_PART.format(part=need.text)
-            if self._agent.helps("values") and (hint := reading.hint(need, offered)):
+            failed = any(
+                not step.ok and step.move.function in need.functions
+                for step in (*self._view.path, *self._view.tried)
+            )
+            helps = self._agent.helps("values") and not failed  # the words as they stand may be why
+            if helps and (hint := reading.hint(need, offered)):
                 note = f"{note}\n{prompts.VALUES.format(hint=hint)}".strip()
         names = [function.name for function in offered]
         if not started and not left:
