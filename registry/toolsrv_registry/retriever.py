@@ -98,6 +98,7 @@ class SearchResult(BaseModel):
     likely unrelated. ``nearest_categories`` are where the closest APIs lie, most of them first; when
     nothing fits in a category, tool or catalog, the closest anywhere. ``dead_left_out`` counts
     better APIs than the last hit that were left out because they failed their last check.
+    ``named``: the text is the full name of APIs, which come first.
     ``hidden_behind`` counts APIs of the named catalog that are not found because another catalog
     has their ids, by that catalog. ``need_consent`` are ids of better APIs than the first hit that
     were left out because nobody can be asked whether they may be called. ``degraded`` says why the vectors were not used, or not up to
@@ -119,6 +120,7 @@ class SearchResult(BaseModel):
     dead_left_out: int = 0
     hidden_behind: Mapping[str, int] = {}
     need_consent: tuple[str, ...] = ()
+    named: bool = False
     degraded: str = ""
     reading: Reading = Reading("")
 
@@ -212,6 +214,7 @@ class Retriever:
                 total=None if more else len(kept),
                 dead_left_out=0 if include_dead else _left_out(ranked, page, dead),
                 hidden_behind={} if catalog is None else self._store.shelf.hidden_behind(catalog),
+                named=bool(named),
                 degraded=recalled.degraded,
                 reading=reading,
             )

@@ -31,6 +31,7 @@ class Found(Protocol):
         """The part of the text that it fits best."""
 
 
+Matching = Callable[[Asked, Sequence[Api]], Sequence[Match]]
 FoundT = TypeVar("FoundT", bound=Found)
 
 
@@ -81,9 +82,16 @@ class Finder(Protocol):
         """
 
 
-def needed_first(
-    hits: Sequence[FoundT], text: str, match: Callable[[Asked, Sequence[Api]], Sequence[Match]]
-) -> list[FoundT]:
+def reranked(hits: Sequence[FoundT], text: str, match: Matching) -> list[FoundT]:
+    """Return the hits of a search for a text in the order in which they are offered.
+
+    The matcher reads the first ``READ``; what is behind them stays there, so that a longer list
+    begins with the shorter one. A solve and a search by hand both order their hits with it.
+    """
+    return [*needed_first(hits[:READ], text, match), *hits[READ:]]
+
+
+def needed_first(hits: Sequence[FoundT], text: str, match: Matching) -> list[FoundT]:
     """Return hits reranked: first those that the matcher finds a text to need, best first.
 
     The others keep their order, and so do all where the matcher cannot be used.

@@ -58,6 +58,7 @@ class ModelInfo(BaseModel):
     ``size_bytes`` is that of all its files, ``parameters`` a count; ``context_train`` is in
     tokens. ``device`` is where it is computed, ``gpu_layers`` of ``layers`` on a GPU, ``gpu_note``
     why no GPU or not the whole model is, and ``gpu_remedy`` the command that changes that.
+    ``tool_calls``: how a chat model writes calls, as learnt from its template.
     ``shares_branches``: paths of a search share what they begin with; a recurrent model evaluates
     each again. ``problem`` says why the profile cannot be used with the model, ``remedy`` what to
     change; both are empty where it can.
@@ -74,6 +75,7 @@ class ModelInfo(BaseModel):
     context_train: int
     vocabulary: int
     chat_template: bool
+    tool_calls: str
     layers: int
     gpu_layers: int
     device: str
@@ -114,6 +116,12 @@ def inspect_model(
         facts = _facts(llama_cpp, model, path)
         chosen, reasons = choose(facts, asked=profile, folder=profiles)
         problem, remedy = _problem(chosen, facts)
+        calls = ""
+        if chosen.format == "chat" and not problem:
+            try:
+                calls = _call_syntax(model, chosen)
+            except ModelError as error:
+                problem, remedy = error.message, error.hint
         vocabulary = llama_cpp.llama_vocab_n_tokens(llama_cpp.llama_model_get_vocab(model))
         size = sum(one.stat().st_size for one in parts(path))
         layers = llama_cpp.llama_model_n_layer(model)
@@ -131,6 +139,7 @@ def inspect_model(
             context_train=facts.trained_context,
             vocabulary=vocabulary,
             chat_template=facts.chat_template is not None,
+            tool_calls=calls,
             layers=placement.layers,
             gpu_layers=placement.gpu_layers,
             device=placement.device,
@@ -145,6 +154,16 @@ def inspect_model(
         )
     finally:
         llama_cpp.llama_model_free(model)
+
+
+def _call_syntax(model: Any, profile: Profile) -> str:
+    """Return how a chat model writes calls. Raises ModelError: its template does not work."""
+    from toolsrv_runtime.engine.vocabulary import Vocabulary  # noqa: PLC0415 - heavy
+    from toolsrv_runtime.templates.tool_template import ToolTemplate  # noqa: PLC0415 - heavy
+
+    tokens = Vocabulary(model).special_tokens
+    template = ToolTemplate(profile.chat_template, place=profile.chat_template_from, tokens=tokens)
+    return template.syntax
 
 
 def load_engine(

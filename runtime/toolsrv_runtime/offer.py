@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from toolsrv_registry.clauses import clauses
 from toolsrv_registry.functions import Function, FunctionList
 from toolsrv_runtime.contract.hints import NO_HINTS, TaskHints
-from toolsrv_runtime.finder import READ, Finder, Found, needed_first
+from toolsrv_runtime.finder import READ, Finder, Found, needed_first, reranked
 from toolsrv_runtime.outcome import Searched
 from toolsrv_runtime.profile import MOST_CANDIDATES
 
@@ -93,9 +93,10 @@ class Offer:
         self.dead_left_out = found.dead_left_out
         self.need_consent = tuple(found.need_consent)
         self.language = found.language
-        hits = self._needed(found.hits, self._task) if self._wider else found.hits
+        match = self._finder.match
+        hits = reranked(found.hits, self._task, match) if self._wider else found.hits
         for question in extra:
-            first = self._needed(found.hits, question)[:1]
+            first = needed_first(found.hits, question, match)[:1]
             hits = [*first, *(hit for hit in hits if hit not in first)]
         return self._take(self._query, hits[: self._limit], "")
 
@@ -141,7 +142,7 @@ class Offer:
         wide = max(READ, FRESH + len(known)) if self._wider else FRESH + len(known)
         found = self._finder.search(self._hints.query(part), wide, category=self._category)
         hits = [hit for hit in found.hits if hit.api.id not in known]
-        hits = (self._needed(hits, part) if self._wider else hits)[:FRESH]
+        hits = (needed_first(hits, part, self._finder.match) if self._wider else hits)[:FRESH]
         fresh = [hit.api.id for hit in hits]
         if found.nothing_fits or not fresh:
             self.searches.append(Searched(query=part, reason=reason, api_ids=(), scores=()))
@@ -153,9 +154,6 @@ class Offer:
             places[at] = api_id
         self._shown = tuple(api_id for api_id in places if api_id)
         return True
-
-    def _needed(self, hits: Sequence[Found], text: str) -> list[Found]:
-        return needed_first(hits, text, self._finder.match)
 
     def _take(self, text: str, hits: Sequence[Found], reason: str) -> Searched:
         """Put new hits on the list and keep the search."""

@@ -15,7 +15,7 @@ from toolsrv_runtime.answers.prompts import Prompts
 from toolsrv_runtime.calls.caller import Caller
 from toolsrv_runtime.calls.result import Ask
 from toolsrv_runtime.contract.chat import ChatModel
-from toolsrv_runtime.contract.hints import NO_HINTS, TaskHints
+from toolsrv_runtime.contract.hints import TaskHints
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.fidelity import Fidelity
 from toolsrv_runtime.finder import Finder
@@ -60,9 +60,11 @@ def build_format(
 
 
 def build_hints(profile: Profile, prior: Prior) -> TaskHints:
-    """Return the rules for the compact model, and nothing for any other."""
+    """Return the rules for the compact model, for every other what the matcher sees."""
     if profile.format != "compact":
-        return NO_HINTS
+        from toolsrv_runtime.agent.hints import MatcherHints  # noqa: PLC0415 - symmetry
+
+        return MatcherHints(prior)
     from toolsrv_runtime.planner.hints import PlannerHints  # noqa: PLC0415 - of one model
 
     return PlannerHints(prior)

@@ -205,7 +205,7 @@ def _cores(bench: Workbench) -> Finding:
 def _device(bench: Workbench) -> Finding:
     """Say where the model is computed, and what keeps it off a GPU."""
     from toolsrv.settings import profiles_folder
-    from toolsrv_runtime.models import inspect_model
+    from toolsrv_runtime.gguf_models import inspect_model
 
     settings = bench.settings
     if isinstance(settings.model, str):

@@ -45,7 +45,7 @@ class Work:
 OPENING = Work(
     "opening the catalog", own=40, addresses=220, per_core=45, besides="a search or a solve"
 )
-SEARCHING = Work("a search", own=140, addresses=1060, per_core=65, per_api=10)
+SEARCHING = Work("a search", own=200, addresses=1200, per_core=65, per_api=10)
 SOLVING = Work("a solve", own=290, addresses=1520, per_core=120, per_api=12)
 
 

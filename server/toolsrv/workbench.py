@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from toolsrv.background import in_thread
@@ -189,9 +190,11 @@ class Workbench:
         include_dead: bool = False,
         without_vectors: str = "",
     ) -> SearchResult:
-        """Return the APIs that fit a text, best first (``Retriever.search``).
+        """Return the APIs that fit a text, best first, in the order in which a solve offers them.
 
-        ``without_vectors``: a reason to wait for neither index nor encoder; words answer.
+        ``Retriever.search``, reranked by the matcher as the candidates of a solve are. Not for a
+        text that names an API in full. ``without_vectors``: a reason to wait for neither index nor
+        encoder nor matcher; words answer.
 
         Raises:
             NotFoundError: No such category, tool or catalog.
@@ -199,16 +202,25 @@ class Workbench:
         """
         self._check(category, tool)
         registry = self.registry() if without_vectors else self.searchable()
-        return registry.retriever.search(
+        from toolsrv_runtime.finder import READ, reranked
+
+        retriever = registry.retriever
+        find = partial(
+            retriever.search,
             text,
-            limit,
-            offset=offset,
             category=category,
             tool=tool,
             catalog=catalog,
             include_dead=include_dead,
             without_vectors=without_vectors,
         )
+        page = find(limit, offset=offset)
+        if without_vectors or page.named or offset >= READ:
+            return page
+        hits = reranked(find(max(READ, offset + limit)).hits, text, retriever.match)
+        shown = enumerate(hits[offset : offset + limit], start=offset + 1)
+        ranked = tuple(hit.model_copy(update={"rank": rank}) for rank, hit in shown)
+        return page.model_copy(update={"hits": ranked})
 
     def index_seconds(self) -> float | None:
         """Return how many seconds an index build under way will take on; None where unknown."""

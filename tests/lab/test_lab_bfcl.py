@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -223,6 +224,7 @@ def test_a_held_request_expects_one_call_and_a_free_one_anything(bfcl: Bfcl) -> 
 )
 def test_a_reply_is_judged(bfcl: Bfcl, category: str, mode: Any, said: Said, valid: bool) -> None:
     found = ask(chat(said), bfcl.cases(category)[0], mode, bfcl, stop=Stop())
+    assert found is not None
     assert found.valid is valid
     assert bool(found.error) is not valid
 
@@ -242,6 +244,15 @@ def test_a_run_goes_on_after_what_it_has(bfcl: Bfcl, tmp_path: Path) -> None:
         right = run.figures(cases, ["held"])["held"]["simple_python"].right
         assert (right.count, right.of) == (2, 3)
         assert BfclRun(log, "another").lacks(cases, ["held"])
+
+
+def test_a_reply_that_was_broken_off_is_no_result(bfcl: Bfcl, tmp_path: Path) -> None:
+    stop, late = Stop(), ScriptedChat([five()], seconds=60)
+    threading.Timer(0.2, stop.set).start()
+    with ResultLog(tmp_path / "results.jsonl", {}) as log:
+        BfclRun(log, "m").run({"held": late}, bfcl.cases("simple_python"), bfcl, stop=stop)
+        assert len(log) == 0
+    assert len(late.requests) == 1
 
 
 def test_official_scores_are_of_the_same_family_and_size() -> None:
@@ -282,7 +293,8 @@ def test_the_command_shows_held_beside_free_and_keeps_both(
 ) -> None:
     words = ["--package", str(folder), "--categories", "simple_python,irrelevance", "--free"]
     words += ["--limit", "2", "--out", str(tmp_path / "out")]
-    held, free = chat(five(), five(), NONE), chat("no", five(), "no")
+    # The categories take turns.
+    held, free = chat(five(), NONE, five()), chat("no", "no", five())
     shown = invoke(monkeypatch, tmp_path, [held, free], *words)
     assert shown.exit_code == 0, shown.output
     for text in ("2/2 = 100", "1/2 = 50", "held", "free", "irrelevance"):

@@ -17,7 +17,7 @@ from toolsrv_runtime.engine.devices import (
 )
 from toolsrv_runtime.engine.llama import LlamaEngine
 from toolsrv_runtime.footprint import Footprint
-from toolsrv_runtime.models import SHIPPED_MODEL, inspect_model, load_engine
+from toolsrv_runtime.gguf_models import SHIPPED_MODEL, inspect_model, load_engine
 
 GB = 10**9
 NEEDS = Footprint(weights=8 * GB, per_token=100_000, scratch=GB // 2)
@@ -146,7 +146,7 @@ def test_layers_and_threads_come_from_the_profile_unless_they_are_asked_for(
 def test_a_gpu_that_has_no_room_after_all_leaves_the_model_to_the_processor(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("toolsrv_runtime.models.devices", lambda: (CPU, gpu(80 * GB)))
+    monkeypatch.setattr("toolsrv_runtime.gguf_models.devices", lambda: (CPU, gpu(80 * GB)))
     tried = []
     start = LlamaEngine.__init__
 

@@ -15,7 +15,7 @@ from toolsrv_runtime.engine.excluding import Choice, Places, Turn, Turns, choice
 from toolsrv_runtime.engine.llama import LlamaEngine
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.errors import GrammarError
-from toolsrv_runtime.models import SHIPPED_MODEL
+from toolsrv_runtime.gguf_models import SHIPPED_MODEL
 
 ASK = (Piece("User: the weather\nAssistant: ", special=True),)
 COMPACT = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
@@ -69,6 +69,13 @@ def test_the_first_other_reply_is_the_likelier_of_two(chat: LlamaEngine) -> None
         order.append(chat.generate(ASK, grammar=grammar, max_tokens=8, excluded=order).text)
     scores = dict(zip("abc", chat.score(ASK, ["a", "b", "c"]).values, strict=True))
     assert order == sorted("abc", key=lambda one: -scores[one])
+
+
+def test_blanks_around_an_excluded_text_do_not_count(chat: LlamaEngine) -> None:
+    grammar = 'start: "a" | "b"\n'
+    first = chat.generate(ASK, grammar=grammar, max_tokens=8).text
+    other = chat.generate(ASK, grammar=grammar, max_tokens=8, excluded=[f"\n{first} "]).text
+    assert {first, other} == {"a", "b"}
 
 
 def test_another_string_is_no_near_duplicate(chat: LlamaEngine) -> None:

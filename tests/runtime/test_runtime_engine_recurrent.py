@@ -14,7 +14,7 @@ from toolsrv_runtime.engine.base import Piece, Sampling
 from toolsrv_runtime.engine.cache import SequenceCache
 from toolsrv_runtime.engine.llama import LlamaEngine
 from toolsrv_runtime.engine.states import StateStore
-from toolsrv_runtime.models import inspect_model, load_engine
+from toolsrv_runtime.gguf_models import inspect_model, load_engine
 from toolsrv_runtime.stop import Stop
 
 WIDTH, INNER, CONV, STATE, RANK, LAYERS = 32, 64, 4, 16, 2, 2

@@ -68,7 +68,7 @@ def test_a_reply_that_was_not_expected_has_its_problem() -> None:
     must = ChatRequest(REQUEST.messages, (ADD,), Expected(names=("add",), text=False))
     model = ScriptedChat(["words", ToolCall("sub"), ChatReply(text="x", problem="as scripted")])
     assert [ask(model, must).problem for _ in range(3)] == [
-        "it calls no function", "there is no function 'sub'", "as scripted",
+        "The reply calls no function", "There is no tool 'sub'", "as scripted",
     ]  # fmt: skip
 
 

@@ -216,7 +216,7 @@ def test_a_server_without_schemas_is_told_the_schema_in_words() -> None:
 
 
 def test_a_reply_that_is_not_json_where_json_was_wanted_says_so() -> None:
-    assert ask("Yes.", request(schema=SCHEMA)).problem == "it is not JSON"
+    assert ask("Yes.", request(schema=SCHEMA)).problem == "The reply is not JSON"
 
 
 # ---------------------------------------------------------------- plain messages
@@ -243,7 +243,7 @@ def test_text_where_a_reply_may_be_text(offers: tuple[str, ...]) -> None:
     for said in (json.dumps({"thought": "known", "call": words}), "It is Lima."):
         reply = ask(said, EITHER, offers=offers)
         assert (reply.text, reply.calls, reply.problem) == ("It is Lima.", (), "")
-    assert ask("It is Lima.", CALL, offers=offers).problem == "it is not one JSON object"
+    assert ask("It is Lima.", CALL, offers=offers).problem == "The reply is not one JSON object"
     assert ask("Lima.", request(), offers=offers).text == "Lima."
 
 

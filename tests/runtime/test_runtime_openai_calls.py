@@ -123,6 +123,34 @@ def test_calls_of_a_reply_have_ids_that_no_earlier_call_has() -> None:
     assert all(len(one) == 9 and one.isalnum() for one in ids)
 
 
+def marked(name: str) -> str:
+    body = json.dumps({"name": name, "arguments": {"country": "Perú"}})
+    return f"<tool_call>\n{body}\n</tool_call>"
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["streamed", "at once"])
+def test_a_further_call_that_a_server_left_in_the_text_is_taken(whole: bool) -> None:
+    reply = ask(Reply(content=f"Both.\n{marked('currency')}", calls=(PERU,)), whole=whole)
+    assert called(reply) == [CAPITAL_OF_PERU, CURRENCY_OF_PERU]
+    assert (reply.text, reply.problem) == ("Both.", "")
+    assert reply.dialect == "native; tool_call"
+
+
+def test_an_echo_or_an_example_beside_a_call_is_no_further_one() -> None:
+    assert called(ask(Reply(content=marked("capital"), calls=(PERU,)))) == [CAPITAL_OF_PERU]
+    example = '```json\n{"name": "currency", "arguments": {"country": "Chile"}}\n```'
+    reply = ask(Reply(content=example, calls=(PERU,)), whole=True)
+    assert (called(reply), reply.text) == ([CAPITAL_OF_PERU], example)
+
+
+def test_a_further_call_that_cannot_be_read_is_a_problem() -> None:
+    broken = '<tool_call>\n{"name": "currency", "arguments": {"country": oops oops}}\n</tool_call>'
+    reply = ask(Reply(content=broken, calls=(PERU,)), whole=True)
+    assert called(reply) == [CAPITAL_OF_PERU]
+    assert reply.problem
+    assert "oops" in reply.text
+
+
 # ---------------------------------------------------------------- presence of calls decides
 @pytest.mark.parametrize("whole", [False, True], ids=["streamed", "at once"])
 @pytest.mark.parametrize("finish", ["stop", "tool_calls", "function_call", "length", ""])
@@ -140,7 +168,7 @@ def test_the_presence_of_calls_decides_and_never_the_finish_reason(
     elif finish == "length":
         assert "limit of tokens" in reply.problem
     else:
-        assert reply.problem == "it calls no function"
+        assert reply.problem == "The reply calls no function"
 
 
 @pytest.mark.parametrize("finish", ["stop", "tool_calls"])
@@ -152,19 +180,46 @@ def test_an_empty_reply_is_never_taken_for_one(asked: ChatRequest, finish: str) 
 
 
 @pytest.mark.parametrize("asked", [CALL, EITHER], ids=["required", "auto"])
-def test_a_call_that_stands_in_the_text_is_one(asked: ChatRequest) -> None:
-    reply = ask('{"name": "capital", "arguments": {"country": "Perú"}}', asked)
+@pytest.mark.parametrize("finish", ["stop", "tool_calls"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "capital", "arguments": {"country": "Perú"}}',
+        '```json\n{"name": "capital", "arguments": {"country": "Perú"}}\n```',
+        marked("capital"),
+        '[TOOL_CALLS][{"name": "capital", "arguments": {"country": "Perú"}}]',
+        '[capital(country="Perú")]',
+        "<think>Which?</think>" + marked("capital"),
+        "<think>Which?\n" + marked("capital") + "\n</think>",
+    ],
+)
+def test_a_call_that_stands_in_the_text_is_one(text: str, finish: str, asked: ChatRequest) -> None:
+    reply = ask(Reply(content=text, finish=finish), asked, whole=True)
     assert called(reply) == [CAPITAL_OF_PERU]
-    assert reply.problem == ""
+    assert (reply.text, reply.problem) == ("", "")
+
+
+def test_a_call_at_the_end_of_separate_reasoning_is_one() -> None:
+    reply = ask(Reply(reasoning="Which?\n" + marked("capital")))
+    assert (called(reply), reply.problem) == ([CAPITAL_OF_PERU], "")
+
+
+def test_an_example_in_prose_is_no_call() -> None:
+    text = "A call looks like `" + marked("capital").replace("\n", " ") + "`, but I know: Lima."
+    reply = ask(text, EITHER, whole=True)
+    assert (reply.calls, reply.text, reply.problem) == ((), text, "")
 
 
 def test_a_function_that_is_not_there_or_not_allowed_is_a_problem_and_not_dropped() -> None:
     reply = ask(Reply(calls=(Call("climate", {"country": "Perú"}),)))
-    assert called(reply) == [("climate", {"country": "Perú"})]
-    assert "no function 'climate'" in reply.problem
+    assert (reply.calls, reply.text) == ((), 'climate({"country": "Per\\u00fa"})')
+    assert "no tool 'climate'" in reply.problem
     reply = ask(Reply(calls=(SOL,)), request(names=("capital",), text=False))
-    assert called(reply) == [CURRENCY_OF_PERU]
-    assert "may not be called now" in reply.problem
+    assert (reply.calls, reply.text) == ((), 'currency({"country": "Per\\u00fa"})')
+    assert "cannot be called now" in reply.problem
+    reply = ask(Reply(calls=(PERU, Call("climate"))))
+    assert (called(reply), reply.text) == ([CAPITAL_OF_PERU], "climate({})")
+    assert "no tool 'climate'" in reply.problem
 
 
 @pytest.mark.parametrize("name", ["capital", "capital_city", "capital_city_of"])
@@ -331,9 +386,9 @@ def test_a_body_cut_at_every_byte_is_the_same_reply() -> None:
 
 # ---------------------------------------------------------------- what is broken
 MALFORMED = [
-    '<tool_call>\n{"name": "capital", "arguments": {"country": "Per',
+    '<tool_call>\n{"name": "capital", "arguments": {"country": oops oops}}\n</tool_call>',
     '[TOOL_CALLS][{"name": "capital", "argum',
-    '{"name": "capital", "arguments": {"country": "Perú"',
+    '{"name": "capital", "arguments": nothing',
     "<|tool_call|>",
 ]
 
@@ -342,7 +397,21 @@ MALFORMED = [
 @pytest.mark.parametrize("asked", [CALL, EITHER], ids=["required", "auto"])
 def test_a_malformed_reply_keeps_every_character(text: str, asked: ChatRequest) -> None:
     reply = ask(Reply(content=text, finish="tool_calls"), asked, whole=True)
-    assert (reply.calls, reply.raw) == ((), text)
+    assert (reply.calls, reply.raw, reply.text) == ((), text, text)
+    assert reply.problem or asked is EITHER
+
+
+def test_a_repaired_call_says_so_and_is_never_one_that_the_limit_cut() -> None:
+    text = '<tool_call>\n{"name": "capital", "arguments": {"country": "Perú"'
+    reply = ask(Reply(content=text), whole=True)
+    assert called(reply) == [CAPITAL_OF_PERU]
+    assert reply.dialect.startswith("tool_call; ")
+    cut = ask(Reply(content=text, finish="length"), whole=True)
+    assert (cut.calls, cut.text) == ((), text)
+    assert "limit of tokens" in cut.problem
+    python = pieces({"name": "capital", "arguments": "{'country': 'Perú',}"})
+    reply = ask(Reply(deltas=python))
+    assert (called(reply), reply.dialect) == ([CAPITAL_OF_PERU], "native; repaired")
 
 
 @pytest.mark.parametrize(

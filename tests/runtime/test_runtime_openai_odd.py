@@ -203,5 +203,5 @@ def test_braces_before_the_object_are_words(before: str) -> None:
 
 
 def test_a_reply_of_braces_ends() -> None:
-    assert textual.read(CALLING, "{" * 4_000_000).problem == "it is not one JSON object"
-    assert textual.read(CALLING, '{"a":' * 1_000_000).problem == "it is not one JSON object"
+    assert textual.read(CALLING, "{" * 4_000_000).problem == "The reply is not one JSON object"
+    assert textual.read(CALLING, '{"a":' * 1_000_000).problem == "The reply is not one JSON object"

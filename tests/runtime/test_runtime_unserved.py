@@ -28,10 +28,6 @@ PROFILES = [
 ]
 GIVE_UP = json.dumps({"return_type": "give_up_and_restart"})
 BOTH = "capital of Peru and its flag"
-by_the_matcher = pytest.mark.xfail(
-    reason="for every format but the compact one the matcher has to name the open parts",
-    strict=True,
-)
 
 
 def said(function: str, arguments: str) -> str:
@@ -120,7 +116,6 @@ def test_a_search_whose_replies_all_fail_is_partial_and_says_why(
     )
 
 
-@by_the_matcher
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda one: one.name)
 def test_after_a_give_up_what_is_known_is_told_and_what_is_open(
     solve: Solve, profile: Profile
@@ -132,7 +127,6 @@ def test_after_a_give_up_what_is_known_is_told_and_what_is_open(
     assert outcome.reason == "the model gave up; still open: its flag"
 
 
-@by_the_matcher
 @pytest.mark.parametrize("profile", PROFILES, ids=lambda one: one.name)
 def test_a_budget_leaves_parts_of_the_task_open_and_no_functions(
     solve: Solve, profile: Profile
@@ -145,7 +139,6 @@ def test_a_budget_leaves_parts_of_the_task_open_and_no_functions(
     assert (nothing.status, nothing.missing) == ("partial", ("capital of Peru",))
 
 
-@by_the_matcher
 def test_an_answer_that_was_rejected_and_stays_alone_says_so(solve: Solve) -> None:
     answer = said("Finish", json.dumps({"return_type": "give_answer", "final_answer": "Quito"}))
     engine = ScriptedEngine([answer, "Check: no source\nAccept: no", "broken"], loop=True)

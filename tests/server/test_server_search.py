@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,13 @@ from click.testing import Result
 
 from toolsrv.mcp_server.texts import search_text
 from toolsrv.search_view import search_view
+from toolsrv.settings import load
 from toolsrv.views import Detail
+from toolsrv.workbench import Workbench
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.reading import Reading
 from toolsrv_registry.retriever import Hit, SearchResult
+from toolsrv_runtime.offer import Offer
 
 Connect = Callable[[], AbstractAsyncContextManager[Any]]
 Run = Callable[..., Result]
@@ -46,6 +50,38 @@ def result(*hits: Hit, **fields: Any) -> SearchResult:
     text = given.pop("text", "rain in Rome")
     reading = given.pop("reading", Reading(text))
     return SearchResult(query=text, hits=hits, reading=reading, **given)
+
+
+@pytest.fixture
+def bench(ready_dir: Path) -> Iterator[Workbench]:
+    """A workbench on the indexed offline catalog."""
+    made = Workbench(load({"data_dir": str(ready_dir)}).settings)
+    yield made
+    asyncio.run(made.aclose())
+
+
+def test_a_search_lists_what_a_solve_offers_in_its_order(bench: Workbench) -> None:
+    task = "What is 12 % of 80, and which day of the week was 3 May 2026?"
+    retriever = bench.searchable().retriever
+    offer = Offer(retriever, task, 9, None)
+    offer.begin()
+    found = bench.search(task, 9)
+    assert [one.api.id for one in found.hits] == [one.api.id for one in offer.shown]
+    assert [one.rank for one in found.hits] == list(range(1, 10))
+    # The matcher has changed the order, or this shows nothing.
+    assert [one.api.id for one in retriever.search(task, 9).hits] != [
+        one.api.id for one in found.hits
+    ]
+    pages = [bench.search(task, 6, offset=offset).hits for offset in range(0, 24, 6)]
+    whole = bench.search(task, 24).hits
+    assert [one.api.id for page in pages for one in page] == [one.api.id for one in whole]
+    assert [one.rank for page in pages for one in page] == list(range(1, 25))
+
+
+def test_an_api_named_in_full_is_the_first_hit_whatever_the_matcher_says(bench: Workbench) -> None:
+    found = bench.search("capital_city_for_country_facts", 3)
+    assert found.named
+    assert found.hits[0].api.id == "Data/country_facts/capital_city"
 
 
 def test_the_hits_of_one_tool_stand_together_with_their_ranks() -> None:

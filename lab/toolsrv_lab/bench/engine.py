@@ -55,6 +55,19 @@ _READ_SHARE = 0.6
     help="Write a recorded tree in four ways: from scratch, by llama-cpp-python, its server, ours.",
 )
 @click.option(
+    "--native/--no-native",
+    default=None,
+    help="Write a tree of calls in the model's own syntax, and read and write beside "
+    "llama-cpp-python. [default: for chat models]",
+)
+@click.option(
+    "--tasks",
+    type=click.IntRange(0, 5),
+    default=5,
+    show_default=True,
+    help="Tasks that are solved.",
+)
+@click.option(
     "--steps", type=click.IntRange(2, 21), help="Cut the recorded tree short. [default: 21]"
 )
 @click.option(
@@ -80,6 +93,8 @@ def engine(
     threads: int | None,
     runs: int,
     replay: bool,
+    native: bool | None,
+    tasks: int,
     steps: int | None,
     solves: int,
     random: bool,
@@ -95,7 +110,13 @@ def engine(
         picture.check(plot)
     if vocabulary is not None:
         random_model.vocabulary(vocabulary)
-    report = asyncio.run(measure(model, runs=runs, threads=threads))
+    report = asyncio.run(measure(model, runs=runs, threads=threads, tasks=tasks))
+    if native is None:
+        native = report.options["profile"] == "chat"
+    if native:
+        from toolsrv_lab.bench.native import native_figures  # noqa: PLC0415 - heavy
+
+        report.figures.update(native_figures(model, threads=threads, runs=runs))
     found = []
     if replay:
         found = show.compare(
@@ -115,7 +136,9 @@ def engine(
         picture.draw(found, plot)
 
 
-async def measure(model: Path | None, *, runs: int, threads: int | None = None) -> Report:
+async def measure(
+    model: Path | None, *, runs: int, threads: int | None = None, tasks: int = 5
+) -> Report:
     """Return what loading, reading, writing and solving took.
 
     Raises:
@@ -134,10 +157,11 @@ async def measure(model: Path | None, *, runs: int, threads: int | None = None) 
         reads = [_read(parts.engine, text) for text in texts]
         writes = [_write(parts.engine, number) for number in range(runs)]
         outcomes = []
-        for number, task in enumerate(TASKS):
-            tell(f"engine: solving task {number + 1} of {len(TASKS)}")
+        for number, task in enumerate(TASKS[:tasks]):
+            tell(f"engine: solving task {number + 1} of {tasks}")
             outcomes.append(await parts.solver.solve(task, SolveOptions()))
         name, context = parts.engine.name, parts.engine.context
+        profile = parts.profile.format
     return Report(
         bench="engine",
         options={
@@ -145,14 +169,15 @@ async def measure(model: Path | None, *, runs: int, threads: int | None = None) 
             "context": context,
             "threads": threads or usable_cores(),
             "runs": runs,
-            "tasks": len(TASKS),
+            "tasks": tasks,
+            "profile": profile,
         },
         figures={
             "load": figure("load the model", "s", loads),
             "read": figure("prompt tokens read", "1/s", reads),
             "write": figure("tokens written in a grammar", "1/s", writes),
         }
-        | spared([outcome.usage for outcome in outcomes]),
+        | (spared([outcome.usage for outcome in outcomes]) if outcomes else {}),
         details=_details(outcomes),
         machine=before,
     )

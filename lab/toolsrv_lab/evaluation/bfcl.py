@@ -108,8 +108,10 @@ def request_of(case: Case, mode: Mode) -> tuple[ChatRequest, dict[str, str]]:
     return ChatRequest(case.messages, shown, expected, max_tokens=MAX_TOKENS), originals
 
 
-def ask(model: ChatModel, case: Case, mode: Mode, package: Bfcl, *, stop: Stop) -> CaseResult:
-    """Return what a model makes of a case. Blocks.
+def ask(
+    model: ChatModel, case: Case, mode: Mode, package: Bfcl, *, stop: Stop
+) -> CaseResult | None:
+    """Return what a model makes of a case, None where its reply was broken off. Blocks.
 
     Raises:
         ModelError: nobody gave a usable reply. A case that is too long for the model is a wrong
@@ -118,10 +120,12 @@ def ask(model: ChatModel, case: Case, mode: Mode, package: Bfcl, *, stop: Stop) 
     request, originals = request_of(case, mode)
     start = time.monotonic()
     try:
-        reply = model.reply(request, stop=stop) or ChatReply(problem="stopped")
+        reply = model.reply(request, stop=stop)
     except ContextError as error:
         reply = ChatReply(problem=f"context: {error.message}")
     seconds = time.monotonic() - start
+    if reply is None:
+        return None
     made = [one for one in reply.calls if one.name != NO_FUNCTION_FITS]
     calls = original(made, originals, case.functions)
     checked = package.check(case, calls)
@@ -180,17 +184,20 @@ class BfclRun:
         package: Bfcl,
         *,
         stop: Stop,
-        progress: Callable[[int, int], None] = lambda _done, _total: None,
+        progress: Callable[[bool], None] = lambda _fresh: None,
     ) -> None:
-        """Ask for every case that has no result yet, in each mode. Blocks.
+        """Ask for every case that has no result yet, in each mode, until ``stop``. Blocks.
+
+        ``progress`` is called after each with whether it was asked just now.
 
         Raises:
             DataError: a model failed; says what is kept.
         """
-        total, done = len(cases) * len(models), 0
         for case in cases:
             for mode, model in models.items():
-                if (mode, case.id) not in self._found:
+                if stop.is_set():
+                    return
+                if fresh := (mode, case.id) not in self._found:
                     try:
                         one = ask(model, case, mode, package, stop=stop)
                     except ToolsrvError as error:
@@ -198,12 +205,11 @@ class BfclRun:
                             f"the evaluation stopped at {case.id!r}: {error.message}",
                             hint=f"{error.hint}; {self._log.kept()}".lstrip("; "),
                         ) from error
-                    if stop.is_set():
+                    if one is None:
                         return
                     self._log.add({"model": self._model, "result": one.model_dump(mode="json")})
                     self._found[mode, case.id] = one
-                done += 1
-                progress(done, total)
+                progress(fresh)
 
     def figures(
         self, cases: Sequence[Case], modes: Sequence[Mode]

@@ -53,6 +53,7 @@ class HasId(Protocol):
 
 R = TypeVar("R", bound=BaseModel)
 T = TypeVar("T")
+Options = TypeVar("Options", bound=BaseModel)
 
 
 class CellLog(Generic[R]):
@@ -137,8 +138,8 @@ async def run_cells(
 
 
 def make_options(
-    base: SolveOptions, strategy: str, aids: str = DEFAULT_AIDS, given: Sequence[str] = ()
-) -> SolveOptions:
+    base: Options, strategy: str, aids: str = DEFAULT_AIDS, given: Sequence[str] = ()
+) -> Options:
     """Return the options of a cell; ``given`` are ``key=value``, a dot leads into a field.
 
     ``aids``: names with ``+`` between, ``none``, or ``default`` for those that the options have.

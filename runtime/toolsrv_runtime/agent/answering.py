@@ -2,8 +2,8 @@
 
 Small models that go on in the conversation of their calls write further calls, or tell the last
 result alone. Asked as a question about data, with two examples before it, they tell what was asked
-for. What no result says, and a result that the answer leaves out, is put right once: the parts are
-then asked for one by one.
+for. An answer that states what no result says is written again with numbers and names that can only
+be copied; a result that it leaves out is asked for by itself.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from toolsrv_runtime.contract.chat import (
     UserMessage,
 )
 from toolsrv_runtime.evidence import trace
+from toolsrv_runtime.formats.asides import says_something
 from toolsrv_runtime.formats.base import FINISH, Step, View
 
 ANSWER_TOKENS = 320
@@ -73,23 +74,16 @@ class AnswerWriter:
         whole = self._question(view.task, results, ANSWER_TOKENS)
         if not self._check:
             return whole
+        known = (view.task, prompts.today(self._now), *(one.data for one in results))
+        if wrong := self.untraced(view, whole):
+            copied = self._question(view.task, results, ANSWER_TOKENS, known)
+            if says_something(copied) and len(self.untraced(view, copied)) < len(wrong):
+                whole = copied
+        if len(results) == 1:
+            return whole
         left_out = [one for one in results if not tells(whole, one.step)]
-        wrong = self.untraced(view, whole)
-        if not left_out and not wrong:
-            return whole
-        if len(results) == 1 and not wrong:
-            return whole
-        sentences = [self._question(one.text, [one], SENTENCE_TOKENS) for one in results]
-        if not wrong:
-            missing = [
-                text for one, text in zip(results, sentences, strict=True) if one in left_out
-            ]
-            joined = _joined([whole, *missing])
-        else:
-            joined = _joined(sentences)
-        if len(self.untraced(view, joined)) <= len(wrong):
-            return joined
-        return whole
+        more = [self._question(one.text, [one], SENTENCE_TOKENS, known) for one in left_out]
+        return _joined([whole, *more])
 
     def untraced(self, view: View, answer: str) -> list[str]:
         """Return what an answer states and neither the task, nor a result, nor today's date does."""
@@ -97,7 +91,9 @@ class AnswerWriter:
         known = f"{view.task}\n{prompts.today(self._now)}"
         return list(dict.fromkeys(one.text for one in trace(answer, known, found).unsupported))
 
-    def _question(self, text: str, results: Sequence[Result], tokens: int) -> str:
+    def _question(
+        self, text: str, results: Sequence[Result], tokens: int, copied: tuple[str, ...] = ()
+    ) -> str:
         data = "".join(f"\nData: {one.data}" for one in results)
         messages: list[Message] = [
             SystemMessage(prompts.ANSWER_SYSTEM.format(today=prompts.today(self._now)))
@@ -105,7 +101,9 @@ class AnswerWriter:
         for question, answer in prompts.ANSWER_EXAMPLES:
             messages += [UserMessage(question), AssistantMessage(answer)]
         messages.append(UserMessage(f"Question: {text}{data}"))
-        request = ChatRequest(tuple(messages), (), Expected(), max_tokens=tokens, now=self._now)
+        request = ChatRequest(
+            tuple(messages), (), Expected(copied=copied), max_tokens=tokens, now=self._now
+        )
         return clean(self._ask(request).text, 20_000).strip()
 
 

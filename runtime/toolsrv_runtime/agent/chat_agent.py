@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from toolsrv_catalogs.text import clean
-from toolsrv_runtime.agent import coverage, itself, prompts
+from toolsrv_runtime.agent import coverage, itself, prompts, values
 from toolsrv_runtime.agent.answering import AnswerWriter
 from toolsrv_runtime.agent.conversation import Turn, call_of
 from toolsrv_runtime.agent.fitting import Fitting
@@ -37,14 +37,15 @@ from toolsrv_runtime.formats.fit import Shape
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
 
-AIDS = frozenset({"coverage", "match", "exclude", "check", "decline"})
+AIDS = frozenset({"coverage", "match", "exclude", "check", "decline", "shortlist", "values"})
 """What helps a model, each of which can be left out.
 
 ``coverage``: needs that the matcher sees in the task are called for before an answer is taken;
 ``match``: for a need only functions are offered that the matcher finds to serve it; ``exclude``: an
 identical call on a path is not made again; ``check``: an answer is checked against the results and
 written again once; ``decline``: a task for which the matcher sees no function is given up without
-asking the model.
+asking the model; ``shortlist``: candidates that the matcher rules out are not shown;
+``values``: the model is told which words of the task the matcher takes for which argument.
 """
 
 _STRIDE = 1_000_003  # replies of one solve never reach it, so seeds do not overlap
@@ -61,6 +62,8 @@ _JUDGEMENT = {
     "additionalProperties": False,
 }
 _JUDGEMENT_TOKENS = 256
+_PROBE_TOKENS = 16
+"""Tokens after which a reply shows whether it calls or speaks; what it says is not used."""
 
 
 class ChatAgent:
@@ -130,17 +133,30 @@ class ChatAgent:
             return None
         return Judgement(said["accept"], clean(str(said.get("reason", "")), 400).strip())
 
-    def needs(self, view: View) -> tuple[coverage.Need, ...]:
-        """Return what the matcher sees that the task asks for."""
+    def needs(self, view: View) -> tuple[tuple[coverage.Need, ...], tuple[coverage.Need, ...]]:
+        """Return what the matcher sees that the task asks for, and what may follow from it."""
         if self._prior is None or "coverage" not in self._aids:
-            return ()
+            return (), ()
         return coverage.needs(view.task, view.functions, self._prior)
+
+    def shown(self, view: View) -> View:
+        """Return the view with the functions that the model is shown."""
+        if self._prior is None or "shortlist" not in self._aids:
+            return view
+        called = {step.move.function for step in (*view.path, *view.tried)}
+        kept = coverage.shortlist(view.task, view.functions, self._prior)
+        also = (one for one in view.functions if one.name in called and one not in kept)
+        return replace(view, functions=(*kept, *also))
 
     def declines(self, view: View) -> bool:
         """Whether the matcher sees nothing on offer that serves any of the task."""
         if self._prior is None or "decline" not in self._aids or view.path:
             return False
         return coverage.is_unserved(view.task, view.functions, self._prior)
+
+    def reading(self, view: View) -> values.Reading | None:
+        """Return the matcher's reading of the task behind the results so far."""
+        return values.Reading(view.task, view.path, self._prior) if self._prior else None
 
     def asks_itself(self, view: View) -> bool:
         """Whether the task is talk with the assistant."""
@@ -150,6 +166,10 @@ class ChatAgent:
     def helps(self, aid: str) -> bool:
         """Whether an aid is in use."""
         return aid in self._aids
+
+    def begins_call(self, raw: str) -> bool:
+        """Whether a reply that was cut begins like a call."""
+        return isinstance(self._model, LocalModel) and self._model.begins_call(raw)
 
     def send(
         self, task: str, turn: Turn | ChatRequest, seed: int, stop: Stop, meter: Meter
@@ -181,12 +201,12 @@ class _Asking:
         self, agent: ChatAgent, view: View, max_tokens: int, stop: Stop, meter: Meter
     ) -> None:
         self._agent = agent
-        self._view = view
+        self._view = view = agent.shown(view)
         self._max_tokens = max_tokens
         self._stop = stop
         self._meter = meter
         self._now = datetime.now().astimezone()
-        self._needs = agent.needs(view)
+        self._needs, self._behind = agent.needs(view)
 
     def move(self) -> Move | str:
         """Return the next move."""
@@ -199,6 +219,8 @@ class _Asking:
             if agent.declines(view):
                 return _give_up("the matcher sees no function that serves any part of the task")
         if started and not left:
+            left = self._following()
+        if started and not left:
             return self._call_or_answer()
         return self._call(left, started=started)
 
@@ -208,7 +230,9 @@ class _Asking:
         text = writer.write(self._view, self._needs)
         if not says_something(text):
             return "the model's answer says nothing"
-        return replace(_answer(text), missing=coverage.unserved(self._needs, self._view.path))
+        path = self._view.path
+        made = [step.move.function for step in path if step.ok and step.move.function != FINISH]
+        return replace(_answer(text), missing=coverage.unserved(self._needs, made))
 
     def reply(self, expected: Expected, note: str = "", *, rejected: str = "") -> ChatReply:
         """Return the model's reply to the conversation so far."""
@@ -216,21 +240,52 @@ class _Asking:
 
     def _call(self, left: Sequence[coverage.Need], *, started: bool) -> Move | str:
         """Return a call; before the first success ``no_function_fits`` is the other choice."""
-        names = [function.name for function in self._view.functions]
-        if left and self._agent.helps("match"):
-            serving = {name for need in left for name in need.functions}
-            names = [name for name in names if name in serving]
-        parts = "; ".join(f'"{need.text}"' for need in left)
-        note = prompts.OPEN_PART.format(parts=parts) if started else ""
-        may_refuse = not started and not left
-        if may_refuse:
+        offered = list(self._view.functions)
+        note, reading = "", self._agent.reading(self._view)
+        if left and reading is not None:
+            need = self._next(left, reading)
+            if self._agent.helps("match"):
+                offered = [one for one in offered if one.name in need.functions]
+            if started:
+                note = prompts.OPEN_PART.format(part=need.text)
+            failed = any(
+                not step.ok and step.move.function in need.functions
+                for step in (*self._view.path, *self._view.tried)
+            )
+            helps = self._agent.helps("values") and not failed  # the words as they stand may be why
+            if helps and (hint := reading.hint(need, offered)):
+                note = f"{note}\n{prompts.VALUES.format(hint=hint)}".strip()
+        names = [function.name for function in offered]
+        if not started and not left:
             names.append(NO_FUNCTION_FITS)
         return self._called(Expected(tuple(names), text=False), note)
+
+    def _next(self, left: Sequence[coverage.Need], reading: values.Reading) -> coverage.Need:
+        """Return the need to serve next: one whose values are known, or what may tell a value."""
+        known = {function.name: function for function in self._view.functions}
+        called = {step.move.function for step in self._view.path}
+        before = (one for one in self._behind if not called & set(one.functions))
+        return next((one for one in (*left, *before) if reading.ready(one, known)), left[0])
+
+    def _following(self) -> tuple[coverage.Need, ...]:
+        """Return what follows from the results: a function whose argument one of them holds."""
+        reading = self._agent.reading(self._view)
+        if reading is None:
+            return ()
+        called = {step.move.function for step in self._view.path}
+        known = {function.name: function for function in self._view.functions}
+        return tuple(
+            need
+            for need in self._behind
+            if not called & set(need.functions) and reading.follows(need, known)
+        )
 
     def _call_or_answer(self) -> Move | str:
         """Return a further call where the model wants one, else the answer."""
         names = tuple(function.name for function in self._view.functions)
-        _, reply = self._send(Expected(names), "")
+        _, reply = self._send(Expected(names), "", most=_PROBE_TOKENS)
+        if reply.finish == "length" and self._agent.begins_call(reply.raw):
+            return self._called(Expected(names, text=False), "")
         if reply.calls and not reply.problem:
             return self._read(reply)
         return self.answer()
@@ -257,14 +312,15 @@ class _Asking:
         return replace(_answer(text), without_calls=True)
 
     def _send(
-        self, expected: Expected, note: str, rejected: str = ""
+        self, expected: Expected, note: str, rejected: str = "", *, most: int | None = None
     ) -> tuple[ChatRequest, ChatReply]:
         view = self._view
+        room = min(self._max_tokens, most or self._max_tokens)
         if view.tried and not rejected:
             note = f"{prompts.TRIED.format(calls=_rows(view.tried))}\n{note}".strip()
         if self._agent.helps("exclude") and expected.names:
             expected = replace(expected, excluded=_made(view))
-        turn = Turn(view, expected, self._now, note, rejected, max_tokens=self._max_tokens)
+        turn = Turn(view, expected, self._now, note, rejected, max_tokens=room)
         return self._agent.send(view.task, turn, view.seed, self._stop, self._meter)
 
     def _write(self, request: ChatRequest) -> ChatReply:
@@ -277,11 +333,7 @@ class _Asking:
         if call.name == NO_FUNCTION_FITS:
             return _give_up(clean(str(call.arguments.get("reason", "")), 300).strip())
         thought = clean(reply.text, 2000).strip() or None
-        about = next(
-            (need.text for need in self._needs if call.name in need.functions), self._view.task
-        )
-        arguments = json.dumps(call.arguments, ensure_ascii=False)
-        return Move(thought, call.name, arguments, about=about if self._needs else "")
+        return Move(thought, call.name, json.dumps(call.arguments, ensure_ascii=False))
 
 
 def _fault(reply: ChatReply) -> str:

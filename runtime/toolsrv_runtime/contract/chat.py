@@ -88,7 +88,8 @@ class Expected:
     ``names``: which of the request's tools may be called (the others are only shown); empty for
     none. At most ``calls`` calls. ``text``: plain text is allowed instead of calls. ``excluded``
     are calls that must not be made again. ``schema``: the text is JSON that satisfies it (no
-    calls). ``reasoning`` is how many tokens a model that reasons may spend on it; 0 asks a model
+    calls). ``copied``: numbers and capitalised words of the text stand in one of these texts (a
+    sentence may begin with any). ``reasoning`` is how many tokens a model that reasons may spend on it; 0 asks a model
     that can do without to do without.
     """
 
@@ -97,6 +98,7 @@ class Expected:
     text: bool = True
     excluded: tuple[ToolCall, ...] = ()
     schema: dict[str, Any] | None = None
+    copied: tuple[str, ...] = ()
     reasoning: int = 0
 
 
@@ -175,6 +177,9 @@ class LocalModel(ChatModel, Protocol):
 
     def tokens(self, text: str) -> int:
         """Return the tokens of a text that stands in a prompt as data."""
+
+    def begins_call(self, raw: str) -> bool:
+        """Whether the beginning of a reply is that of a call in the model's syntax."""
 
     def log_probabilities(self, request: ChatRequest, replies: Sequence[str]) -> Sequence[float]:
         """Return the natural-log probability of each of ``replies`` as the whole reply."""

@@ -74,16 +74,18 @@ def first_permitted(
 ) -> Reply:
     """Return the likeliest reply whose text is none of ``excluded``; ``evaluated`` counts all.
 
+    Blanks around a text do not make it another.
     ``write`` writes one that begins with a turn's tokens; ``spell`` returns the bytes of tokens.
 
     Raises:
         GrammarError: all that was found is excluded.
     """
     turn, turns, evaluated = Turn((), 0.0), Turns(spell), 0
+    refused = {one.strip() for one in excluded}
     for _ in range(_TRIES + _TRIES * len(excluded)):
         draft = write(turn)
         reply = dataclasses.replace(draft.reply, evaluated=draft.reply.evaluated + evaluated)
-        if reply.finish != "grammar" or reply.text not in excluded:
+        if reply.finish != "grammar" or reply.text.strip() not in refused:
             return reply
         evaluated = reply.evaluated
         turns.add(turn, reply.tokens, draft.choices)

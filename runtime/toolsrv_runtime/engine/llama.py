@@ -200,7 +200,8 @@ class LlamaEngine:
                 evaluated = lane.heads.ready(head, stop) if lane.heads is not None and head else 0
 
                 def write(turn: Turn) -> Draft:
-                    writing = self.writing(lane.scheduler, begin.deep_copy(), sampling, stop)
+                    matcher = begin.deep_copy() if excluded else begin  # written once without
+                    writing = self.writing(lane.scheduler, matcher, sampling, stop)
                     writing.choices = [] if excluded else None
                     writing.begin(turn.tokens)
                     reply = writing.reply(tokens, room, head=len(head))

@@ -5,8 +5,6 @@ Pure functions over the messages of ``contract.chat``.
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -20,40 +18,12 @@ from toolsrv_runtime.contract.chat import (
     ToolMessage,
     UserMessage,
 )
-
-_ID = re.compile(r"[A-Za-z0-9]{9}")
-_ALPHABET = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_LENGTH = 9
+from toolsrv_runtime.templates.normalise import call_id
 
 
 def allowed(request: ChatRequest) -> tuple[Tool, ...]:
     """Return the tools that the reply may call."""
     return tuple(one for one in request.tools if one.name in request.expected.names)
-
-
-def fitting_id(wanted: str, seed: str, used: set[str]) -> str:
-    """Return ``wanted`` where it is an id of nine alphanumerics and unused, else a hash of ``seed``.
-
-    Mistral's templates and servers refuse other ids. The same seed gives the same id, so that a
-    conversation is written the same way each time. The id is added to ``used``.
-    """
-    found, tries = wanted, 0
-    while not _ID.fullmatch(found) or found in used:
-        digest = hashlib.sha256(f"{tries} {wanted} {seed}".encode("utf-8", "surrogatepass"))
-        number = int.from_bytes(digest.digest())
-        letters = []
-        for _ in range(_LENGTH):
-            number, rest = divmod(number, len(_ALPHABET))
-            letters.append(_ALPHABET[rest])
-        found, tries = "".join(letters), tries + 1
-    used.add(found)
-    return found
-
-
-def call_ids(messages: Iterable[Message]) -> set[str]:
-    """Return the ids of all calls of a conversation."""
-    turns = (one for one in messages if isinstance(one, AssistantMessage))
-    return {call.id for turn in turns for call in turn.calls if call.id}
 
 
 def normalized(messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -80,7 +50,8 @@ def _numbered(messages: Sequence[Message]) -> Iterator[Message]:
             open_calls = []
             for call in message.calls:
                 count += 1
-                fitting = fitting_id(call.id, f"{count} {call.name}", used)
+                fitting = call_id(call.id, used, f"{count} {call.id} {call.name}")
+                used.add(fitting)
                 open_calls.append((call, replace(call, id=fitting)))
             yield replace(message, calls=tuple(new for _, new in open_calls))
         elif isinstance(message, ToolMessage):

@@ -63,6 +63,10 @@ class LocalChatModel:
             forced=reply.forced,
         )
 
+    def begins_call(self, raw: str) -> bool:
+        """Whether the beginning of a reply is that of a call in the model's syntax."""
+        return self._template.begins_call(raw)
+
     def log_probabilities(self, request: ChatRequest, replies: Sequence[str]) -> Sequence[float]:
         """Return the log-probability of each reply behind the request's prompt."""
         return self._engine.score(self._template.render(request), replies).values

@@ -24,9 +24,9 @@ from toolsrv_runtime.contract.chat import (
     ToolMessage,
     UserMessage,
 )
-from toolsrv_runtime.errors import ArgumentError
 from toolsrv_runtime.models import replies
 from toolsrv_runtime.models.conversation import allowed, normalized, response_text
+from toolsrv_runtime.templates.normalise import normalise_call, offered_tool
 
 Turn = dict[str, Any]
 """A message as servers take it: ``role`` and ``content``."""
@@ -131,20 +131,18 @@ def read(
     Words around the JSON object are passed over. A reply that is no such object is read as the
     text or the calls in another syntax that it may be.
     """
-    thought, said = replies.split_reasoning(text)
-    reasoning = replies.joined_reasoning(reasoning, thought)
-    reply = ChatReply(text=said, reasoning=reasoning, raw=text, finish=finish)
+    reply = replies.plain(text, reasoning=reasoning, finish=finish)
+    if request.expected.schema is not None:
+        reply = replace(reply, text=replies.json_text(reply.text))
     if not request.tools or request.expected.schema is not None:
-        if request.expected.schema is not None:
-            reply = replace(reply, text=replies.json_text(said))
         return replies.judged(request, reply)
-    value = _object(said)
+    value = _object(reply.text)
     found = None if value is None else _from_object(request, reply, value)
     if found is None:
-        found = replies.with_calls_of_text(request, reply, said)
-        if not found.calls and request.expected.names and not request.expected.text:
-            found = replace(found, problem=_no_object(value))
-    return replies.judged(request, found)
+        found = replies.with_calls_of_text(request, reply)
+    if found is None and request.expected.names and not request.expected.text:
+        found = replace(reply, problem=_no_object(value))
+    return replies.judged(request, found or reply)
 
 
 def _from_object(
@@ -154,40 +152,34 @@ def _from_object(
     listed = value.get("calls")
     if not isinstance(listed, list):
         listed = [value.get("call", value)]  # some leave the inner object out
-    calls, texts, problem = [], [], ""
+    calls, texts, problems = list[ToolCall](), list[str](), list[str]()
     for one in listed:
         name = one.get("name") if isinstance(one, dict) else None
         if not isinstance(name, str) or not name:
             return None
-        offered = name in {tool.name for tool in request.tools}
-        if one is value and not offered and request.expected.text and "arguments" not in value:
-            return None  # an object with a name, in a reply that may be text
-        try:
-            arguments = _arguments(one.get("arguments"))
-        except ArgumentError as error:
-            problem = error.message
+        arguments = one.get("arguments")
+        if name == _REPLY and isinstance(arguments, dict) and "text" in arguments:
+            texts.append(str(arguments["text"]))
             continue
-        if name == _REPLY and isinstance(arguments.get("text"), str):
-            texts.append(arguments["text"])
+        if one is value and request.expected.text and offered_tool(name, request) is None:
+            return None  # an object that has a name, in a reply that may be text
+        call, problem = normalise_call(name, arguments, request)
+        if call is None:
+            problems.append(problem)
         else:
-            calls.append(ToolCall(name, arguments))
+            calls.append(call)
+    if problems:
+        return replace(reply, calls=tuple(calls), problem="; ".join(problems), dialect=DIALECT)
     thought = value.get("thought")
-    if not texts:
-        texts = [thought] if isinstance(thought, str) else []
-    return replace(
-        reply, text="\n".join(texts), calls=tuple(calls), problem=problem, dialect=DIALECT
-    )
-
-
-def _arguments(value: Any) -> dict[str, Any]:
-    if value is None:
-        return {}
-    text = value if isinstance(value, str) else json.dumps(value)
-    return replies.parsed((text,))
+    if not texts and isinstance(thought, str):
+        texts = [thought]
+    return replace(reply, text="\n".join(texts), calls=tuple(calls), dialect=DIALECT)
 
 
 def _no_object(value: Mapping[str, Any] | None) -> str:
-    return "it is not one JSON object" if value is None else 'its "name" is not a function\'s name'
+    if value is None:
+        return "The reply is not one JSON object"
+    return 'The "name" of the reply is not a function\'s name'
 
 
 def _object(text: str) -> dict[str, Any] | None:

@@ -10,6 +10,9 @@ from toolsrv_runtime.profiles.facts import ModelFacts
 CHAT_CONTEXT = 8192
 """Context given to a chat model that could carry more: enough for five functions and a path."""
 
+CHAT_CANDIDATES = 8
+"""APIs that are found for a task; the matcher leaves about three of them to be shown."""
+
 TOOLLLAMA_CONTEXT = 8192
 
 Reasoned = tuple[Profile, dict[str, str]]
@@ -47,7 +50,13 @@ def chat(facts: ModelFacts) -> Reasoned:
     """Return how any instruct model is run."""
     trained, template = facts.carried(None), facts.chat_template
     context = min(trained, CHAT_CONTEXT)
-    profile = Profile(name="chat", format="chat", context=context, chat_template=template)
+    profile = Profile(
+        name="chat",
+        format="chat",
+        context=context,
+        candidates=CHAT_CANDIDATES,
+        chat_template=template,
+    )
     return profile, {
         "format": _why_chat(facts),
         "context": f"{context} of the {trained} tokens the model was trained for",

@@ -21,7 +21,13 @@ _BLANKS = re.compile(r"\s+")
 _JSON_SIGNS = re.compile(r"([{}\[\]:,])")
 _NAME = re.compile(r"""[^\s"'<>{}()\[\]=,]+""")
 _ID = re.compile(r"[A-Za-z0-9_.:-]+")
-_DECODER = json.JSONDecoder()
+
+
+def _refuse(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
 
 
 def _same(value: Any) -> Any:
@@ -60,7 +66,7 @@ class JsonArguments:
         at = _skip(text, at)
         try:
             return _DECODER.raw_decode(text, at)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
 
 

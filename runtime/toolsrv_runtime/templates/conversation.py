@@ -7,6 +7,8 @@ that it would drop are written into plain turns in the generic syntax.
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +25,7 @@ from toolsrv_runtime.contract.chat import (
 from toolsrv_runtime.templates.call_syntax import CallSyntax
 from toolsrv_runtime.templates.marking import mark, marked, to_json
 
+_PLAIN_ID = re.compile(r"[A-Za-z0-9]{9}")
 _BEFORE_TOOLS = """# Tools
 
 You may call one or more functions to assist with the user query.
@@ -136,7 +139,7 @@ def template_messages(
                     {
                         "role": "tool",
                         "name": mark(call.name),
-                        "tool_call_id": call.id,
+                        "tool_call_id": _id(call),
                         "content": mark(text),
                     }
                 )
@@ -166,10 +169,18 @@ def _call(call: ToolCall, shape: Shape) -> dict[str, Any]:
     if shape.arguments == "text":
         arguments = to_json(arguments)
     return {
-        "id": call.id,
+        "id": _id(call),
         "type": "function",
         "function": {"name": mark(call.name), "arguments": arguments},
     }
+
+
+def _id(call: ToolCall) -> str:
+    """Return the id of a call in the form that every template takes, the same for its result."""
+    if _PLAIN_ID.fullmatch(call.id):
+        return call.id
+    key = call.id or f"{call.name} {to_json(call.arguments)}"
+    return hashlib.sha256(key.encode(errors="replace")).hexdigest()[:9]
 
 
 def _one_call_a_turn(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -18,10 +18,9 @@ def same_begin(first: str, second: str) -> str:
 def common_prefix(first: str, second: str) -> str:
     """Return what both begin with, without a marker that the difference cuts."""
     shared = same_begin(first, second)
-    if len(shared) in {len(first), len(second)} and first[: len(shared)] == second[: len(shared)]:
-        rest = first[len(shared) :] or second[len(shared) :]
-        if not rest or shared.endswith((">", "]", "\n", "}")):
-            return shared
+    whole = shared in {first, second} and shared.endswith((">", "]", "\n", "}"))
+    if first == second or whole:
+        return shared
     cut = _CUT_BEGIN.search(shared)
     return shared[: cut.start()] if cut else shared
 

@@ -7,6 +7,7 @@ rendering is not supported, calls that cannot be read back are not learnt.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,9 +20,13 @@ from toolsrv_runtime.templates.differences import common_prefix, common_suffix, 
 from toolsrv_runtime.templates.learn_calls import NAMES, Turn, learn_calls
 from toolsrv_runtime.templates.marking import to_json
 from toolsrv_runtime.templates.rendering import Renderer
+from toolsrv_runtime.templates.template_limits import LimitError
 
 CLOCK = datetime(2026, 3, 14, 12, tzinfo=UTC)
 """The clock of all probes, so that a template teaches the same on every day."""
+
+LEARNING_S = 10.0
+"""Seconds of processor time of all probes of one template, which take a fiftieth of that."""
 
 _USER, _SYSTEM, _TEXT, _RESULT, _THOUGHT = "uquorxe", "squorxe", "tquorxe", "rquorxe", "oquorxe"
 _DESCRIPTION = "dquorxe"
@@ -86,8 +91,11 @@ class _Prober:
     def __init__(self, renderer: Renderer) -> None:
         self._renderer = renderer
         self._parts = False
+        self._end = time.thread_time() + LEARNING_S
 
     def render(self, messages: Sequence[Mapping[str, Any]], **options: Any) -> str | None:
+        if time.thread_time() > self._end:
+            raise self._renderer.refusal(LimitError(f"more than {LEARNING_S:g} seconds in all"))
         if self._parts:
             messages = [_in_parts(one) for one in messages]
         return self._renderer.attempt(messages, now=CLOCK, **options)

@@ -41,6 +41,7 @@ _CHUNKS = {
     '"': re.compile(r'[^"\\\n\r]*'),
     "'": re.compile(r"[^'\\\n\r]*"),
 }
+_PYTHON_ESCAPE = re.compile(r"\\x([0-9a-fA-F]{2})|\\U([0-9a-fA-F]{8})")
 _HEX = re.compile(r"[0-9a-fA-F]{4}")
 
 
@@ -243,6 +244,12 @@ class _Reader:
             if character == "'":
                 self.repairs["Python literal"] = None
             return _ESCAPES[character]
+        if (code := _PYTHON_ESCAPE.match(self.text, self.at)) is not None:
+            point = int(code[1] or code[2], 16)
+            if point <= 0x10FFFF and not 0xD800 <= point < 0xE000:
+                self.repairs["Python literal"] = None
+                self.at = code.end()
+                return chr(point)
         if character != "u":
             raise self.fail("unknown escape")
         first = self.unit()

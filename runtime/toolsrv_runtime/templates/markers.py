@@ -83,13 +83,17 @@ def _deepseek_marker(*words: str) -> str:
 
 _CALL_BEGIN = _deepseek_marker("tool", "call", "begin")
 _SEPARATOR = _deepseek_marker("tool", "sep")
-_DEEPSEEK_NAME = re.compile(
-    rf"\s*(?:function\s*{_SEPARATOR}\s*)?([^\s{{<`]{{1,256}})\s*(?:{_SEPARATOR}\s*)?"
+_SECTION = (
+    rf"(?:{_deepseek_marker('tool', 'calls', 'begin')}|{_deepseek_marker('tool', 'calls')}"
+    r"|<\|tool_calls_section_begin\|>)"
+)
+_SECTION_NAME = re.compile(
+    rf"\s*(?:function\s*{_SEPARATOR}\s*)?([^\s{{<`]{{1,256}})\s*"
+    rf"(?:{_SEPARATOR}|<\|tool_call_argument_begin\|>)?\s*"
 )
 _MISTRAL = re.compile(
     r"\s*([^\s\[\]{}]{1,256})\s*(?:\[CALL_ID\]\s*([^\s\[{]{1,64})\s*)?(?:\[ARGS\])?\s*(?=\{)"
 )
-_KIMI = re.compile(r"\s*([^\s<{]{1,256})\s*(?:<\|tool_call_argument_begin\|>)?\s*(?=\{)")
 _HEADER_NAME = re.compile(r"([\w.-]{1,256})\s*(?:<\|constrain\|>)?\s*(?:json)?\s*(?=\{)")
 
 
@@ -134,17 +138,12 @@ def _function_calls(text: str, at: int, reading: Reading) -> Body:
 
 _DIALECTS: Final = (
     _Dialect(
-        "deepseek",
-        rf"{_deepseek_marker('tool', 'calls', 'begin')}(?:\s*{_CALL_BEGIN})?"
-        rf"|{_deepseek_marker('tool', 'calls')}(?:\s*{_CALL_BEGIN})?|{_CALL_BEGIN}",
-        rf"{_deepseek_marker('tool', 'call', 'end')}|{_deepseek_marker('tool', 'calls', 'end')}",
-        _after_name(_DEEPSEEK_NAME),
-    ),
-    _Dialect(
-        "kimi",
-        r"<\|tool_calls_section_begin\|>(?:\s*<\|tool_call_begin\|>)?|<\|tool_call_begin\|>",
-        r"<\|tool_call_end\|>|<\|tool_calls_section_end\|>",
-        _after_name(_KIMI),
+        # In ASCII spelling the two have the same marker for a single call.
+        "deepseek or kimi",
+        rf"(?:{_SECTION}\s*)?{_CALL_BEGIN}|{_SECTION}",
+        rf"{_deepseek_marker('tool', 'call', 'end')}|{_deepseek_marker('tool', 'calls', 'end')}"
+        r"|<\|tool_calls_section_end\|>",
+        _after_name(_SECTION_NAME),
     ),
     _Dialect("lfm2", r"<\|tool_call_start\|>", r"<\|tool_call_end\|>", json_or_python),
     _Dialect("mistral", r"\[TOOL_CALLS\]", r"\[/TOOL_CALLS\]|</s>", _mistral),
@@ -313,8 +312,10 @@ def split_reasoning(raw: str) -> tuple[str, str]:
         at = text.find(closer)
         if at < 0:
             continue
-        opener = _OPENERS.search(text, 0, at)
-        if opener is None or not text[:at].strip() or text[:at].rstrip(" ").endswith("\n"):
+        before = text[:at].strip(" ")
+        # A closing tag inside an argument closes nothing.
+        call = before.startswith(("{", "[")) or _OPENERS.search(before) is not None
+        if not call or before.endswith("\n"):
             return text[:at], text[at + len(closer) :]
     return "\n".join(thoughts), text
 

@@ -18,9 +18,33 @@ from typing import Any
 from toolsrv_runtime.engine.base import Piece, Prompt, SpecialTokens
 
 _BASE = 0xF0000
+_MOVABLE = 0x20000
 _UNMOVED = frozenset(map(ord, " \t\n\r"))
 _MOVED = re.compile("[\U000f0000-\U0010ffff]+")
+_RUNS = re.compile(rb"\x00+|\x01+")
+_MARKER = re.compile(r"[<\[/|].*[^\W\d_]", re.DOTALL)
 _LITERALS = re.compile(r"\\U00(0f|10)([0-9a-f]{4})")
+
+
+class _There(dict[int, int]):
+    """Code points of characters to where they are moved."""
+
+    def __missing__(self, code: int) -> int:
+        found = code if code in _UNMOVED or code >= _MOVABLE else code + _BASE
+        self[code] = found
+        return found
+
+
+class _Back(dict[int, int]):
+    """The way back."""
+
+    def __missing__(self, code: int) -> int:
+        found = code - _BASE if code >= _BASE else code
+        self[code] = found
+        return found
+
+
+_THERE, _BACK = _There(), _Back()
 
 
 class DataText(str):
@@ -35,12 +59,12 @@ class DataText(str):
 def mark(text: str) -> DataText:
     """Return ``text`` moved into the private planes. Characters of planes 2 to 14 stay."""
     clean = _MOVED.sub("\N{REPLACEMENT CHARACTER}", text)
-    return DataText("".join(_moved(one) for one in clean))
+    return DataText(clean.translate(_THERE))
 
 
 def unmark(text: str) -> str:
     """Return a moved text as it was."""
-    return "".join(chr(ord(one) - _BASE) if ord(one) >= _BASE else one for one in text)
+    return text.translate(_BACK)
 
 
 def marked(value: Any) -> Any:
@@ -74,15 +98,10 @@ def to_json(
     return text.translate(_ESCAPES)
 
 
-def _moved(one: str) -> str:
-    code = ord(one)
-    return one if code in _UNMOVED or code >= 0x20000 else chr(code + _BASE)
-
-
 def _escapes() -> dict[int, str]:
     """Return what becomes of moved characters within JSON strings."""
     plain = [chr(code) for code in (*range(32), ord('"'), ord("\\"))]
-    return {ord(_moved(one)): mark(json.dumps(one)[1:-1]) for one in plain if _moved(one) != one}
+    return {ord(mark(one)): mark(json.dumps(one)[1:-1]) for one in plain if mark(one) != one}
 
 
 _ESCAPES = _escapes()
@@ -133,15 +152,15 @@ class Pieces:
     """Cuts renderings into prompt pieces in which no data spells a token of the vocabulary.
 
     ``tokens`` without control tokens means an unknown vocabulary: all data is cut out.
-    ``markers`` are texts of the call syntax and the template; user-defined tokens among them, and
-    those that stand in them, are cut in two inside data, so that they are never one token.
+    User-defined tokens that look like markers (``<tool_call>``, ``/think``) are cut in two inside
+    data, so that they are never one token; blanks and plain words are left whole.
     """
 
-    def __init__(self, tokens: SpecialTokens, markers: str) -> None:
+    def __init__(self, tokens: SpecialTokens) -> None:
         self._known = bool(tokens.control)
         self._control = Occurrences(frozenset(one for one in tokens.control if one))
         self._words = Occurrences(
-            frozenset(one for one in tokens.user_defined if len(one) > 1 and one in markers)
+            frozenset(one for one in tokens.user_defined if _MARKER.match(one))
         )
 
     def cut(self, rendered: str, shared: int | None = None) -> Prompt:
@@ -161,7 +180,7 @@ class Pieces:
             for begin, end in self._words.find(text):
                 if any(data[begin:end]):
                     cuts.add(begin + 1)
-        cuts |= {at for at in range(1, len(text)) if plain[at] != plain[at - 1]}
+        cuts |= {found.start() for found in _RUNS.finditer(plain)}
         if shared is not None:
             cuts.add(shared)
         order = sorted(cuts)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from toolsrv_runtime.templates.literals import LiteralError, read_lenient
 from toolsrv_runtime.templates.marking import to_json
 
-_DECODER = json.JSONDecoder()
 _WORDS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _KEY = re.compile(r"[^\s<>=:,\"'(){}\[\]]+")
 _PADDING = re.compile(r"\A(-?)0+(?=\d)")
-_LONGEST_LITERAL = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +175,7 @@ def typed(raw: str, schema: Any) -> Any:
         return raw
     try:
         return json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     if raw in _WORDS:
         return _WORDS[raw]
@@ -191,46 +189,10 @@ def typed(raw: str, schema: Any) -> Any:
 def quoted(text: str, at: int) -> tuple[Any, int] | None:
     """Return the JSON value or Python literal at ``at`` and where it ends, or None."""
     try:
-        return _DECODER.raw_decode(text, at)
-    except ValueError:
-        end = _literal_end(text, at)
-    if end is None or end - at > _LONGEST_LITERAL:
+        found = read_lenient(text, at)
+    except LiteralError:
         return None
-    try:
-        value = ast.literal_eval(text[at:end])
-    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
-        return None
-    return (value, end) if _is_json(value) else None
-
-
-def _literal_end(text: str, at: int) -> int | None:
-    """Return where the quoted text or bracket at ``at`` closes."""
-    depth, quote, index = 0, "", at
-    while index < len(text):
-        one = text[index]
-        if quote:
-            if one == "\\":
-                index += 1
-            elif one == quote:
-                quote = ""
-        elif one in "\"'":
-            quote = one
-        elif one in "([{":
-            depth += 1
-        elif one in ")]}":
-            depth -= 1
-        index += 1
-        if not quote and depth <= 0:
-            return index if text[at] in "\"'[{" else None
-    return None
-
-
-def _is_json(value: Any) -> bool:
-    if isinstance(value, dict):
-        return all(isinstance(key, str) and _is_json(one) for key, one in value.items())
-    if isinstance(value, list):
-        return all(_is_json(one) for one in value)
-    return value is None or isinstance(value, str | int | float | bool)
+    return found.value, found.end
 
 
 def _plain(between: str) -> bool:

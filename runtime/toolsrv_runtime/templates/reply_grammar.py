@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,11 @@ from toolsrv_runtime.templates.reply_parser import new_id
 
 _CHARACTERS = 4
 """Characters of reasoning for each token of its budget."""
+_BRACKETS = "{([<`"
+"""No answer begins so: small models begin a call in another syntax with them."""
 _LONGEST_REASONING = 16_000
+_COPIED_LIMIT = 16_000
+"""Characters of the texts that words are copied from."""
 
 
 def reply_grammar(learnt: Learnt, tokens: SpecialTokens, request: ChatRequest) -> str:
@@ -34,8 +39,12 @@ def reply_grammar(learnt: Learnt, tokens: SpecialTokens, request: ChatRequest) -
         branches = ["calls"] if calls else []
         rules += calls
         if expected.text or not branches:
-            branches.append(f"{writer.write(learnt.text_open)} TEXT".strip())
-            rules.append(_text(writer, learnt.syntax, offered=bool(request.tools)))
+            text = "copied" if expected.copied else "TEXT"
+            branches.append(f"{writer.write(learnt.text_open)} {text}".strip())
+            if expected.copied:
+                rules += _copied(expected.copied)
+            else:
+                rules.append(_text(writer, learnt.syntax, offered=bool(request.tools)))
     start = f"({' | '.join(branches)})"
     if learnt.reasoning is not None and expected.reasoning > 0:
         begin, think = _reasoning(writer, learnt, expected.reasoning)
@@ -126,12 +135,24 @@ def _text(writer: _Writer, syntax: CallSyntax, *, offered: bool) -> str:
     if not offered:
         return "TEXT: /(?s:\\S.*)/"
     opener = syntax.opener.strip()
-    first = "".join(escaped(one) for one in sorted({*"{`", *opener[:1]}) if not one.isalnum())
+    first = "".join(escaped(one) for one in sorted({*_BRACKETS, *opener[:1]}) if not one.isalnum())
     tag = re.match(r"[<\[][^<>\[\]\s]*[>\]]", opener)
     barred = ""
     if tag is not None and not writer.holds(tag[0]):
         barred = f" & ~/(?s:.*{escaped(tag[0])}.*)/"
     return f"TEXT: /(?s:[^\\s{first}].*)/{barred}"
+
+
+def _copied(texts: Sequence[str]) -> list[str]:
+    """Return the rules of a text whose numbers and capitalised words stand in other texts."""
+    source = "\n".join(texts)[:_COPIED_LIMIT]
+    words = json.dumps({"substring_words": source}, ensure_ascii=False)
+    return [
+        "copied: BEGIN? (PLAIN | COPY)+",
+        r"BEGIN: /\p{Lu}[^\p{N}\p{Lu}]/",
+        r"PLAIN: /[.!?] \p{Lu}[^\p{N}\p{Lu}]|[^\p{N}\p{Lu}]/",
+        f"COPY: %regex {words}",
+    ]
 
 
 class _Writer:

@@ -58,18 +58,7 @@ class ToolTemplate:
         self._tokens = tokens
         self._renderer = None if source is None else Renderer(source, place, tokens)
         self._learnt = Learnt() if self._renderer is None else _learn(self._renderer, tokens)
-        tags = self._learnt.reasoning
-        self._pieces = Pieces(
-            tokens,
-            "\n".join(
-                [
-                    source or "",
-                    self._learnt.syntax.markers,
-                    "" if tags is None else tags.open + tags.close,
-                    "<tools></tools><tool_response></tool_response>",
-                ]
-            ),
-        )
+        self._pieces = Pieces(tokens)
         self._ends = frozenset(tokens.control) | frozenset(filter(None, (tokens.eos,)))
 
     @property
@@ -124,6 +113,11 @@ class ToolTemplate:
             other = read_dialects(begun, request, finish=finish)
             reply = reply if other is None else replace(other, raw=raw)
         return replace(reply, finish=finish)
+
+    def begins_call(self, raw: str) -> bool:
+        """Whether the beginning of a reply, as far as it goes, is that of a call."""
+        opener, begun = self.call_syntax.opener.strip(), raw.strip()
+        return bool(begun) and (begun.startswith(opener) or opener.startswith(begun))
 
     def _rendered(self, request: ChatRequest) -> str:
         """Return the first rendering that holds every message and tool."""

@@ -228,9 +228,8 @@ def _call_of(value: Mapping[str, Any]) -> list[Written] | None:
         if not keys:
             continue
         described = "description" in level or more
-        if any(one != given[0] for one in given) or _is_schema(given[0]):
-            return None
-        if described and keys != ["arguments"]:
+        listing = described or _is_schema(given[0])
+        if any(one != given[0] for one in given) or (listing and keys != ["arguments"]):
             return None
         return [Written(names[0], given[0], explicit=not described, id=_id(value))]
     if more or "description" in levels[0]:

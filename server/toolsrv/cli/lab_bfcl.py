@@ -115,7 +115,7 @@ def _ask(
         lab_eval.Progress("asking", len(cases) * len(modes)) as progress,
         lab_eval.stop_on_interrupt() as stop,
     ):
-        run.run(models, cases, bfcl, stop=stop, progress=progress.show)
+        run.run(models, cases, bfcl, stop=stop, progress=progress.step)
 
 
 def _chat_model(bench: Workbench, mode: Mode) -> ChatModel:

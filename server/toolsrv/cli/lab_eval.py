@@ -188,12 +188,6 @@ class Progress:
         elif fresh and (self._tenth(self._done) > self._tenth(self._done - 1) or self._fresh == 1):
             note(f"{self._what}: {self._done} of {self._total}{self._left()}")
 
-    def show(self, done: int, total: int) -> None:
-        """Take what is done in all, for work that counts itself."""
-        self._total = total
-        while self._done < done:
-            self.step(True)
-
     def _tenth(self, done: int) -> int:
         return done * 10 // max(1, self._total)
 

@@ -98,6 +98,8 @@ def _tell(document: dict[str, Any], found: ModelInfo) -> None:
     reasons = document.pop("reasons")
     fields = document.pop("profile")
     document["memory"] = _memory(found.memory, found.profile.context)
+    if fields["chat_template"]:
+        fields["chat_template"] = f"{len(fields['chat_template']):,} characters of Jinja"
     for key in ("problem", "remedy", "gpu_remedy", *([] if found.gpu_note else ["gpu_note"])):
         del document[key]
     # llama.cpp names the size of a model as "7B", and "?B" where it knows none.
