@@ -161,7 +161,7 @@ def _call_syntax(model: Any, profile: Profile) -> str:
     from toolsrv_runtime.engine.vocabulary import Vocabulary  # noqa: PLC0415 - heavy
     from toolsrv_runtime.templates.tool_template import ToolTemplate  # noqa: PLC0415 - heavy
 
-    tokens = Vocabulary(model).special_tokens
+    tokens = Vocabulary(model).special
     template = ToolTemplate(profile.chat_template, place=profile.chat_template_from, tokens=tokens)
     return template.syntax
 

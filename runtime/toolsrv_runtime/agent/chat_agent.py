@@ -10,7 +10,7 @@ their ``ChatModel``, never by their agent.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -212,7 +212,7 @@ class _Asking:
         """Return the next move."""
         view, agent = self._view, self._agent
         started = any(step.ok for step in view.path)
-        left = coverage.open_needs(self._needs, view.path)
+        left = coverage.open_needs(self._needs, view.path, view.failed)
         if not started and not view.path:
             if agent.asks_itself(view):
                 return self._reply_itself()
@@ -320,6 +320,7 @@ class _Asking:
             note = f"{prompts.TRIED.format(calls=_rows(view.tried))}\n{note}".strip()
         if self._agent.helps("exclude") and expected.names:
             expected = replace(expected, excluded=_made(view))
+        expected = replace(expected, required_only=tuple(_needlessly_failed(view)))
         turn = Turn(view, expected, self._now, note, rejected, max_tokens=room)
         return self._agent.send(view.task, turn, view.seed, self._stop, self._meter)
 
@@ -354,6 +355,21 @@ def _made(view: View) -> tuple[ToolCall, ...]:
     """Return the calls of a path and those tried below its end."""
     steps = (*view.path, *view.tried)
     return tuple(call_of(step, at) for at, step in enumerate(steps) if step.move.function != FINISH)
+
+
+def _needlessly_failed(view: View) -> Iterator[str]:
+    """Yield the functions of which a call with optional arguments failed: these may be why."""
+    optional = {
+        function.name: {
+            key for key, one in function.parameters.items() if one in function.api.optional
+        }
+        for function in view.functions
+    }
+    for step in (*view.path, *view.tried):
+        given = _json(step.move.arguments)
+        if not step.ok and isinstance(given, dict):
+            if optional.get(step.move.function, set()) & given.keys():
+                yield step.move.function
 
 
 def _rows(steps: Sequence[Step]) -> str:

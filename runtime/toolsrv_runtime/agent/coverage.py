@@ -33,7 +33,10 @@ OVERLAP = 0.5
 """Share of the shorter run of words from which on two runs are one need."""
 
 ATTEMPTS = 2
-"""Failed calls for one need after which it is left open."""
+"""Failed calls for one need on a path after which it is left open there."""
+
+MOST_FAILED = 3
+"""Failed calls for one need on all paths after which it is left open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +104,13 @@ def is_unserved(task: str, functions: Sequence[Function], prior: Prior) -> bool:
     return bool(matches) and all(one.serves < NEEDED for one in matches)
 
 
-def open_needs(wanted: Iterable[Need], path: Sequence[Step]) -> tuple[Need, ...]:
-    """Return the needs that no successful call on a path serves and that are worth trying still."""
+def open_needs(
+    wanted: Iterable[Need], path: Sequence[Step], failed: Sequence[Step] = ()
+) -> tuple[Need, ...]:
+    """Return the needs that no successful call on a path serves and that are worth trying still.
+
+    ``failed`` are the steps that failed anywhere in the search.
+    """
     left = [step for step in path if step.move.function != FINISH]
     found = []
     for need in wanted:
@@ -110,7 +118,7 @@ def open_needs(wanted: Iterable[Need], path: Sequence[Step]) -> tuple[Need, ...]
         served = next((step for step in tried if step.ok), None)
         if served is not None:
             left.remove(served)
-        elif len(tried) < ATTEMPTS:
+        elif len(tried) < ATTEMPTS and _count(failed, need) < MOST_FAILED:
             found.append(need)
     return tuple(found)
 
@@ -125,6 +133,10 @@ def unserved(wanted: Iterable[Need], made: Iterable[str]) -> tuple[str, ...]:
         else:
             left.remove(served)
     return tuple(found)
+
+
+def _count(steps: Iterable[Step], need: Need) -> int:
+    return sum(step.move.function in need.functions for step in steps)
 
 
 def _overlap(one: tuple[int, int], other: tuple[int, int]) -> float:

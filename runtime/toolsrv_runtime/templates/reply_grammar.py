@@ -107,6 +107,10 @@ def _arguments(
     writer: _Writer, syntax: CallSyntax, name: str, tool: Tool, expected: Expected
 ) -> list[str]:
     schema = grammar_schema(tool.parameters)
+    if tool.name in expected.required_only:
+        required = schema.get("required", ())
+        kept = {key: one for key, one in schema["properties"].items() if key in required}
+        schema = {**schema, "properties": kept}
     style = syntax.arguments
     if not schema["properties"] and ToolCall(tool.name) in [
         replace(one, id="") for one in expected.excluded
