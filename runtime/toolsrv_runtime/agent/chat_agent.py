@@ -366,10 +366,9 @@ def _needlessly_failed(view: View) -> Iterator[str]:
         for function in view.functions
     }
     for step in (*view.path, *view.tried):
-        given = _json(step.move.arguments)
-        if not step.ok and isinstance(given, dict):
-            if optional.get(step.move.function, set()) & given.keys():
-                yield step.move.function
+        given = _json(step.move.arguments) if not step.ok else None
+        if isinstance(given, dict) and optional.get(step.move.function, set()) & given.keys():
+            yield step.move.function
 
 
 def _rows(steps: Sequence[Step]) -> str:
