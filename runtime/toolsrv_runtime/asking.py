@@ -118,6 +118,7 @@ class Asking:
             tried,
             tuple(step for step in past if not step.ok),
             seed=state.options.seed,
+            fits=offer.fits,
         )
 
     async def _propose(self, node: Node) -> Move | str:

@@ -152,7 +152,7 @@ class ChatAgent:
         """Whether the matcher sees nothing on offer that serves any of the task."""
         if self._prior is None or "decline" not in self._aids or view.path:
             return False
-        return coverage.is_unserved(view.task, view.functions, self._prior)
+        return coverage.is_unserved(view.task, view.functions, self._prior, fits=view.fits)
 
     def reading(self, view: View) -> values.Reading | None:
         """Return the matcher's reading of the task behind the results so far."""

@@ -105,7 +105,7 @@ class View:
     """What a format may know: the task, the functions, the path, what was tried from here.
 
     ``failed`` are the steps that failed anywhere in the tree: the same calls fail again.
-    ``seed`` is the solve's, for sampling.
+    ``seed`` is the solve's, for sampling. ``fits``: the retriever finds something near the task.
     """
 
     task: str
@@ -114,6 +114,7 @@ class View:
     tried: tuple[Step, ...] = ()
     failed: tuple[Step, ...] = ()
     seed: int = 0
+    fits: bool = True
 
 
 @dataclass(frozen=True, slots=True)
