@@ -358,7 +358,7 @@ def _made(view: View) -> tuple[ToolCall, ...]:
 
 
 def _needlessly_failed(view: View) -> Iterator[str]:
-    """Yield the functions of which a call with optional arguments failed: these may be why."""
+    """Yield the functions of which a call failed whose error names an optional argument of it."""
     optional = {
         function.name: {
             key for key, one in function.parameters.items() if one in function.api.optional
@@ -367,8 +367,10 @@ def _needlessly_failed(view: View) -> Iterator[str]:
     }
     for step in (*view.path, *view.tried):
         given = _json(step.move.arguments) if not step.ok else None
-        if isinstance(given, dict) and optional.get(step.move.function, set()) & given.keys():
-            yield step.move.function
+        if isinstance(given, dict):
+            suspects = optional.get(step.move.function, set()) & given.keys()
+            if any(key in step.observation for key in suspects):
+                yield step.move.function
 
 
 def _rows(steps: Sequence[Step]) -> str:
