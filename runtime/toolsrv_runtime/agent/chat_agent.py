@@ -10,6 +10,7 @@ their ``ChatModel``, never by their agent.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -240,19 +241,22 @@ class _Asking:
 
     def _call(self, left: Sequence[coverage.Need], *, started: bool) -> Move | str:
         """Return a call; before the first success ``no_function_fits`` is the other choice."""
-        offered = list(self._view.functions)
+        failed = Counter(step.move.function for step in self._view.failed)
+        offered = [one for one in self._view.functions if failed[one.name] < coverage.MOST_FAILED]
+        if not offered:
+            return _give_up("every call that could serve the task failed")
         note, reading = "", self._agent.reading(self._view)
         if left and reading is not None:
             need = self._next(left, reading)
             if self._agent.helps("match"):
-                offered = [one for one in offered if one.name in need.functions]
+                offered = [one for one in offered if one.name in need.functions] or offered
             if started:
                 note = prompts.OPEN_PART.format(part=need.text)
-            failed = any(
+            again = any(
                 not step.ok and step.move.function in need.functions
                 for step in (*self._view.path, *self._view.tried)
             )
-            helps = self._agent.helps("values") and not failed  # the words as they stand may be why
+            helps = self._agent.helps("values") and not again  # the words as they stand may be why
             if helps and (hint := reading.hint(need, offered)):
                 note = f"{note}\n{prompts.VALUES.format(hint=hint)}".strip()
         names = [function.name for function in offered]
