@@ -67,7 +67,7 @@ class AnswerWriter:
 
     def write(self, view: View, needs: Sequence[Need]) -> str:
         """Return the answer to a task from the successful calls of a path, "" where none says it."""
-        results = list(_results(view, needs))
+        results = list(results_of(view, needs))
         if not results:
             return ""
         whole = self._question(view.task, results, ANSWER_TOKENS)
@@ -126,7 +126,8 @@ def tells(answer: str, step: Step) -> bool:
     return bool(traced.supported)
 
 
-def _results(view: View, needs: Sequence[Need]) -> Iterator[Result]:
+def results_of(view: View, needs: Sequence[Need]) -> Iterator[Result]:
+    """Yield what the successful calls of a path found, each with the words that ask for it."""
     left = list(needs)
     for step in view.path:
         if not step.ok or step.move.function == FINISH or step.repeats:
