@@ -74,7 +74,7 @@ class SharedCalls:
 
     async def close(self) -> None:
         """Cancel what nobody waits for any more."""
-        pending = [*self._calls.values(), *self._questions.values()]
+        pending: list[asyncio.Future[Any]] = [*self._calls.values(), *self._questions.values()]
         for one in pending:
             one.cancel()
         await asyncio.gather(*pending, return_exceptions=True)

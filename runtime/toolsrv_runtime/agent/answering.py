@@ -91,11 +91,15 @@ class AnswerWriter:
             return joined
         return whole
 
-    def untraced(self, view: View, answer: str) -> list[str]:
-        """Return what an answer states and neither the task, nor a result, nor today's date does."""
+    def untraced(self, view: View, answer: str, *, names: bool = True) -> list[str]:
+        """Return what an answer states and neither the task, nor a result, nor today's date does.
+
+        ``names`` False leaves out names, which are told by English capitals.
+        """
         found = [(at + 1, step.response) for at, step in enumerate(view.path) if step.ok]
         known = f"{view.task}\n{prompts.today(self._now)}"
-        return list(dict.fromkeys(one.text for one in trace(answer, known, found).unsupported))
+        claims = trace(answer, known, found).unsupported
+        return list(dict.fromkeys(one.text for one in claims if names or one.kind != "name"))
 
     def _question(self, text: str, results: Sequence[Result], tokens: int) -> str:
         data = "".join(f"\nData: {one.data}" for one in results)

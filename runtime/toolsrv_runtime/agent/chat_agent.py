@@ -269,9 +269,7 @@ class _Asking:
 
     def _called(self, expected: Expected, note: str) -> Move | str:
         """Return the call that is made, at the second try if need be, or what is wrong with it."""
-        self._view, expected, note = self._agent.switches.before_call(
-            self._view, expected, note, self._write
-        )
+        self._view, expected = self._agent.switches.before_call(self._view, expected, self._write)
         request, reply = self._send(expected, note)
         if problem := _fault(reply):
             names = ", ".join(request.expected.names)

@@ -1,8 +1,8 @@
 """Conditions that a task sets: listed first, then results and answer are checked against them.
 
 A condition is a phrase of the model about the task, in any language; the model says of each whether
-a text keeps it, breaks it, or does not tell. Only a broken one has a consequence: a note before the
-next call, one more draft of the answer, and a note of the outcome where that breaks it too.
+a text keeps it, breaks it, or does not tell. Only a broken one has a consequence: it is marked before
+the next call, one more draft of the answer, and a note of the outcome where that breaks it too.
 """
 
 from __future__ import annotations

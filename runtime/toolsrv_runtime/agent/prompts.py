@@ -15,7 +15,7 @@ TRIED = (
     "Do something different now."
 )
 CONDITIONS = "\n\nConditions of the request:\n{rows}"
-BROKEN = "The last result breaks these conditions of the request: {rows}. Keep to them."
+BROKEN = " (the last result breaks this one)"
 NOT_KEPT = "the model finds that the answer does not keep a condition of the task: {condition}"
 COMPARE = (
     "Two next steps are proposed.\nA: {first}\nB: {second}\nWhich of them brings the request nearer "

@@ -110,7 +110,8 @@ class View:
     A subtask's view has the subtask as its task, ``whole`` the task that it is of, and ``earlier``
     the successful steps of other subtasks; its path begins with it. ``open_parts`` are the
     unsolved subtasks of a plan that was gone through: where there are none the answer is what is
-    left; None without a plan. ``conditions`` are those that the task sets.
+    left; None without a plan. ``conditions`` are those that the task sets, each a line that
+    may say that the last result breaks it.
     """
 
     task: str

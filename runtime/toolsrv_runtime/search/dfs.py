@@ -37,7 +37,7 @@ def dfs(findings: Findings, rules: Rules) -> Generator[Wish, Answer, int]:
         if node is not findings.start:
             node.order = visits
             visits += 1
-        if node.depth >= rules.depth or node.pruned or findings.is_end(node):
+        if node.depth >= rules.depth or findings.is_over(node):
             return leave(findings, node)
         leaves: list[Node] = []
         for _ in range(rules.width):

@@ -131,6 +131,10 @@ class Findings:
             return node.terminal
         return node is not self.start and node.kind == "Thought" and node.move is not None
 
+    def is_over(self, node: Node) -> bool:
+        """Whether nothing is tried below a node; a search begins wherever another one ended."""
+        return self.is_end(node) or (node.pruned and node is not self.start)
+
     def collect(self) -> None:
         """Take over the answers that were written and not entered, where none was.
 
@@ -152,7 +156,7 @@ def dfsdt(findings: Findings, rules: Rules) -> Generator[Wish, Answer, int]:
         if node is not findings.start:
             node.order = visits
             visits += 1
-        if node.depth >= rules.depth or node.pruned or findings.is_end(node):
+        if node.depth >= rules.depth or findings.is_over(node):
             return leave(findings, node)
         for child in range(rules.width):
             move = yield Think(node)

@@ -59,8 +59,8 @@ def planned(
         )
         yield from part_search(own, limits)
         findings.replies += own.replies
-        solved = bool(own.answers)
-        node = own.answers[0] if solved else _furthest(node)
+        end = own.answers[0] if own.answers else _furthest(node)
+        solved, node = end is not node, end
     if parts:
         yield Begin(node, None, solved)
         findings.start = node
