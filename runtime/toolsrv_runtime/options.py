@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.outcome import Limits
 from toolsrv_runtime.profile import MOST_CANDIDATES, SORTED
 
@@ -26,6 +28,25 @@ against them. ``self-check``: the model reads its draft of an answer against the
 
 MOST_VOTES = 16
 """Solves of one vote."""
+
+
+def parse_names(text: str, known: Iterable[str], what: str) -> frozenset[str] | None:
+    """Return the names in a text with commas between them: "" is None, "none" the empty set.
+
+    Raises:
+        UsageError: a name is not ``known``; ``what`` says of what kind it is.
+    """
+    named = frozenset(filter(None, map(str.strip, text.split(","))))
+    if not named:
+        return None
+    if named == {"none"}:
+        return frozenset()
+    if unknown := sorted(named.difference(known)):
+        raise UsageError(
+            f"there is no {what} {unknown[0]!r}",
+            hint=f"any of {', '.join(sorted(known))} with commas between them, or none",
+        )
+    return named
 
 
 class SolveOptions(BaseModel):
