@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from toolsrv_registry.api import Api
 from toolsrv_runtime import events
 from toolsrv_runtime.calls import arguments as args
-from toolsrv_runtime.calls.caller import Caller, CallResult
+from toolsrv_runtime.calls.caller import CallResult
 from toolsrv_runtime.calls.result import Ask, Consent, Kind, declined
 from toolsrv_runtime.errors import ArgumentError
 from toolsrv_runtime.formats.base import FINISH, Format, Move, Step
@@ -35,6 +36,23 @@ MOST_FAILED = 2
 """Failed live calls of one API, on all branches, after which a solve leaves that API alone."""
 
 
+class ApiCaller(Protocol):
+    """Who makes the calls of a solve: ``Caller``, or one that several solves share."""
+
+    async def call(
+        self,
+        api: Api,
+        arguments: Mapping[str, Any],
+        *,
+        tainted: bool = False,
+        consent: Consent | None = None,
+    ) -> CallResult:
+        """See ``Caller.call``."""
+
+    def schema(self, api: Api) -> Any:
+        """See ``Caller.schema``."""
+
+
 class CallsOverError(Exception):
     """The budget of calls is used up."""
 
@@ -46,7 +64,7 @@ class Calling:
         self,
         state: State,
         form: Format,
-        caller: Caller,
+        caller: ApiCaller,
         second_opinion: SecondOpinion | None,
         ask: Ask | None = None,
     ) -> None:
@@ -92,7 +110,7 @@ class Calling:
 
     def _seen(self, node: Node, step: Step, what: Code) -> Observed:
         """Write down what a move came to; close the branch if it goes round in circles."""
-        made = self._made.setdefault(node.id, _key(step.move.function, step.move.arguments))
+        made = self._made.setdefault(node.id, call_key(step.move.function, step.move.arguments))
         repeats = sum(self._made.get(above.id) == made for above in node.calls()[:-1])
         self._state.ledger.steps[node.id] = replace(step, repeats=repeats)
         closed = self._state.options.close_repeats and repeats > MOST_REPEATS
@@ -115,7 +133,7 @@ class Calling:
             shown, problem = {"arguments": move.arguments}, f"{error.message} ({error.hint})"
             result = _refused(api, shown, "bad_arguments", problem)
         else:
-            self._made[node.id] = _key(api.id, shown)
+            self._made[node.id] = call_key(api.id, shown)
             self._tell_call(node, move, api, shown, depth)
             result = await self._result(node, api, arguments)
         schema = self._caller.schema(api)
@@ -195,7 +213,7 @@ class Calling:
         """
         if self._ask is None:
             return None
-        request = _key(wanted.request, wanted.arguments)
+        request = call_key(wanted.request, wanted.arguments)
         if request in self._declined:
             return False
         self._tell_consent(node, wanted, None)
@@ -225,7 +243,7 @@ class Calling:
         return any(one.response is not None for one in self._state.ledger.results.values())
 
 
-def _key(name: str, arguments: str | dict[str, Any]) -> str:
+def call_key(name: str, arguments: str | dict[str, Any]) -> str:
     """Return the same text for the same call: keys in order, 15.0 as 15."""
     if isinstance(arguments, dict):
         arguments = {

@@ -60,6 +60,7 @@ def conclude(state: State, reason: str, hints: TaskHints, *, model: str, form: s
         width=options.width,
         depth=options.depth,
         chains=options.most_chains,
+        switches=tuple(sorted(options.switches or ())),
         model=model,
         format=form,
         seed=options.seed,

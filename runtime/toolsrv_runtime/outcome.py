@@ -177,6 +177,8 @@ class Outcome(_Frozen):
     no room for. ``candidates`` are all APIs that were on
     offer, ``searches`` how they were found. ``width`` and ``depth`` are the search's limits, depth
     in ToolBench's nodes (up to three a reply); ``chains`` is the N of CoT@N, else 1.
+    ``switches`` are those of the solve; ``votes`` how many solves were made, of which ``agreed``
+    state what this answer does, and ``usage`` is that of all.
     """
 
     task: str
@@ -200,6 +202,9 @@ class Outcome(_Frozen):
     width: int = 2
     depth: int = 24
     chains: int = 1
+    switches: tuple[str, ...] = ()
+    votes: int = 1
+    agreed: int = 1
     model: str
     format: str
     seed: int

@@ -22,7 +22,7 @@ from toolsrv_runtime.stop import Stop
 class State:
     """One solve; nothing of it is shared with another. ``outer`` is the user's wish to stop.
 
-    ``rejected`` is the answer that the model took back on a second reading.
+    ``shared`` is the budget of several solves of one vote. ``rejected`` is the answer that the model took back on a second reading.
     """
 
     task: str
@@ -30,6 +30,7 @@ class State:
     offer: Offer
     outer: Stop
     tell: Callable[[events.Event], None]
+    shared: Budget | None = None
     budget: Budget = field(init=False)
     stop: Stop = field(init=False)
     meter: Meter = field(default_factory=Meter)
@@ -38,7 +39,7 @@ class State:
     rejected: Node | None = None
 
     def __post_init__(self) -> None:
-        self.budget = Budget(self.options.limits, time.monotonic())
+        self.budget = self.shared or Budget(self.options.limits, time.monotonic())
         self.stop = Stop(parent=self.outer, deadline=self.budget.deadline)
 
     def ended(self) -> str:
@@ -55,13 +56,14 @@ class State:
     def step(self) -> Iterator[None]:
         """Count what the model is asked in the block, and tell what is to be noted of it."""
         started, before = time.monotonic(), self.meter.generated
+        replies = self.meter.replies
         told = len(self.meter.notes)
         try:
             yield
         finally:
             budget = self.budget
             budget.tokens += self.meter.generated - before
-            budget.model_calls = self.meter.replies
+            budget.model_calls += self.meter.replies - replies
             budget.longest = max(budget.longest, time.monotonic() - started)
             for text in list(self.meter.notes)[told:]:
                 self.tell(events.NoteEvent(seconds=self.seconds(), text=text))

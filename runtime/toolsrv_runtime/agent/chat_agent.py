@@ -17,10 +17,12 @@ from datetime import datetime
 from typing import Any
 
 from toolsrv_catalogs.text import clean
-from toolsrv_runtime.agent import coverage, itself, prompts, values
-from toolsrv_runtime.agent.answering import AnswerWriter
+from toolsrv_registry.errors import UsageError
+from toolsrv_runtime.agent import coverage, itself, plan, prompts, values
+from toolsrv_runtime.agent.answering import AnswerWriter, results_of
 from toolsrv_runtime.agent.conversation import Turn, call_of
 from toolsrv_runtime.agent.fitting import Fitting
+from toolsrv_runtime.agent.switches import Switches
 from toolsrv_runtime.agent.tools import NO_FUNCTION_FITS
 from toolsrv_runtime.calls.compress import Budget
 from toolsrv_runtime.contract.chat import (
@@ -77,12 +79,25 @@ class ChatAgent:
         *,
         prior: Prior | None = None,
         aids: frozenset[str] = AIDS,
+        switches: frozenset[str] = frozenset(),
     ) -> None:
         self._model = model
         self._profile = profile
         self._prior = prior
         self._aids = aids
         self._fitting = Fitting(model)
+        self.switches = Switches(switches)
+
+    def configured(
+        self, aids: frozenset[str] | None, switches: frozenset[str], temperature: float
+    ) -> ChatAgent:
+        """Return the agent of one solve; see ``Configurable.configured``."""
+        aids = AIDS if aids is None else aids
+        if unknown := sorted(aids - AIDS):
+            known = ", ".join(sorted(AIDS))
+            raise UsageError(f"there is no aid {unknown[0]!r}", hint=f"there are {known}")
+        profile = self._profile.model_copy(update={"temperature": temperature})
+        return ChatAgent(self._model, profile, prior=self._prior, aids=aids, switches=switches)
 
     @property
     def name(self) -> str:
@@ -102,7 +117,13 @@ class ChatAgent:
     def propose(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | str:
         """Return the next move; see ``Format.propose``."""
         asking = _Asking(self, view, max_tokens, stop, meter)
-        return asking.move()
+        return asking.part_move() if view.whole else asking.move()
+
+    def divide(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> tuple[str, ...]:
+        """Return the subtasks of the task; see ``Configurable.divide``."""
+        if self.asks_itself(view) or self.declines(view):
+            return ()
+        return _Asking(self, view, max_tokens, stop, meter).subtasks()
 
     def finish(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | None:
         """Return an answer with what the path holds; see ``Format.finish``."""
@@ -161,7 +182,7 @@ class ChatAgent:
 
     def asks_itself(self, view: View) -> bool:
         """Whether the task is talk with the assistant."""
-        prior = self._prior
+        prior = None if view.whole else self._prior
         return prior is not None and itself.asks_itself(view.task, view.functions, prior)
 
     def helps(self, aid: str) -> bool:
@@ -226,14 +247,22 @@ class _Asking:
         return self._call(left, started=started)
 
     def answer(self) -> Move | str:
-        """Return an answer with what the path holds."""
+        """Return an answer with what the path holds; in a subtask, its end."""
+        if self._view.whole:
+            return plan.done(self._view)
         writer = AnswerWriter(self._write, self._now, check=self._agent.helps("check"))
         text = writer.write(self._view, self._needs)
+        data = [one.data for one in results_of(self._view, self._needs)]
+        text, notes = self._agent.switches.after_draft(self._view, data, text, self._write, writer)
+        self._meter.note(notes)
         if not says_something(text):
             return "the model's answer says nothing"
         path = self._view.path
         made = [step.move.function for step in path if step.ok and step.move.function != FINISH]
-        return replace(_answer(text), missing=coverage.unserved(self._needs, made))
+        missing = coverage.unserved(self._needs, made)
+        return replace(
+            _answer(text), missing=missing if self._needs else self._view.open_parts or ()
+        )
 
     def reply(self, expected: Expected, note: str = "", *, rejected: str = "") -> ChatReply:
         """Return the model's reply to the conversation so far."""
@@ -286,6 +315,9 @@ class _Asking:
 
     def _call_or_answer(self) -> Move | str:
         """Return a further call where the model wants one, else the answer."""
+        self._view = self._agent.switches.before_choice(self._view, self._write)
+        if self._view.open_parts == () or not self._view.functions:
+            return self.answer()
         names = tuple(function.name for function in self._view.functions)
         _, reply = self._send(Expected(names), "", most=_PROBE_TOKENS)
         if reply.finish == "length" and self._agent.begins_call(reply.raw):
@@ -296,6 +328,7 @@ class _Asking:
 
     def _called(self, expected: Expected, note: str) -> Move | str:
         """Return the call that is made, at the second try if need be, or what is wrong with it."""
+        self._view, expected = self._agent.switches.before_call(self._view, expected, self._write)
         request, reply = self._send(expected, note)
         if problem := _fault(reply):
             names = ", ".join(request.expected.names)
@@ -305,6 +338,17 @@ class _Asking:
         if problem:
             return f"the model's reply cannot be used, nor a second one: {problem}"
         return self._read(reply)
+
+    def part_move(self) -> Move | str:
+        """Return the next move of a subtask."""
+        return plan.next_move(self._view, self._needs, self.move, _give_up)
+
+    def subtasks(self) -> tuple[str, ...]:
+        """Return the subtasks that the model names."""
+        view = self._view
+        return plan.read(
+            self._write(plan.request(view.task, view.functions, self._now)).text, view.task
+        )
 
     def _reply_itself(self) -> Move | str:
         """Return a reply without a call; a give-up where it says what only functions know."""

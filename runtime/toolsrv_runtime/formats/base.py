@@ -106,6 +106,12 @@ class View:
 
     ``failed`` are the steps that failed anywhere in the tree: the same calls fail again.
     ``seed`` is the solve's, for sampling. ``fits``: the retriever finds something near the task.
+
+    A subtask's view has the subtask as its task, ``whole`` the task that it is of, and ``earlier``
+    the successful steps of other subtasks; its path begins with it. ``open_parts`` are the
+    unsolved subtasks of a plan that was gone through: where there are none the answer is what is
+    left; None without a plan. ``conditions`` are those that the task sets, each a line that
+    may say that the last result breaks it.
     """
 
     task: str
@@ -115,6 +121,10 @@ class View:
     failed: tuple[Step, ...] = ()
     seed: int = 0
     fits: bool = True
+    whole: str = ""
+    earlier: tuple[Step, ...] = ()
+    open_parts: tuple[str, ...] | None = None
+    conditions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,4 +222,24 @@ class Verifier(Format, Protocol):
 
         ``untraced`` are the words of the answer that neither the task nor a response has. Blocks,
         and raises as ``propose`` does.
+        """
+
+
+@runtime_checkable
+class Configurable(Format, Protocol):
+    """A format whose aids, switches and temperature a solve may choose: the agent of chat models."""
+
+    def configured(
+        self, aids: frozenset[str] | None, switches: frozenset[str], temperature: float
+    ) -> Configurable:
+        """Return the format of one solve, which is not shared with another; aids None: all.
+
+        Raises:
+            UsageError: there is no such aid.
+        """
+
+    def divide(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> tuple[str, ...]:
+        """Return the subtasks in their order; none where the task is to be solved as one. Blocks.
+
+        Raises as ``propose`` does.
         """
