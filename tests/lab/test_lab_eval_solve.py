@@ -38,7 +38,7 @@ from toolsrv_runtime.solve import SolveOptions, Solver
 TASKS = Path(__file__).parents[1] / "runtime" / "data" / "tasks.jsonl"
 CAPITAL = "Data/country_facts/capital_city"
 CURRENCY = "Data/country_facts/national_currency"
-CHAT = Profile(name="chat", format="chat", context=8192)
+CHAT = Profile(name="toolllama-2", format="toolllama", context=8192)
 APIS: Mapping[str, Api] = {api.id: api for api in load_offline_catalog().apis}
 PERU, KENYA = (
     Task(

@@ -9,7 +9,7 @@ import pytest
 
 from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_runtime.engine.base import Piece
-from toolsrv_runtime.engine.script_file import load_script
+from toolsrv_runtime.models.scripted import load_script
 
 FINISH = {"function": "Finish", "arguments": {"return_type": "give_up_and_restart"}}
 

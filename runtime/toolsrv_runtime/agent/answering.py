@@ -17,6 +17,7 @@ from typing import Any
 from toolsrv_catalogs.text import clean
 from toolsrv_runtime.agent import prompts
 from toolsrv_runtime.agent.coverage import Need
+from toolsrv_runtime.agent.tools import forms
 from toolsrv_runtime.contract.chat import (
     AssistantMessage,
     ChatReply,
@@ -29,6 +30,7 @@ from toolsrv_runtime.contract.chat import (
 from toolsrv_runtime.evidence import trace
 from toolsrv_runtime.formats.asides import says_something
 from toolsrv_runtime.formats.base import FINISH, Step, View
+from toolsrv_runtime.templates.dialects import read_dialects
 
 ANSWER_TOKENS = 320
 """Room for an answer; people read no longer one from a small model."""
@@ -71,18 +73,18 @@ class AnswerWriter:
         results = list(results_of(view, needs))
         if not results:
             return ""
-        whole = self._question(view.task, results, ANSWER_TOKENS)
+        whole = self._question(view, view.task, results, ANSWER_TOKENS)
         if not self._check:
             return whole
         known = (view.task, prompts.today(self._now), *(one.data for one in results))
         if wrong := self.untraced(view, whole):
-            copied = self._question(view.task, results, ANSWER_TOKENS, known)
+            copied = self._question(view, view.task, results, ANSWER_TOKENS, known)
             if says_something(copied) and len(self.untraced(view, copied)) < len(wrong):
                 whole = copied
         if len(results) == 1:
             return whole
         left_out = [one for one in results if not tells(whole, one.step)]
-        more = [self._question(one.text, [one], SENTENCE_TOKENS, known) for one in left_out]
+        more = [self._question(view, one.text, [one], SENTENCE_TOKENS, known) for one in left_out]
         return _joined([whole, *more])
 
     def untraced(self, view: View, answer: str, *, names: bool = True) -> list[str]:
@@ -96,8 +98,14 @@ class AnswerWriter:
         return list(dict.fromkeys(one.text for one in claims if names or one.kind != "name"))
 
     def _question(
-        self, text: str, results: Sequence[Result], tokens: int, copied: tuple[str, ...] = ()
+        self,
+        view: View,
+        text: str,
+        results: Sequence[Result],
+        tokens: int,
+        copied: tuple[str, ...] = (),
     ) -> str:
+        """Return what the model says, "" where it is a call: the calls are over."""
         data = "".join(f"\nData: {one.data}" for one in results)
         messages: list[Message] = [
             SystemMessage(prompts.ANSWER_SYSTEM.format(today=prompts.today(self._now)))
@@ -108,7 +116,8 @@ class AnswerWriter:
         request = ChatRequest(
             tuple(messages), (), Expected(copied=copied), max_tokens=tokens, now=self._now
         )
-        return clean(self._ask(request).text, 20_000).strip()
+        said = clean(self._ask(request).text, 20_000).strip()
+        return "" if _is_call(said, view) else said
 
 
 def tells(answer: str, step: Step) -> bool:
@@ -138,6 +147,14 @@ def results_of(view: View, needs: Sequence[Need]) -> Iterator[Result]:
         if need is not None:
             left.remove(need)
         yield Result(need.text if need is not None else view.task, step)
+
+
+def _is_call(text: str, view: View) -> bool:
+    """Whether a text is a call of a function in view, in any syntax."""
+    tools = tuple(forms(one)[-1] for one in view.functions)
+    request = ChatRequest((), tools, Expected(tuple(one.name for one in tools)))
+    found = read_dialects(text, request)
+    return found is not None and bool(found.calls or found.problem)
 
 
 def _joined(sentences: Sequence[str]) -> str:

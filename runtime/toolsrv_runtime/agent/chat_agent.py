@@ -189,6 +189,11 @@ class ChatAgent:
         """Whether an aid is in use."""
         return aid in self._aids
 
+    @property
+    def probe_tokens(self) -> int | None:
+        """Room of a reply that only shows whether it calls; None where a cut call cannot be seen."""
+        return _PROBE_TOKENS if isinstance(self._model, LocalModel) else None
+
     def begins_call(self, raw: str) -> bool:
         """Whether a reply that was cut begins like a call."""
         return isinstance(self._model, LocalModel) and self._model.begins_call(raw)
@@ -319,7 +324,7 @@ class _Asking:
         if self._view.open_parts == () or not self._view.functions:
             return self.answer()
         names = tuple(function.name for function in self._view.functions)
-        _, reply = self._send(Expected(names), "", most=_PROBE_TOKENS)
+        _, reply = self._send(Expected(names), "", most=self._agent.probe_tokens)
         if reply.finish == "length" and self._agent.begins_call(reply.raw):
             return self._called(Expected(names, text=False), "")
         if reply.calls and not reply.problem:

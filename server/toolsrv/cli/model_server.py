@@ -21,7 +21,7 @@ def tell_special(
         DataError: the script cannot be used.
     """
     from toolsrv.models import script_path
-    from toolsrv_runtime.engine.script_file import load_script
+    from toolsrv_runtime.models.scripted import load_script
     from toolsrv_runtime.models.openai.load import INSPECT_S, inspect_servers
     from toolsrv_runtime.models.openai.place import is_url
 
@@ -52,7 +52,7 @@ def usable_special(model: str, engine_model: str, *, timeout_s: float) -> str:
         DataError: the script cannot be used.
     """
     from toolsrv.models import script_path
-    from toolsrv_runtime.engine.script_file import load_script
+    from toolsrv_runtime.models.scripted import load_script
     from toolsrv_runtime.errors import ModelError
     from toolsrv_runtime.models.openai.load import INSPECT_S, inspect_servers
     from toolsrv_runtime.models.openai.place import is_url
