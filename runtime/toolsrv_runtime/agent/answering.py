@@ -94,7 +94,8 @@ class AnswerWriter:
     def untraced(self, view: View, answer: str) -> list[str]:
         """Return what an answer states and neither the task, nor a result, nor today's date does."""
         found = [(at + 1, step.response) for at, step in enumerate(view.path) if step.ok]
-        known = f"{view.task}\n{prompts.today(self._now)}"
+        said = "\n".join(answer for _, answer in view.answers)
+        known = f"{view.task}\n{said}\n{prompts.today(self._now)}"
         return list(dict.fromkeys(one.text for one in trace(answer, known, found).unsupported))
 
     def _question(self, text: str, results: Sequence[Result], tokens: int) -> str:

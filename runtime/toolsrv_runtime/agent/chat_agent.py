@@ -10,14 +10,14 @@ their ``ChatModel``, never by their agent.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from toolsrv_catalogs.text import clean
 from toolsrv_registry.functions import Function
-from toolsrv_runtime.agent import coverage, itself, prompts, values
+from toolsrv_runtime.agent import coverage, itself, missing, prompts, values
 from toolsrv_runtime.agent.answering import AnswerWriter
 from toolsrv_runtime.agent.conversation import Turn, call_of
 from toolsrv_runtime.agent.fitting import Fitting
@@ -31,6 +31,7 @@ from toolsrv_runtime.contract.chat import (
     LocalModel,
     ToolCall,
 )
+from toolsrv_runtime.contract.questions import Question
 from toolsrv_runtime.formats import told
 from toolsrv_runtime.formats.asides import says_something
 from toolsrv_runtime.formats.base import FINISH, Judgement, Meter, Move, Prior, Step, View
@@ -38,7 +39,7 @@ from toolsrv_runtime.formats.fit import Shape
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
 
-AIDS = frozenset({"coverage", "match", "exclude", "check", "decline", "shortlist", "values"})
+AIDS = frozenset({"coverage", "match", "exclude", "check", "decline", "shortlist", "values", "ask"})
 """What helps a model, each of which can be left out.
 
 ``coverage``: needs that the matcher sees in the task are called for before an answer is taken;
@@ -46,7 +47,8 @@ AIDS = frozenset({"coverage", "match", "exclude", "check", "decline", "shortlist
 identical call on a path is not made again; ``check``: an answer is checked against the results and
 written again once; ``decline``: a task for which the matcher sees no function is given up without
 asking the model; ``shortlist``: candidates that the matcher rules out are not shown;
-``values``: the model is told which words of the task the matcher takes for which argument.
+``values``: the model is told which words of the task the matcher takes for which argument; ``ask``: a
+person is asked for values that nobody gave, where without it the model makes them up.
 """
 
 _STRIDE = 1_000_003  # replies of one solve never reach it, so seeds do not overlap
@@ -162,6 +164,13 @@ class ChatAgent:
         hint = values.hint(task, functions, self._prior)
         return prompts.VALUES.format(hint=hint) if hint else ""
 
+    def missing(self, view: View, move: Move, asked: Collection[str]) -> Sequence[Question]:
+        """Return the questions that a call leaves open; see ``Inquirer.missing``."""
+        if self._prior is None or "ask" not in self._aids:
+            return ()
+        held = missing.known(view, prompts.today(datetime.now().astimezone()))
+        return missing.questions(view, move, held, self._prior, asked)
+
     def asks_itself(self, view: View) -> bool:
         """Whether the task is talk with the assistant."""
         prior = self._prior
@@ -222,6 +231,8 @@ class _Asking:
                 return self._reply_itself()
             if agent.declines(view):
                 return _give_up("the matcher sees no function that serves any part of the task")
+        if not left and any(step.unanswered for step in (*view.path, *view.tried)):
+            return self.answer() if started else _give_up("a value is missing that nobody gave")
         if started and not left:
             return self._call_or_answer()
         return self._call(left, started=started)
@@ -232,7 +243,10 @@ class _Asking:
         text = writer.write(self._view, self._needs)
         if not says_something(text):
             return "the model's answer says nothing"
-        return replace(_answer(text), missing=coverage.unserved(self._needs, self._view.path))
+        left = coverage.unserved(self._needs, self._view.path)
+        if not self._needs and any(step.unanswered for step in self._view.path):
+            left = (self._view.task,)
+        return replace(_answer(text), missing=left)
 
     def reply(self, expected: Expected, note: str = "", *, rejected: str = "") -> ChatReply:
         """Return the model's reply to the conversation so far."""

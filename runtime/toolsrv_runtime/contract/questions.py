@@ -6,6 +6,7 @@ asks the person (a terminal, an MCP client) is not known here.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -36,6 +37,13 @@ class Given(BaseModel):
 
     question: Question
     value: Any
+
+    @property
+    def spelled(self) -> str:
+        """The value as text."""
+        if isinstance(self.value, str):
+            return self.value
+        return json.dumps(self.value, ensure_ascii=False)
 
 
 AskValue = Callable[[Question], Coroutine[Any, Any, Any]]
