@@ -148,6 +148,7 @@ class Asking:
             path,
             tried,
             tuple(step for step in past if not step.ok),
+            tuple((one.question.text, one.spelled) for one in state.given),
             seed=state.options.seed,
             fits=offer.fits,
             open_parts=self._unsolved if self._part is None else None,
@@ -232,9 +233,10 @@ class Asking:
     async def _renew(self) -> None:
         """Search for other candidates when all failed, or after a path gave up, if it may.
 
-        Not once a person has declined a call: what is found could do the same as that call.
+        Not once a person has declined a call: what is found could do the same as that call. Nor once
+        nobody gave a value: other functions need it too.
         """
-        if any(step.declined for step in self._state.ledger.steps.values()):
+        if any(step.declined or step.unanswered for step in self._state.ledger.steps.values()):
             return
         results = self._state.ledger.results.values()
         worked = {result.api_id for result in results if result.ok}

@@ -19,6 +19,7 @@ from toolsrv_runtime import events
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.caller import CallResult
 from toolsrv_runtime.calls.result import Ask, Consent, Kind, declined
+from toolsrv_runtime.elicitation import Elicitation
 from toolsrv_runtime.errors import ArgumentError
 from toolsrv_runtime.formats.base import FINISH, Format, Move, Step
 from toolsrv_runtime.ledger import code, settled
@@ -34,6 +35,12 @@ MOST_REPEATS = 1
 
 MOST_FAILED = 2
 """Failed live calls of one API, on all branches, after which a solve leaves that API alone."""
+
+
+_UNANSWERED = (
+    "the request gives no value for an argument of this call, nobody could be asked for it, and none "
+    "may be made up: the call was not made (serve the other parts of the request)"
+)
 
 
 class ApiCaller(Protocol):
@@ -67,13 +74,18 @@ class Calling:
         caller: ApiCaller,
         second_opinion: SecondOpinion | None,
         ask: Ask | None = None,
+        elicitation: Elicitation | None = None,
     ) -> None:
-        """Take the parts; ``ask`` is how a person is asked for consent, None where nobody can be."""
+        """Take the parts; ``ask`` is how a person is asked for consent, None where nobody can be.
+
+        ``elicitation`` asks for values that nobody gave, None where the format does not see them.
+        """
         self._state = state
         self._second_opinion = second_opinion
         self._format = form
         self._caller = caller
         self._ask = ask
+        self._elicitation = elicitation
         self._known: dict[str, CallResult] = {}
         self._made: dict[int, str] = {}
         self._declined: set[str] = set()
@@ -126,16 +138,26 @@ class Calling:
             return self._seen(node, Step(move, text, ok=False), Code.UNKNOWN_FUNCTION)
         if over := state.budget.calls_ended():
             raise CallsOverError(over)
+        unanswered = False
         try:
             arguments = args.parse(move.arguments)
-            shown = args.bind(api, arguments)
+            if self._elicitation is not None:
+                values = await self._elicitation.values(node, api, move)
+                unanswered = values is None
+                if values:
+                    arguments |= values
+                    move = _with(node, move, arguments)
+            shown = {} if unanswered else args.bind(api, arguments)
         except ArgumentError as error:
             shown, problem = {"arguments": move.arguments}, f"{error.message} ({error.hint})"
             result = _refused(api, shown, "bad_arguments", problem)
         else:
-            self._made[node.id] = call_key(api.id, shown)
-            self._tell_call(node, move, api, shown, depth)
-            result = await self._result(node, api, arguments)
+            if unanswered:
+                result = _refused(api, {}, "needs_input", _UNANSWERED)
+            else:
+                self._made[node.id] = call_key(api.id, shown)
+                self._tell_call(node, move, api, shown, depth)
+                result = await self._result(node, api, arguments)
         schema = self._caller.schema(api)
         text = self._format.observation(result.response, result.error, schema)
         state.ledger.results[node.id] = result
@@ -156,6 +178,7 @@ class Calling:
             result.response,
             down=not result.ok and (result.down or self._is_left(api)),
             declined=result.kind == "declined",
+            unanswered=unanswered,
         )
         return self._seen(node, step, code(result))
 
@@ -260,6 +283,14 @@ def _left(api: Api, arguments: dict[str, Any]) -> CallResult:
         "(choose another API, or answer with what is known)"
     )
     return _refused(api, arguments, "blocked_by_policy", problem, "live")
+
+
+def _with(node: Node, move: Move, arguments: dict[str, Any]) -> Move:
+    """Return a move with other arguments, and note in the tree that it was made with them."""
+    text = json.dumps(arguments, ensure_ascii=False)
+    changed = replace(move, arguments=text, pieces=())
+    node.move, node.description = changed, text
+    return changed
 
 
 def _refused(

@@ -17,10 +17,12 @@ from toolsrv_runtime.closing import close
 from toolsrv_runtime.conclusion import conclude
 from toolsrv_runtime.contract.chat import ChatModel
 from toolsrv_runtime.contract.hints import NO_HINTS, TaskHints
+from toolsrv_runtime.contract.questions import AskValue
+from toolsrv_runtime.elicitation import Elicitation
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.errors import GrammarError, ModelError
 from toolsrv_runtime.finder import Finder
-from toolsrv_runtime.formats.base import FINISH, Format, Interrupted, Verifier
+from toolsrv_runtime.formats.base import FINISH, Format, Inquirer, Interrupted, Verifier
 from toolsrv_runtime.offer import Offer
 from toolsrv_runtime.options import SolveOptions
 from toolsrv_runtime.profile import MOST_CANDIDATES
@@ -70,6 +72,7 @@ class Run:
         draws: bool = False,
         ask: Ask | None = None,
         budget: Budget | None = None,
+        ask_value: AskValue | None = None,
     ) -> None:
         """Take the parts; ``budget`` is one that several runs share."""
         offer = Offer(
@@ -81,7 +84,10 @@ class Run:
         second = None
         if options.verify and isinstance(form, Verifier):
             second = SecondOpinion(self._state, form, self._asking.view)
-        self._calling = Calling(self._state, form, caller, second, ask)
+        elicitation = None
+        if isinstance(form, Inquirer):
+            elicitation = Elicitation(self._state, form, self._asking.view, ask_value)
+        self._calling = Calling(self._state, form, caller, second, ask, elicitation)
         self._before = out.Usage()
         self._hints = hints
         self._engine = engine
@@ -172,6 +178,8 @@ class Run:
         """Return why a wish is not granted any more; what a reply says already is carried out."""
         match wish:
             case Think() | Compare() | Divide() | Begin():
+                if self._state.unanswered and self._asking.gave_up:
+                    return "a value is missing that nobody gave"
                 return self._state.ended()
             case Act(node) if node.move is None or node.move.function != FINISH:
                 return self._state.late()

@@ -17,6 +17,7 @@ from toolsrv_runtime.calls.caller import Caller
 from toolsrv_runtime.calls.result import Ask
 from toolsrv_runtime.contract.chat import ChatModel
 from toolsrv_runtime.contract.hints import TaskHints
+from toolsrv_runtime.contract.questions import AskValue
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.fidelity import Fidelity
 from toolsrv_runtime.finder import Finder
@@ -112,14 +113,17 @@ class Solver:
         on_event: Callable[[events.Event], None] = ignore,
         stop: Stop | None = None,
         ask: Ask | None = None,
+        ask_value: AskValue | None = None,
     ) -> out.Outcome:
         """Solve ``task``; ``on_event`` is called on the event loop's thread.
 
         ``ask`` asks a person for consent to a call that needs it, and its time is not the
-        budget's; without it such a call stays refused.
+        budget's; without it such a call stays refused. ``ask_value`` asks a person for a value that
+        a call requires and that nobody has given; without it a solve that lacks one ends as
+        ``needs_input``.
 
-        Ends with an outcome whatever happens to the search: answered, partial (it ended first),
-        gave up or cancelled (``stop`` was set). Cancelling the coroutine stops the engine at the
+        Ends with an outcome whatever happens to the search: answered, replied, partial (it ended
+        first), needs input, gave up or cancelled (``stop`` was set). Cancelling the coroutine stops the engine at the
         next token.
 
         Raises:
@@ -176,6 +180,7 @@ class Solver:
                 anew_after_give_up=profile.anew_after_give_up,
                 draws=profile.draws,
                 ask=asks,
+                ask_value=ask_value if options.votes == 1 else None,
                 budget=budget,
             )
 

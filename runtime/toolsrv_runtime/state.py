@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from toolsrv_runtime import events
 from toolsrv_runtime import outcome as out
+from toolsrv_runtime.contract.questions import Given, Question
 from toolsrv_runtime.formats.base import Meter
 from toolsrv_runtime.ledger import Ledger
 from toolsrv_runtime.offer import Offer
@@ -22,7 +23,9 @@ from toolsrv_runtime.stop import Stop
 class State:
     """One solve; nothing of it is shared with another. ``outer`` is the user's wish to stop.
 
-    ``shared`` is the budget of several solves of one vote. ``rejected`` is the answer that the model took back on a second reading.
+    ``shared`` is the budget of several solves of one vote. ``rejected`` is the answer that the model
+    took back on a second reading. ``given`` are the values that a person gave, ``unanswered`` the
+    questions that nobody answered.
     """
 
     task: str
@@ -37,10 +40,18 @@ class State:
     ledger: Ledger = field(default_factory=Ledger)
     opinions: list[out.Opinion] = field(default_factory=list)
     rejected: Node | None = None
+    given: list[Given] = field(default_factory=list)
+    unanswered: list[Question] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.budget = self.shared or Budget(self.options.limits, time.monotonic())
         self.stop = Stop(parent=self.outer, deadline=self.budget.deadline)
+
+    @property
+    def known(self) -> str:
+        """The task with what the person said since: what an answer may rest on besides results."""
+        said = (f"{one.question.text} {one.spelled}" for one in self.given)
+        return "\n".join((self.task, *said))
 
     def ended(self) -> str:
         """Return why the model may not be asked again ("" while it may)."""

@@ -93,7 +93,8 @@ class AnswerWriter:
         ``names`` False leaves out names, which are told by English capitals.
         """
         found = [(at + 1, step.response) for at, step in enumerate(view.path) if step.ok]
-        known = f"{view.task}\n{prompts.today(self._now)}"
+        said = "\n".join(answer for _, answer in view.answers)
+        known = f"{view.task}\n{said}\n{prompts.today(self._now)}"
         claims = trace(answer, known, found).unsupported
         return list(dict.fromkeys(one.text for one in claims if names or one.kind != "name"))
 

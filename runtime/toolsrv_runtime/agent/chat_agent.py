@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from toolsrv_catalogs.text import clean
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.agent import coverage, itself, plan, prompts, values
+from toolsrv_runtime.agent import coverage, itself, missing, plan, prompts, values
 from toolsrv_runtime.agent.answering import AnswerWriter, results_of
 from toolsrv_runtime.agent.conversation import Turn, call_of
 from toolsrv_runtime.agent.fitting import Fitting
@@ -33,6 +33,7 @@ from toolsrv_runtime.contract.chat import (
     LocalModel,
     ToolCall,
 )
+from toolsrv_runtime.contract.questions import Question
 from toolsrv_runtime.formats import told
 from toolsrv_runtime.formats.asides import says_something
 from toolsrv_runtime.formats.base import FINISH, Judgement, Meter, Move, Prior, Step, View
@@ -40,7 +41,7 @@ from toolsrv_runtime.formats.fit import Shape
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
 
-AIDS = frozenset({"coverage", "match", "exclude", "check", "decline", "shortlist", "values"})
+AIDS = frozenset({"coverage", "match", "exclude", "check", "decline", "shortlist", "values", "ask"})
 """What helps a model, each of which can be left out.
 
 ``coverage``: needs that the matcher sees in the task are called for before an answer is taken;
@@ -48,7 +49,8 @@ AIDS = frozenset({"coverage", "match", "exclude", "check", "decline", "shortlist
 identical call on a path is not made again; ``check``: an answer is checked against the results and
 written again once; ``decline``: a task for which the matcher sees no function is given up without
 asking the model; ``shortlist``: candidates that the matcher rules out are not shown;
-``values``: the model is told which words of the task the matcher takes for which argument.
+``values``: the model is told which words of the task the matcher takes for which argument; ``ask``: a
+person is asked for values that nobody gave, where without it the model makes them up.
 """
 
 _STRIDE = 1_000_003  # replies of one solve never reach it, so seeds do not overlap
@@ -180,6 +182,13 @@ class ChatAgent:
         """Return the matcher's reading of the task behind the results so far."""
         return values.Reading(view.task, view.path, self._prior) if self._prior else None
 
+    def missing(self, view: View, move: Move, asked: Collection[str]) -> Sequence[Question]:
+        """Return the questions that a call leaves open; see ``Inquirer.missing``."""
+        if self._prior is None or "ask" not in self._aids:
+            return ()
+        held = missing.known(view, prompts.today(datetime.now().astimezone()))
+        return missing.questions(view, move, held, self._prior, asked)
+
     def asks_itself(self, view: View) -> bool:
         """Whether the task is talk with the assistant."""
         prior = None if view.whole else self._prior
@@ -245,6 +254,8 @@ class _Asking:
                 return self._reply_itself()
             if agent.declines(view):
                 return _give_up("the matcher sees no function that serves any part of the task")
+        if not left and any(step.unanswered for step in (*view.path, *view.tried)):
+            return self.answer() if started else _give_up("a value is missing that nobody gave")
         if started and not left:
             left = self._following()
         if started and not left:
@@ -264,9 +275,11 @@ class _Asking:
             return "the model's answer says nothing"
         path = self._view.path
         made = [step.move.function for step in path if step.ok and step.move.function != FINISH]
-        missing = coverage.unserved(self._needs, made)
+        left = coverage.unserved(self._needs, made)
+        if not self._needs and any(step.unanswered for step in path):
+            left = (self._view.task,)
         return replace(
-            _answer(text), missing=missing if self._needs else self._view.open_parts or ()
+            _answer(text), missing=left if self._needs else left or self._view.open_parts or ()
         )
 
     def reply(self, expected: Expected, note: str = "", *, rejected: str = "") -> ChatReply:

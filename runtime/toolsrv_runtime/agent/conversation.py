@@ -73,6 +73,8 @@ class Turn:
             SystemMessage(prompts.SYSTEM.format(today=prompts.today(self.now))),
             UserMessage(plan.asked(self.view)),
         ]
+        for question, answer in self.view.answers:
+            told += [AssistantMessage(question), UserMessage(answer)]
         for number, step in enumerate(path):
             if step.move.function == FINISH:
                 continue

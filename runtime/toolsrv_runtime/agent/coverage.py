@@ -127,6 +127,8 @@ def open_needs(
     found = []
     for need in wanted:
         tried = [step for step in left if step.move.function in need.functions]
+        if any(step.unanswered for step in tried):
+            continue
         served = next((step for step in tried if step.ok), None)
         if served is not None:
             left.remove(served)
