@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from toolsrv_registry.api import Api
 from toolsrv_runtime import events
 from toolsrv_runtime.calls import arguments as args
-from toolsrv_runtime.calls.caller import Caller, CallResult
+from toolsrv_runtime.calls.caller import CallResult
 from toolsrv_runtime.calls.result import Ask, Consent, Kind, declined
+from toolsrv_runtime.elicitation import Elicitation
 from toolsrv_runtime.errors import ArgumentError
 from toolsrv_runtime.formats.base import FINISH, Format, Move, Step
 from toolsrv_runtime.ledger import code, settled
@@ -35,6 +37,29 @@ MOST_FAILED = 2
 """Failed live calls of one API, on all branches, after which a solve leaves that API alone."""
 
 
+_UNANSWERED = (
+    "the request gives no value for an argument of this call, nobody could be asked for it, and none "
+    "may be made up: the call was not made (serve the other parts of the request)"
+)
+
+
+class ApiCaller(Protocol):
+    """Who makes the calls of a solve: ``Caller``, or one that several solves share."""
+
+    async def call(
+        self,
+        api: Api,
+        arguments: Mapping[str, Any],
+        *,
+        tainted: bool = False,
+        consent: Consent | None = None,
+    ) -> CallResult:
+        """See ``Caller.call``."""
+
+    def schema(self, api: Api) -> Any:
+        """See ``Caller.schema``."""
+
+
 class CallsOverError(Exception):
     """The budget of calls is used up."""
 
@@ -46,16 +71,21 @@ class Calling:
         self,
         state: State,
         form: Format,
-        caller: Caller,
+        caller: ApiCaller,
         second_opinion: SecondOpinion | None,
         ask: Ask | None = None,
+        elicitation: Elicitation | None = None,
     ) -> None:
-        """Take the parts; ``ask`` is how a person is asked for consent, None where nobody can be."""
+        """Take the parts; ``ask`` is how a person is asked for consent, None where nobody can be.
+
+        ``elicitation`` asks for values that nobody gave, None where the format does not see them.
+        """
         self._state = state
         self._second_opinion = second_opinion
         self._format = form
         self._caller = caller
         self._ask = ask
+        self._elicitation = elicitation
         self._known: dict[str, CallResult] = {}
         self._made: dict[int, str] = {}
         self._declined: set[str] = set()
@@ -92,7 +122,7 @@ class Calling:
 
     def _seen(self, node: Node, step: Step, what: Code) -> Observed:
         """Write down what a move came to; close the branch if it goes round in circles."""
-        made = self._made.setdefault(node.id, _key(step.move.function, step.move.arguments))
+        made = self._made.setdefault(node.id, call_key(step.move.function, step.move.arguments))
         repeats = sum(self._made.get(above.id) == made for above in node.calls()[:-1])
         self._state.ledger.steps[node.id] = replace(step, repeats=repeats)
         closed = self._state.options.close_repeats and repeats > MOST_REPEATS
@@ -108,16 +138,26 @@ class Calling:
             return self._seen(node, Step(move, text, ok=False), Code.UNKNOWN_FUNCTION)
         if over := state.budget.calls_ended():
             raise CallsOverError(over)
+        unanswered = False
         try:
             arguments = args.parse(move.arguments)
-            shown = args.bind(api, arguments)
+            if self._elicitation is not None:
+                values = await self._elicitation.values(node, api, move)
+                unanswered = values is None
+                if values:
+                    arguments |= values
+                    move = _with(node, move, arguments)
+            shown = {} if unanswered else args.bind(api, arguments)
         except ArgumentError as error:
             shown, problem = {"arguments": move.arguments}, f"{error.message} ({error.hint})"
             result = _refused(api, shown, "bad_arguments", problem)
         else:
-            self._made[node.id] = _key(api.id, shown)
-            self._tell_call(node, move, api, shown, depth)
-            result = await self._result(node, api, arguments)
+            if unanswered:
+                result = _refused(api, {}, "needs_input", _UNANSWERED)
+            else:
+                self._made[node.id] = call_key(api.id, shown)
+                self._tell_call(node, move, api, shown, depth)
+                result = await self._result(node, api, arguments)
         schema = self._caller.schema(api)
         text = self._format.observation(result.response, result.error, schema)
         state.ledger.results[node.id] = result
@@ -138,6 +178,7 @@ class Calling:
             result.response,
             down=not result.ok and (result.down or self._is_left(api)),
             declined=result.kind == "declined",
+            unanswered=unanswered,
         )
         return self._seen(node, step, code(result))
 
@@ -195,7 +236,7 @@ class Calling:
         """
         if self._ask is None:
             return None
-        request = _key(wanted.request, wanted.arguments)
+        request = call_key(wanted.request, wanted.arguments)
         if request in self._declined:
             return False
         self._tell_consent(node, wanted, None)
@@ -225,7 +266,7 @@ class Calling:
         return any(one.response is not None for one in self._state.ledger.results.values())
 
 
-def _key(name: str, arguments: str | dict[str, Any]) -> str:
+def call_key(name: str, arguments: str | dict[str, Any]) -> str:
     """Return the same text for the same call: keys in order, 15.0 as 15."""
     if isinstance(arguments, dict):
         arguments = {
@@ -242,6 +283,14 @@ def _left(api: Api, arguments: dict[str, Any]) -> CallResult:
         "(choose another API, or answer with what is known)"
     )
     return _refused(api, arguments, "blocked_by_policy", problem, "live")
+
+
+def _with(node: Node, move: Move, arguments: dict[str, Any]) -> Move:
+    """Return a move with other arguments, and note in the tree that it was made with them."""
+    text = json.dumps(arguments, ensure_ascii=False)
+    changed = replace(move, arguments=text, pieces=())
+    node.move, node.description = changed, text
+    return changed
 
 
 def _refused(

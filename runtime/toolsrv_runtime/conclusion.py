@@ -36,14 +36,16 @@ def conclude(state: State, reason: str, hints: TaskHints, *, model: str, form: s
     results = [(one.node, {"response": one.response, "error": one.error}) for one in evidence]
     if end.status == "answered" and not any(one.ok for one in evidence):
         state.meter.note([_ALONE])
-    end = _without_declined(state, end)
-    traced = trace(end.answer, state.task, results)
+    end = _unanswered(state, _without_declined(state, end))
+    traced = trace(end.answer, state.known, results)
     return out.Outcome(
         task=state.task,
         status=end.status,
         answer=end.answer,
         reason=end.reason,
         missing=end.missing,
+        questions=tuple(state.unanswered) if end.status == "needs_input" else (),
+        given=tuple(state.given),
         evidence=evidence,
         notes=tuple(state.meter.notes),
         supported=traced.supported,
@@ -60,6 +62,7 @@ def conclude(state: State, reason: str, hints: TaskHints, *, model: str, form: s
         width=options.width,
         depth=options.depth,
         chains=options.most_chains,
+        switches=tuple(sorted(options.switches or ())),
         model=model,
         format=form,
         seed=options.seed,
@@ -120,6 +123,17 @@ def _without_declined(state: State, end: _Ending) -> _Ending:
     parts = [step.move.about for step in state.ledger.steps.values() if step.declined]
     missing = (*end.missing, *filter(None, parts)) or requests
     return replace(end, status="partial", reason=why, missing=tuple(dict.fromkeys(missing)))
+
+
+def _unanswered(state: State, end: _Ending) -> _Ending:
+    """Return an end as one that needs input where a call lacked a value that nobody gave.
+
+    A whole answer that was found without it stays one, and so does a stop by the user.
+    """
+    if not state.unanswered or end.status in {"answered", "replied", "cancelled"}:
+        return end
+    names = dict.fromkeys(one.text for one in state.unanswered)
+    return replace(end, status="needs_input", reason=" ".join(names))
 
 
 def _unfinished(

@@ -70,7 +70,7 @@ class AnswerWriter:
 
     def write(self, view: View, needs: Sequence[Need]) -> str:
         """Return the answer to a task from the successful calls of a path, "" where none says it."""
-        results = list(_results(view, needs))
+        results = list(results_of(view, needs))
         if not results:
             return ""
         whole = self._question(view, view.task, results, ANSWER_TOKENS)
@@ -87,11 +87,16 @@ class AnswerWriter:
         more = [self._question(view, one.text, [one], SENTENCE_TOKENS, known) for one in left_out]
         return _joined([whole, *more])
 
-    def untraced(self, view: View, answer: str) -> list[str]:
-        """Return what an answer states and neither the task, nor a result, nor today's date does."""
+    def untraced(self, view: View, answer: str, *, names: bool = True) -> list[str]:
+        """Return what an answer states and neither the task, nor a result, nor today's date does.
+
+        ``names`` False leaves out names, which are told by English capitals.
+        """
         found = [(at + 1, step.response) for at, step in enumerate(view.path) if step.ok]
-        known = f"{view.task}\n{prompts.today(self._now)}"
-        return list(dict.fromkeys(one.text for one in trace(answer, known, found).unsupported))
+        said = "\n".join(answer for _, answer in view.answers)
+        known = f"{view.task}\n{said}\n{prompts.today(self._now)}"
+        claims = trace(answer, known, found).unsupported
+        return list(dict.fromkeys(one.text for one in claims if names or one.kind != "name"))
 
     def _question(
         self,
@@ -133,7 +138,8 @@ def tells(answer: str, step: Step) -> bool:
     return bool(traced.supported)
 
 
-def _results(view: View, needs: Sequence[Need]) -> Iterator[Result]:
+def results_of(view: View, needs: Sequence[Need]) -> Iterator[Result]:
+    """Yield what the successful calls of a path found, each with the words that ask for it."""
     left = list(needs)
     for step in view.path:
         if not step.ok or step.move.function == FINISH or step.repeats:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from toolsrv_runtime.agent import prompts
+from toolsrv_runtime.agent import plan, prompts
 from toolsrv_runtime.agent.tools import forms, no_function_fits
 from toolsrv_runtime.contract.chat import (
     AssistantMessage,
@@ -71,8 +71,10 @@ class Turn:
     def _messages(self, path: Sequence[Step]) -> list[Message]:
         told: list[Message] = [
             SystemMessage(prompts.SYSTEM.format(today=prompts.today(self.now))),
-            UserMessage(self.view.task),
+            UserMessage(plan.asked(self.view)),
         ]
+        for question, answer in self.view.answers:
+            told += [AssistantMessage(question), UserMessage(answer)]
         for number, step in enumerate(path):
             if step.move.function == FINISH:
                 continue

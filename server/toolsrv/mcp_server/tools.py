@@ -184,8 +184,18 @@ class Tools:
             Field(ge=0, le=600, description=f"Seconds to wait before a run_id comes back; {_CUT}"),
         ] = None,
         strategy: Annotated[
-            Literal["dfsdt", "dfs", "react", "cot"] | None,
-            Field(description="Tree search, ranked, one chain, or chains until one answers."),
+            Literal["dfsdt", "dfs", "react", "cot", "plan"] | None,
+            Field(
+                description="Tree search, ranked, one chain, chains until one answers, or a tree "
+                "for each subtask."
+            ),
+        ] = None,
+        switches: Annotated[
+            list[Literal["plan", "progressive", "constraints", "self-check"]] | None,
+            Field(description="Of a chat model; [] for none."),
+        ] = None,
+        votes: Annotated[
+            int | None, Field(ge=1, le=16, description="Solves at once; the most supported answer.")
         ] = None,
         category: Annotated[str | None, Field(description="Only APIs of this category.")] = None,
         max_seconds: Annotated[float | None, Field(gt=0, le=86_400)] = None,
@@ -204,6 +214,8 @@ class Tools:
         """Solve."""
         options = self._bench.options(
             strategy=strategy,
+            switches=switches,
+            votes=votes,
             category=category,
             max_seconds=max_seconds,
             max_calls=max_calls,
