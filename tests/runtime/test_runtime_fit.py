@@ -18,12 +18,12 @@ from toolsrv_runtime.engine.base import Engine, Piece, Prompt, Reply
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.errors import ContextError, TaskTooLongError
 from toolsrv_runtime.formats.base import Interrupted, Meter, Move, Step, View
-from toolsrv_runtime.formats.chat import ChatFormat
 from toolsrv_runtime.formats.fit import Fitted, Shape, condensed, fit
 from toolsrv_runtime.options import SolveOptions
 from toolsrv_runtime.outcome import Outcome
 from toolsrv_runtime.planner.conversation import CompactFormat
 from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.solve import build_format
 from toolsrv_runtime.stop import Stop
 
 TASK = "the task"
@@ -148,7 +148,7 @@ def test_a_chat_prompt_fits_a_tiny_context_and_keeps_its_task(
 ) -> None:
     counted = Counted(engine, context)
     profile = Profile(name="chat", format="chat", context=context, max_reply_tokens=32)
-    form = ChatFormat(counted, profile)
+    form = build_format(counted, profile, prior=None)
     view = View(TASK_TEXT, tuple(FunctionList(list(apis.values())[:5])), steps(3, 1500))
     meter = Meter()
     if context == 256:
