@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-
 from tests.agents import (
     BOTH,
     CHAT,
@@ -24,12 +23,13 @@ from tests.agents import (
     step,
     view,
 )
+
 from toolsrv_registry.api import Api
 from toolsrv_runtime.agent.answering import tells
 from toolsrv_runtime.agent.chat_agent import AIDS, ChatAgent
 from toolsrv_runtime.contract.chat import ChatReply, ChatRequest, UserMessage
 from toolsrv_runtime.finder import Finder
-from toolsrv_runtime.formats.base import Judgement, Meter, Move, View
+from toolsrv_runtime.formats.base import Judgement, Meter, View
 from toolsrv_runtime.models.scripted import ScriptedChat
 from toolsrv_runtime.outcome import Limits
 from toolsrv_runtime.profile import Profile
@@ -176,7 +176,7 @@ def test_a_judgement_is_an_object_or_none(apis: Apis, said: str, judged: Judgeme
         view(apis, LIMA), "Quito", ["Quito"], max_tokens=400, stop=Stop(), meter=Meter()
     )
     assert found == judged
-    assert 'No result says: Quito.' in question(chat.requests[0])
+    assert "No result says: Quito." in question(chat.requests[0])
 
 
 # ---------------------------------------------------------------- whole solves

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-
 from tests.agents import (
     BOTH,
     CAPITAL,
@@ -25,6 +24,7 @@ from tests.agents import (
     step,
     view,
 )
+
 from toolsrv_registry.api import Api
 from toolsrv_runtime.agent.chat_agent import ChatAgent
 from toolsrv_runtime.contract.chat import ChatReply, ChatRequest, ToolCall, ToolMessage
@@ -60,9 +60,7 @@ def test_whatever_a_model_says_for_ever_a_solve_ends_in_its_limits(
 ) -> None:
     chat = model(call=[said], more=[said], answer=[said if isinstance(said, str) else "x"],
                  letter=['"A"'])  # fmt: skip
-    outcome = solve(
-        Searched(retriever, BOTH), chat, strategy=strategy, limits=LIMITS, candidates=4
-    )
+    outcome = solve(Searched(retriever, BOTH), chat, strategy=strategy, limits=LIMITS, candidates=4)
     assert outcome.status in {"partial", "gave_up"}
     assert outcome.reason
     assert outcome.usage.model_calls <= LIMITS.model_calls + 4  # a closing answer and its rewrite

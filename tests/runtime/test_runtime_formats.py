@@ -23,7 +23,6 @@ from toolsrv_runtime.stop import Stop
 from toolsrv_runtime.values import facts
 
 
-
 def offered(apis: dict[str, Api], *ids: str) -> View:
     return View("the capital of Peru", tuple(FunctionList([apis[i] for i in ids])))
 

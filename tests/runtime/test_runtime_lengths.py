@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.agents import Judge, Searched
+
 from toolsrv_registry.functions import Function, FunctionList
 from toolsrv_runtime.agent.chat_agent import ChatAgent
 from toolsrv_runtime.calls.caller import default_caller

@@ -73,7 +73,9 @@ async def test_a_client_that_takes_tools_is_given_tools(ready_dir: Path, era: st
         del context
         asked.append(params)
         first = len(asked) == 1
-        content: list[Any] = [TextContent(text="go on"), call] if first else [TextContent(text="It is Lima.")]
+        content: list[Any] = (
+            [TextContent(text="go on"), call] if first else [TextContent(text="It is Lima.")]
+        )
         return CreateMessageResultWithTools(
             role="assistant", content=content, model="somebody's", stop_reason="endTurn"
         )
