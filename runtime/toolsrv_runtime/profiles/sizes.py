@@ -24,7 +24,7 @@ class Defaults:
     switches: frozenset[str] = frozenset()
 
 
-CHOOSES_WELL = frozenset({"coverage", "exclude", "check", "shortlist"})
+CHOOSES_WELL = frozenset({"coverage", "exclude", "check", "shortlist", "ask"})
 """For models that choose functions and read values better than a matcher of 23 million parameters."""
 
 DEFAULTS: Mapping[SizeClass, Defaults] = {
