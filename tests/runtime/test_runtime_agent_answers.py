@@ -28,6 +28,7 @@ from toolsrv_registry.api import Api
 from toolsrv_runtime.agent.answering import tells
 from toolsrv_runtime.agent.chat_agent import AIDS, ChatAgent
 from toolsrv_runtime.contract.chat import ChatReply, ChatRequest, UserMessage
+from toolsrv_runtime.errors import GrammarError
 from toolsrv_runtime.finder import Finder
 from toolsrv_runtime.formats.base import Judgement, Meter, View
 from toolsrv_runtime.models.scripted import ScriptedChat
@@ -93,6 +94,17 @@ def test_a_rewrite_that_is_no_better_is_not_taken_and_none_follows(apis: Apis, a
     chat = model(answer=["Lima has 999 people.", again])
     assert finish(chat, view(apis, LIMA)) == "Lima has 999 people."
     assert len(chat.requests) == 2
+
+
+def test_more_values_than_a_grammar_holds_are_asked_for_freely(apis: Apis) -> None:
+    class Narrow(ScriptedChat):
+        def reply(self, request: ChatRequest, *, stop: Stop) -> ChatReply | None:
+            if request.expected.copied:
+                raise GrammarError("too many items", hint="")
+            return super().reply(request, stop=stop)
+
+    chat = Narrow(["Lima has 999 people.", "It is Lima."])
+    assert finish(chat, view(apis, LIMA)) == "It is Lima."
 
 
 def test_without_the_aid_check_an_answer_is_taken_as_it_is(apis: Apis) -> None:
