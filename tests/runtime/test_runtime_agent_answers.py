@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-
 from tests.agents import (
     BOTH,
     CHAT,
@@ -24,12 +23,14 @@ from tests.agents import (
     step,
     view,
 )
+
 from toolsrv_registry.api import Api
 from toolsrv_runtime.agent.answering import tells
 from toolsrv_runtime.agent.chat_agent import AIDS, ChatAgent
 from toolsrv_runtime.contract.chat import ChatReply, ChatRequest, UserMessage
+from toolsrv_runtime.errors import GrammarError
 from toolsrv_runtime.finder import Finder
-from toolsrv_runtime.formats.base import Judgement, Meter, Move, View
+from toolsrv_runtime.formats.base import Judgement, Meter, View
 from toolsrv_runtime.models.scripted import ScriptedChat
 from toolsrv_runtime.outcome import Limits
 from toolsrv_runtime.profile import Profile
@@ -93,6 +94,17 @@ def test_a_rewrite_that_is_no_better_is_not_taken_and_none_follows(apis: Apis, a
     chat = model(answer=["Lima has 999 people.", again])
     assert finish(chat, view(apis, LIMA)) == "Lima has 999 people."
     assert len(chat.requests) == 2
+
+
+def test_more_values_than_a_grammar_holds_are_asked_for_freely(apis: Apis) -> None:
+    class Narrow(ScriptedChat):
+        def reply(self, request: ChatRequest, *, stop: Stop) -> ChatReply | None:
+            if request.expected.copied:
+                raise GrammarError("too many items", hint="")
+            return super().reply(request, stop=stop)
+
+    chat = Narrow(["Lima has 999 people.", "It is Lima."])
+    assert finish(chat, view(apis, LIMA)) == "It is Lima."
 
 
 def test_without_the_aid_check_an_answer_is_taken_as_it_is(apis: Apis) -> None:
@@ -176,7 +188,7 @@ def test_a_judgement_is_an_object_or_none(apis: Apis, said: str, judged: Judgeme
         view(apis, LIMA), "Quito", ["Quito"], max_tokens=400, stop=Stop(), meter=Meter()
     )
     assert found == judged
-    assert 'No result says: Quito.' in question(chat.requests[0])
+    assert "No result says: Quito." in question(chat.requests[0])
 
 
 # ---------------------------------------------------------------- whole solves

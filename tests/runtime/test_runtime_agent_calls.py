@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-
 from tests.agents import (
     BOTH,
     CAPITAL,
@@ -28,6 +27,7 @@ from tests.agents import (
     system_of,
     view,
 )
+
 from toolsrv_registry.api import Api
 from toolsrv_runtime.agent.chat_agent import AIDS, ChatAgent
 from toolsrv_runtime.agent.coverage import Need, open_needs, unserved

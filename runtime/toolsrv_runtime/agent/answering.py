@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -27,9 +27,11 @@ from toolsrv_runtime.contract.chat import (
     SystemMessage,
     UserMessage,
 )
+from toolsrv_runtime.errors import GrammarError
 from toolsrv_runtime.evidence import trace
 from toolsrv_runtime.formats.asides import says_something
 from toolsrv_runtime.formats.base import FINISH, Step, View
+from toolsrv_runtime.formats.fit import Shape
 from toolsrv_runtime.templates.dialects import read_dialects
 
 ANSWER_TOKENS = 320
@@ -37,7 +39,39 @@ ANSWER_TOKENS = 320
 
 SENTENCE_TOKENS = 120
 
-Ask = Callable[[ChatRequest], ChatReply]
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question about data, each piece of which may be condensed until the request fits."""
+
+    text: str
+    data: tuple[str, ...]
+    now: datetime
+    max_tokens: int
+    copied: tuple[str, ...] = ()
+
+    def documents(self) -> list[list[str]]:
+        """Return nothing: no function is shown."""
+        return []
+
+    def observations(self) -> list[str]:
+        """Return the data."""
+        return list(self.data)
+
+    def request(self, shape: Shape) -> ChatRequest:
+        """Return the conversation with what ``shape`` leaves of the data."""
+        messages: list[Message] = [
+            SystemMessage(prompts.ANSWER_SYSTEM.format(today=prompts.today(self.now)))
+        ]
+        for question, answer in prompts.ANSWER_EXAMPLES:
+            messages += [UserMessage(question), AssistantMessage(answer)]
+        data = "".join(f"\nData: {one}" for one in shape.observations)
+        messages.append(UserMessage(f"Question: {self.text}{data}"))
+        expected = Expected(copied=self.copied)
+        return ChatRequest(tuple(messages), (), expected, max_tokens=self.max_tokens, now=self.now)
+
+
+Ask = Callable[[Question], ChatReply]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +141,15 @@ class AnswerWriter:
         copied: tuple[str, ...] = (),
     ) -> str:
         """Return what the model says, "" where it is a call: the calls are over."""
-        data = "".join(f"\nData: {one.data}" for one in results)
-        messages: list[Message] = [
-            SystemMessage(prompts.ANSWER_SYSTEM.format(today=prompts.today(self._now)))
-        ]
-        for question, answer in prompts.ANSWER_EXAMPLES:
-            messages += [UserMessage(question), AssistantMessage(answer)]
-        messages.append(UserMessage(f"Question: {text}{data}"))
-        request = ChatRequest(
-            tuple(messages), (), Expected(copied=copied), max_tokens=tokens, now=self._now
-        )
-        said = clean(self._ask(request).text, 20_000).strip()
+        data = tuple(one.data for one in results)
+        question = Question(text, data, self._now, tokens, copied)
+        try:
+            reply = self._ask(question)
+        except GrammarError:  # more values to copy than a grammar holds
+            if not copied:
+                raise
+            reply = self._ask(replace(question, copied=()))
+        said = clean(reply.text, 20_000).strip()
         return "" if _is_call(said, view) else said
 
 

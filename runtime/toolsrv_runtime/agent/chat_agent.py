@@ -208,7 +208,7 @@ class ChatAgent:
         return isinstance(self._model, LocalModel) and self._model.begins_call(raw)
 
     def send(
-        self, task: str, turn: Turn | ChatRequest, seed: int, stop: Stop, meter: Meter
+        self, task: str, turn: Turn | Question | ChatRequest, seed: int, stop: Stop, meter: Meter
     ) -> tuple[ChatRequest, ChatReply]:
         """Return a reply and the request that it replies to, shortened until it fits."""
         profile, seed = self._profile, seed * _STRIDE + meter.replies
@@ -390,7 +390,7 @@ class _Asking:
         turn = Turn(view, expected, self._now, note, rejected, max_tokens=room)
         return self._agent.send(view.task, turn, view.seed, self._stop, self._meter)
 
-    def _write(self, request: ChatRequest) -> ChatReply:
+    def _write(self, request: Question | ChatRequest) -> ChatReply:
         request = replace(request, max_tokens=min(request.max_tokens, self._max_tokens))
         view = self._view
         return self._agent.send(view.task, request, view.seed, self._stop, self._meter)[1]
