@@ -26,15 +26,7 @@ if TYPE_CHECKING:  # it brings httpx along
     from toolsrv_runtime.solve import SolveOptions
 
 RunStatus = Literal[
-    "queued",
-    "working",
-    "answered",
-    "replied",
-    "partial",
-    "needs_input",
-    "gave_up",
-    "cancelled",
-    "failed",
+    "queued", "working", "answered", "replied", "partial", "needs_input", "gave_up", "cancelled", "failed"
 ]
 Solve = Callable[[str, "SolveOptions", Callable[[Event], None], Stop], Awaitable[Outcome]]
 Report = Callable[[Exception], str]

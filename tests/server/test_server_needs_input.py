@@ -31,7 +31,7 @@ def script(folder: Path, amount: int = 1000) -> Path:
     """Write a model that makes up an amount, and then tells what came of it."""
     place = folder / f"script_{amount}.json"
     call = {**CALL, "arguments": {**CALL["arguments"], "amount": amount}}
-    place.write_text(json.dumps({"replies": [call, "no more", "It will be 7401.22."]}), "utf-8")
+    place.write_text(json.dumps({"replies": [call, "It will be 7401.22."]}), "utf-8")
     return place
 
 
