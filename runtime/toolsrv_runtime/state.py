@@ -24,7 +24,8 @@ class State:
     """One solve; nothing of it is shared with another. ``outer`` is the user's wish to stop.
 
     ``rejected`` is the answer that the model took back on a second reading. ``given`` are the values
-    that a person gave, ``unanswered`` the questions that nobody answered.
+    that a person gave, ``unanswered`` the questions that nobody answered, and
+    ``postponed`` those that were not put, by API, as another call might tell.
     """
 
     task: str
@@ -40,6 +41,7 @@ class State:
     rejected: Node | None = None
     given: list[Given] = field(default_factory=list)
     unanswered: list[Question] = field(default_factory=list)
+    postponed: dict[str, Question] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.budget = Budget(self.options.limits, time.monotonic())

@@ -171,6 +171,10 @@ class ChatAgent:
         held = missing.known(view, prompts.today(datetime.now().astimezone()))
         return missing.questions(view, move, held, self._prior, asked)
 
+    def suppliers(self, view: View, move: Move) -> Sequence[str]:
+        """Return functions whose answers may hold what a call lacks; see ``Inquirer.suppliers``."""
+        return missing.suppliers(view, move, self._prior) if self._prior is not None else ()
+
     def asks_itself(self, view: View) -> bool:
         """Whether the task is talk with the assistant."""
         prior = self._prior
