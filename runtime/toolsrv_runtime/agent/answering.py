@@ -41,7 +41,7 @@ SENTENCE_TOKENS = 120
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class DataQuestion:
     """A question about data, each piece of which may be condensed until the request fits."""
 
     text: str
@@ -71,7 +71,7 @@ class Question:
         return ChatRequest(tuple(messages), (), expected, max_tokens=self.max_tokens, now=self.now)
 
 
-Ask = Callable[[Question], ChatReply]
+Ask = Callable[[DataQuestion], ChatReply]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class AnswerWriter:
     ) -> str:
         """Return what the model says, "" where it is a call: the calls are over."""
         data = tuple(one.data for one in results)
-        question = Question(text, data, self._now, tokens, copied)
+        question = DataQuestion(text, data, self._now, tokens, copied)
         try:
             reply = self._ask(question)
         except GrammarError:  # more values to copy than a grammar holds

@@ -19,7 +19,7 @@ from typing import Any
 from toolsrv_catalogs.text import clean
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.agent import coverage, itself, missing, plan, prompts, values
-from toolsrv_runtime.agent.answering import AnswerWriter, results_of
+from toolsrv_runtime.agent.answering import AnswerWriter, DataQuestion, results_of
 from toolsrv_runtime.agent.conversation import Turn, call_of
 from toolsrv_runtime.agent.fitting import Fitting
 from toolsrv_runtime.agent.switches import Switches
@@ -189,6 +189,10 @@ class ChatAgent:
         held = missing.known(view, prompts.today(datetime.now().astimezone()))
         return missing.questions(view, move, held, self._prior, asked)
 
+    def suppliers(self, view: View, move: Move) -> Sequence[str]:
+        """Return functions whose answers may hold what a call lacks; see ``Inquirer.suppliers``."""
+        return missing.suppliers(view, move, self._prior) if self._prior is not None else ()
+
     def asks_itself(self, view: View) -> bool:
         """Whether the task is talk with the assistant."""
         prior = None if view.whole else self._prior
@@ -208,7 +212,7 @@ class ChatAgent:
         return isinstance(self._model, LocalModel) and self._model.begins_call(raw)
 
     def send(
-        self, task: str, turn: Turn | Question | ChatRequest, seed: int, stop: Stop, meter: Meter
+        self, task: str, turn: Turn | DataQuestion | ChatRequest, seed: int, stop: Stop, meter: Meter
     ) -> tuple[ChatRequest, ChatReply]:
         """Return a reply and the request that it replies to, shortened until it fits."""
         profile, seed = self._profile, seed * _STRIDE + meter.replies
@@ -390,7 +394,7 @@ class _Asking:
         turn = Turn(view, expected, self._now, note, rejected, max_tokens=room)
         return self._agent.send(view.task, turn, view.seed, self._stop, self._meter)
 
-    def _write(self, request: Question | ChatRequest) -> ChatReply:
+    def _write(self, request: DataQuestion | ChatRequest) -> ChatReply:
         request = replace(request, max_tokens=min(request.max_tokens, self._max_tokens))
         view = self._view
         return self._agent.send(view.task, request, view.seed, self._stop, self._meter)[1]
