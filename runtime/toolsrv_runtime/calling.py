@@ -19,7 +19,7 @@ from toolsrv_runtime import events
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.caller import CallResult
 from toolsrv_runtime.calls.result import Ask, Consent, Kind, declined
-from toolsrv_runtime.elicitation import Elicitation
+from toolsrv_runtime.elicitation import Elicitation, NotGivenError
 from toolsrv_runtime.errors import ArgumentError
 from toolsrv_runtime.formats.base import FINISH, Format, Move, Step
 from toolsrv_runtime.ledger import code, settled
@@ -35,12 +35,6 @@ MOST_REPEATS = 1
 
 MOST_FAILED = 2
 """Failed live calls of one API, on all branches, after which a solve leaves that API alone."""
-
-
-_UNANSWERED = (
-    "the request gives no value for an argument of this call, nobody could be asked for it, and none "
-    "may be made up: the call was not made (serve the other parts of the request)"
-)
 
 
 class ApiCaller(Protocol):
@@ -138,26 +132,23 @@ class Calling:
             return self._seen(node, Step(move, text, ok=False), Code.UNKNOWN_FUNCTION)
         if over := state.budget.calls_ended():
             raise CallsOverError(over)
-        unanswered = False
+        lacking: NotGivenError | None = None
         try:
             arguments = args.parse(move.arguments)
-            if self._elicitation is not None:
-                values = await self._elicitation.values(node, api, move)
-                unanswered = values is None
-                if values:
-                    arguments |= values
-                    move = _with(node, move, arguments)
-            shown = {} if unanswered else args.bind(api, arguments)
+            given = self._elicitation and await self._elicitation.values(node, api, move)
+            if given:
+                arguments |= given
+                move = _with(node, move, arguments)
+            shown = args.bind(api, arguments)
         except ArgumentError as error:
             shown, problem = {"arguments": move.arguments}, f"{error.message} ({error.hint})"
             result = _refused(api, shown, "bad_arguments", problem)
+        except NotGivenError as error:
+            lacking, result = error, _refused(api, {}, "needs_input", str(error))
         else:
-            if unanswered:
-                result = _refused(api, {}, "needs_input", _UNANSWERED)
-            else:
-                self._made[node.id] = call_key(api.id, shown)
-                self._tell_call(node, move, api, shown, depth)
-                result = await self._result(node, api, arguments)
+            self._made[node.id] = call_key(api.id, shown)
+            self._tell_call(node, move, api, shown, depth)
+            result = await self._result(node, api, arguments)
         schema = self._caller.schema(api)
         text = self._format.observation(result.response, result.error, schema)
         state.ledger.results[node.id] = result
@@ -178,7 +169,8 @@ class Calling:
             result.response,
             down=not result.ok and (result.down or self._is_left(api)),
             declined=result.kind == "declined",
-            unanswered=unanswered,
+            unanswered=lacking is not None and not lacking.early,
+            early=lacking is not None and lacking.early,
         )
         return self._seen(node, step, code(result))
 

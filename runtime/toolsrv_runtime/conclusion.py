@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from toolsrv_runtime import outcome as out
 from toolsrv_runtime.contract.hints import TaskHints
+from toolsrv_runtime.contract.questions import Question
 from toolsrv_runtime.evidence import trace
 from toolsrv_runtime.formats.base import FINISH, Move
 from toolsrv_runtime.ledger import final_answer, versions
@@ -36,7 +37,7 @@ def conclude(state: State, reason: str, hints: TaskHints, *, model: str, form: s
     results = [(one.node, {"response": one.response, "error": one.error}) for one in evidence]
     if end.status == "answered" and not any(one.ok for one in evidence):
         state.meter.note([_ALONE])
-    end = _unanswered(state, _without_declined(state, end))
+    end, questions = _with_questions(state, _without_declined(state, end))
     traced = trace(end.answer, state.known, results)
     return out.Outcome(
         task=state.task,
@@ -44,7 +45,7 @@ def conclude(state: State, reason: str, hints: TaskHints, *, model: str, form: s
         answer=end.answer,
         reason=end.reason,
         missing=end.missing,
-        questions=tuple(state.unanswered) if end.status == "needs_input" else (),
+        questions=questions,
         given=tuple(state.given),
         evidence=evidence,
         notes=tuple(state.meter.notes),
@@ -125,15 +126,21 @@ def _without_declined(state: State, end: _Ending) -> _Ending:
     return replace(end, status="partial", reason=why, missing=tuple(dict.fromkeys(missing)))
 
 
-def _unanswered(state: State, end: _Ending) -> _Ending:
-    """Return an end as one that needs input where a call lacked a value that nobody gave.
+def _with_questions(state: State, end: _Ending) -> tuple[_Ending, tuple[Question, ...]]:
+    """Return an end as one that needs input where calls lacked values, and the questions for them.
 
-    A whole answer that was found without it stays one, and so does a stop by the user.
+    A whole answer that was found without them stays one, and so does a stop by the user.
     """
-    if not state.unanswered or end.status in {"answered", "replied", "cancelled"}:
-        return end
-    names = dict.fromkeys(one.text for one in state.unanswered)
-    return replace(end, status="needs_input", reason=" ".join(names))
+    if end.status in {"answered", "replied", "cancelled"}:
+        return end, ()
+    asked = {one.api_id for one in state.unanswered}
+    served = {one.api_id for one in state.ledger.results.values() if one.ok}
+    late = (one for key, one in state.postponed.items() if key not in {*asked, *served})
+    questions = (*state.unanswered, *late)
+    if not questions:
+        return end, ()
+    reason = " ".join(dict.fromkeys(one.text for one in questions))
+    return replace(end, status="needs_input", reason=reason), questions
 
 
 def _unfinished(

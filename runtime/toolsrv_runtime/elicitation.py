@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,27 @@ MOST_TRIES = 2
 """Times that one question is put: once more where the answer is no value of the parameter."""
 
 
+MOST_POSTPONED = 2
+"""Times that a call of one API is refused because another one may tell what it lacks."""
+
+_EARLY = (
+    "the request does not give {!r}: call another function that tells it first, then this one with "
+    "what that says"
+)
+_UNANSWERED = (
+    "the request gives no value for {!r}, nobody could be asked for it, and none may be made up: the "
+    "call was not made (serve the other parts of the request)"
+)
+
+
+class NotGivenError(Exception):
+    """A call lacks a value. ``early``: another call may tell it; else a person would have to."""
+
+    def __init__(self, message: str, *, early: bool) -> None:
+        super().__init__(message)
+        self.early = early
+
+
 class Elicitation:
     """The questions of one solve: each parameter of an API is asked for once.
 
@@ -38,22 +60,23 @@ class Elicitation:
         self._format = form
         self._view = view
         self._ask = ask
+        self._postponed: Counter[str] = Counter()
         self._asked: dict[tuple[str, str], Given | None] = {}
 
-    async def values(self, node: Node, api: Api, move: Move) -> dict[str, Any] | None:
+    async def values(self, node: Node, api: Api, move: Move) -> dict[str, Any]:
         """Return values for the arguments of a call that nobody gave, empty where all were given.
 
-        None where one is missing still: then the call must not be made.
-
         Raises:
+            NotGivenError: one is missing still, and the call must not be made.
             Interrupted: the user wants to stop.
         """
-        view = self._view(node)
+        view, found = self._view(node), dict[str, Any]()
         asked = {parameter for one, parameter in self._asked if one == api.id}
         questions = await off_loop(
             lambda: self._format.missing(view, move, asked), self._state.stop
         )
-        found: dict[str, Any] = {}
+        if any(one.parameter not in asked for one in questions):
+            await self._postpone(api, move, view, questions[0])
         for question in questions:
             key = (question.api_id, question.parameter)
             if key not in self._asked:
@@ -66,9 +89,23 @@ class Elicitation:
                     self._state.given.append(given)
             answer = self._asked[key]
             if answer is None:
-                return None
+                raise NotGivenError(_UNANSWERED.format(question.parameter), early=False)
             found[question.parameter] = answer.value
         return found
+
+    async def _postpone(self, api: Api, move: Move, view: View, question: Question) -> None:
+        """Refuse a call whose value another function may tell, a few times, before a person is asked.
+
+        Raises:
+            NotGivenError: another function is to be called first.
+        """
+        if self._postponed[api.id] >= MOST_POSTPONED:
+            return
+        names = await off_loop(lambda: self._format.suppliers(view, move), self._state.stop)
+        if names:
+            self._postponed[api.id] += 1
+            self._state.postponed.setdefault(api.id, question)
+            raise NotGivenError(_EARLY.format(question.parameter), early=True)
 
     async def _answer(
         self, node: Node, question: Question, parameter: Parameter, api: Api

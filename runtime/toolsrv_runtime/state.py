@@ -25,7 +25,8 @@ class State:
 
     ``shared`` is the budget of several solves of one vote. ``rejected`` is the answer that the model
     took back on a second reading. ``given`` are the values that a person gave, ``unanswered`` the
-    questions that nobody answered.
+    questions that nobody answered, and ``postponed`` those that were not put, by API, as another
+    call might tell.
     """
 
     task: str
@@ -42,6 +43,7 @@ class State:
     rejected: Node | None = None
     given: list[Given] = field(default_factory=list)
     unanswered: list[Question] = field(default_factory=list)
+    postponed: dict[str, Question] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.budget = self.shared or Budget(self.options.limits, time.monotonic())

@@ -164,13 +164,46 @@ def test_the_other_parts_of_a_task_are_served(apis: dict[str, Api]) -> None:
     ]
     capital = ToolCall("capital_city_for_country_facts", {"country": "Peru"})
     tried = Tried(
-        [MADE_UP, capital, "The capital of Peru is Lima."],
+        [MADE_UP, capital, MADE_UP, "The capital of Peru is Lima."],
         both,
         task="What will my savings be after 10 years at 4 % interest? And what is the capital of Peru?",
     )
     outcome = tried.outcome
     assert (outcome.status, outcome.answer) == ("needs_input", "The capital of Peru is Lima.")
     assert any("savings" in one for one in outcome.missing)
+
+
+def test_a_value_that_another_function_may_tell_is_not_asked_for(apis: dict[str, Api]) -> None:
+    both = [apis["Weather/sun_and_moon/day_length"], apis["Travel/airport_guide/airport_by_code"]]
+    task = "my luggage tag says TOS. how many hours of daylight will i get there on march 10 2026?"
+    day = "day_length_for_sun_and_moon"
+    at = ToolCall("airport_by_code_for_airport_guide", {"code": "TOS"})
+    script: list[Said] = [
+        ToolCall(day, {"city": "Oslo", "date": "2026-03-10"}),
+        at,
+        ToolCall(day, {"city": "Tromso", "date": "2026-03-10"}),
+        "no more",
+        "It will be light for 11 hours.",
+    ]
+    person = Person("Bergen")
+    tried = Tried(script, both, task=task, person=person)
+    assert person.asked == []
+    kinds = [(one.kind, one.arguments.get("city")) for one in tried.outcome.evidence]
+    assert kinds[0] == ("needs_input", None)
+    assert ("ok", "Tromso") in kinds
+    assert "call another function that tells it first" in tried.outcome.tree[1].observation
+    assert tried.model.requests[1].expected.names == (at.name,)
+
+
+def test_a_question_that_was_put_off_is_told_where_no_call_follows(
+    apis: dict[str, Api],
+) -> None:
+    both = [apis["Weather/sun_and_moon/day_length"], apis["Travel/airport_guide/airport_by_code"]]
+    task = "my luggage tag says TOS. how many hours of daylight will i get there on march 10 2026?"
+    day = ToolCall("day_length_for_sun_and_moon", {"city": "Oslo", "date": "2026-03-10"})
+    tried = Tried([day, *["I do not know"] * 20], both, task=task)
+    assert tried.outcome.status == "needs_input"
+    assert [one.parameter for one in tried.outcome.questions] == ["city"]
 
 
 def test_one_value_is_asked_for_once_however_often_the_call_comes(interest: list[Api]) -> None:

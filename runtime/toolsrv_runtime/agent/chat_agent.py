@@ -19,7 +19,7 @@ from typing import Any
 from toolsrv_catalogs.text import clean
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.agent import coverage, itself, missing, plan, prompts, values
-from toolsrv_runtime.agent.answering import AnswerWriter, results_of
+from toolsrv_runtime.agent.answering import AnswerWriter, DataQuestion, results_of
 from toolsrv_runtime.agent.conversation import Turn, call_of
 from toolsrv_runtime.agent.fitting import Fitting
 from toolsrv_runtime.agent.switches import Switches
@@ -188,6 +188,10 @@ class ChatAgent:
             return ()
         held = missing.known(view, prompts.today(datetime.now().astimezone()))
         return missing.questions(view, move, held, self._prior, asked)
+
+    def suppliers(self, view: View, move: Move) -> Sequence[str]:
+        """Return functions whose answers may hold what a call lacks; see ``Inquirer.suppliers``."""
+        return missing.suppliers(view, move, self._prior) if self._prior is not None else ()
 
     def asks_itself(self, view: View) -> bool:
         """Whether the task is talk with the assistant."""

@@ -7,8 +7,8 @@ candidates that serve it. No words of any language are known here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from toolsrv_registry.functions import Function
 from toolsrv_registry.matcher import Asked
@@ -126,7 +126,8 @@ def open_needs(
     left = [step for step in path if step.move.function != FINISH]
     found = []
     for need in wanted:
-        tried = [step for step in left if step.move.function in need.functions]
+        names = need.functions
+        tried = [step for step in left if step.move.function in names and not step.early]
         if any(step.unanswered for step in tried):
             continue
         served = next((step for step in tried if step.ok), None)
@@ -134,7 +135,7 @@ def open_needs(
             left.remove(served)
         elif len(tried) < ATTEMPTS and _count(failed, need) < MOST_FAILED:
             found.append(need)
-    return tuple(found)
+    return tuple(_in_turn(found, path))
 
 
 def unserved(wanted: Iterable[Need], made: Iterable[str]) -> tuple[str, ...]:
@@ -151,6 +152,15 @@ def unserved(wanted: Iterable[Need], made: Iterable[str]) -> tuple[str, ...]:
 
 def _count(steps: Iterable[Step], need: Need) -> int:
     return sum(step.move.function in need.functions for step in steps)
+
+
+def _in_turn(left: Sequence[Need], path: Sequence[Step]) -> Iterator[Need]:
+    """Yield needs without the function whose call came too early, until another one was made."""
+    waits = path[-1].move.function if path and path[-1].early else ""
+    for need in left:
+        functions = tuple(name for name in need.functions if name != waits)
+        if functions:
+            yield replace(need, functions=functions)
 
 
 def _overlap(one: tuple[int, int], other: tuple[int, int]) -> float:

@@ -21,6 +21,7 @@ from toolsrv_catalogs.text import clean
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import Function
 from toolsrv_registry.matcher import Asked, Match
+from toolsrv_runtime.agent.coverage import NEEDED
 from toolsrv_runtime.agent.tools import describe
 from toolsrv_runtime.contract.questions import Question
 from toolsrv_runtime.evidence import trace
@@ -149,6 +150,21 @@ def questions(
     if function is None or not isinstance(written, dict):
         return []
     return [question(function, key) for key in missing(function, written, held, prior, asked)]
+
+
+def suppliers(view: View, move: Move, prior: Prior) -> tuple[str, ...]:
+    """Return the other functions that the task asks for and that no call on the path served yet.
+
+    What one of them answers may be the value that a call lacks: of 61 right calls of tasks_open and
+    tasks_fresh that lack a value before their turn, 60 have such a function (59 the right one), and
+    of the 30 tasks of tasks_missing one has.
+    """
+    served = {step.move.function for step in view.path if step.ok}
+    others = [one for one in view.functions if one.name not in {*served, move.function}]
+    matches = prior.match(Asked(view.task), [one.api for one in others])
+    return tuple(
+        one.name for one, match in zip(others, matches, strict=False) if match.serves >= NEEDED
+    )
 
 
 def _readings(api: Api, held: Known, prior: Prior) -> Iterator[Match]:

@@ -90,7 +90,7 @@ class Step:
     ``repeats`` counts the same call above it on its path: the response is that one's, not a new one.
     ``down``: the API is out of service, or left alone, whatever it is called with. ``declined``: a
     person said no to the call, and what it was for is not to be done in another way. ``unanswered``:
-    it lacks a value that nobody gave, and was not made.
+    it lacks a value that nobody gave, and was not made; ``early``: one that another call may tell.
     """
 
     move: Move
@@ -101,6 +101,7 @@ class Step:
     down: bool = False
     declined: bool = False
     unanswered: bool = False
+    early: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,3 +260,6 @@ class Inquirer(Format, Protocol):
 
         ``asked`` are the arguments of the function that a person was asked for before.
         """
+
+    def suppliers(self, view: View, move: Move) -> Sequence[str]:
+        """Return the names of functions whose answers may hold what a call lacks. Blocks."""
