@@ -212,7 +212,12 @@ class ChatAgent:
         return isinstance(self._model, LocalModel) and self._model.begins_call(raw)
 
     def send(
-        self, task: str, turn: Turn | DataQuestion | ChatRequest, seed: int, stop: Stop, meter: Meter
+        self,
+        task: str,
+        turn: Turn | DataQuestion | ChatRequest,
+        seed: int,
+        stop: Stop,
+        meter: Meter,
     ) -> tuple[ChatRequest, ChatReply]:
         """Return a reply and the request that it replies to, shortened until it fits."""
         profile, seed = self._profile, seed * _STRIDE + meter.replies
