@@ -174,6 +174,7 @@ def solve(
     stop: Stop | None = None,
     caller: Caller | None = None,
     seconds: float = 0.0,
+    task: str = TASK,
     **options: Any,
 ) -> tuple[Outcome, ScriptedChat]:
     model = ScriptedChat(said, seconds=seconds)
@@ -183,7 +184,7 @@ def solve(
         async with caller or default_caller() as calls:
             solver = Solver(retriever=finder, engine=model, profile=profile, caller=calls)
             chosen = SolveOptions.model_validate(options)
-            return await solver.solve(TASK, chosen, on_event=heard.append, stop=stop)
+            return await solver.solve(task, chosen, on_event=heard.append, stop=stop)
 
     return asyncio.run(main()), model
 
@@ -444,27 +445,30 @@ def test_a_task_without_conditions_is_checked_for_none(shelf: Shelf) -> None:
 def test_an_answer_that_breaks_a_condition_is_written_again(shelf: Shelf) -> None:
     german = "Die Hauptstadt von Peru ist Lima."
     mind = Mind(
-        conditions=["auf Deutsch"],
+        conditions=["in German", "in verse"],
         verdicts=["broken", "kept"],
         drafts=[ANSWER, german],
     )
-    outcome, model = solve(shelf, mind, switches=["constraints"])
+    outcome, model = solve(shelf, mind, switches=["constraints"], task=f"{TASK} In German.")
     assert (outcome.status, outcome.answer, outcome.notes) == ("answered", german, ())
-    assert "auf Deutsch" in model.requests[-2].messages[-1].text
+    assert "in German" in model.requests[-2].messages[-1].text
+    assert "verse" not in model.requests[-2].messages[-1].text  # the task says nothing of it
 
 
 def test_a_condition_that_stays_broken_is_noted(shelf: Shelf) -> None:
     mind = Mind(conditions=["in verse"], verdicts=["broken", "broken"])
-    outcome, _ = solve(shelf, mind, switches=["constraints"])
+    outcome, _ = solve(shelf, mind, switches=["constraints"], task=f"{TASK} In verse!")
     assert (outcome.status, outcome.answer) == ("answered", ANSWER)
     assert [one for one in outcome.notes if "in verse" in one]
 
 
 @pytest.mark.parametrize("verdict", ["unknown", "perhaps"])
 def test_a_condition_that_nobody_can_check_changes_nothing(shelf: Shelf, verdict: str) -> None:
-    mind = Mind(conditions=["before the sun burns out"], verdicts=[verdict] * 9)
-    outcome, _ = solve(shelf, mind, switches=["constraints"])
+    mind = Mind(conditions=["before the sun burns out"], verdicts=[verdict] * 9, of_results=verdict)
+    task = f"{TASK} Before the sun burns out."
+    outcome, _ = solve(shelf, mind, switches=["constraints"], task=task)
     assert (outcome.answer, outcome.notes) == (ANSWER, ())
+    assert mind.asked.count("1") == 3
     assert mind.asked.count("draft") == 1
 
 

@@ -373,9 +373,7 @@ class _Asking:
     def subtasks(self) -> tuple[str, ...]:
         """Return the subtasks that the model names."""
         view = self._view
-        return plan.read(
-            self._write(plan.request(view.task, view.functions, self._now)).text, view.task
-        )
+        return plan.read(self._write(plan.request(view.task, self._now)).text, view.task)
 
     def _reply_itself(self) -> Move | str:
         """Return a reply without a call; a give-up where it says what only functions know."""

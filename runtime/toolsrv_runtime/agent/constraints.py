@@ -8,15 +8,18 @@ the next call, one more draft of the answer, and a note of the outcome where tha
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from toolsrv_catalogs.text import clean
 from toolsrv_runtime.agent.plan import row
 from toolsrv_runtime.contract.chat import (
+    AssistantMessage,
     ChatReply,
     ChatRequest,
     Expected,
+    Message,
     SystemMessage,
     UserMessage,
 )
@@ -31,16 +34,24 @@ LIMIT = 120
 LIST_TOKENS = 240
 VERDICT_TOKENS = 96
 
-SYSTEM = (
-    "You read requests closely. Conditions are what a request demands of the result besides its "
-    "subject: a number of items, a date or period, a unit or currency, a limit, a language, a form "
-    "of the answer."
+SYSTEM = "You read requests closely: what do they demand of the answer, besides its subject?"
+LIST = "Request: {task}\nWhich conditions must the answer keep? Copy the request's own words."
+EXAMPLES = (
+    (
+        "Name three rivers of Elbonia that are longer than 200 km, in Dutch.",
+        ("three rivers", "longer than 200 km", "in Dutch"),
+    ),
+    ("How heavy is parcel K-77?", ()),
+    ("What did seat 14C cost in May 2031, in euros?", ("in May 2031", "in euros")),
 )
-LIST = "Request: {task}\nList its conditions in its own words; none where it sets none."
+"""Made-up requests. A list of kinds of conditions would be copied by small models."""
+
 CHECK = (
     "Request: {task}\nConditions:\n{conditions}\n{what}:\n{text}\nSay of each condition whether this "
     "keeps it, breaks it, or does not tell (unknown)."
 )
+
+_WORD = re.compile(r"\w+")
 
 Ask = Callable[[ChatRequest], ChatReply]
 State = Literal["kept", "broken", "unknown"]
@@ -70,7 +81,8 @@ class Conditions:
         """Return the conditions that a task sets."""
         if task not in self._listed:
             text = LIST.format(task=task)
-            self._listed[task] = _read(ask(_request(text, _LISTED, LIST_TOKENS)).text)
+            reply = ask(_request(text, _LISTED, LIST_TOKENS, examples=True))
+            self._listed[task] = _read(reply.text, task)
         return self._listed[task]
 
     def broken_by_step(self, task: str, step: Step, ask: Ask) -> tuple[str, ...]:
@@ -97,11 +109,15 @@ class Conditions:
         )
 
 
-def _request(text: str, schema: dict[str, Any], tokens: int) -> ChatRequest:
+def _request(
+    text: str, schema: dict[str, Any], tokens: int, *, examples: bool = False
+) -> ChatRequest:
+    messages: list[Message] = [SystemMessage(SYSTEM)]
+    for task, conditions in EXAMPLES if examples else ():
+        said = json.dumps({"conditions": conditions}, ensure_ascii=False)
+        messages += [UserMessage(LIST.format(task=task)), AssistantMessage(said)]
     return ChatRequest(
-        (SystemMessage(SYSTEM), UserMessage(text)),
-        expected=Expected(schema=schema),
-        max_tokens=tokens,
+        (*messages, UserMessage(text)), expected=Expected(schema=schema), max_tokens=tokens
     )
 
 
@@ -115,11 +131,19 @@ def _verdicts(count: int) -> dict[str, Any]:
     }
 
 
-def _read(text: str) -> tuple[str, ...]:
+def _read(text: str, task: str) -> tuple[str, ...]:
+    """Return the conditions that a reply names in the words of the task; others are made up."""
     value = _object(text).get("conditions")
     listed = value if isinstance(value, list) else []
     found = [" ".join(clean(one, LIMIT).split()) for one in listed if isinstance(one, str)]
-    return tuple(dict.fromkeys(filter(None, found)))[:MOST]
+    said = set(_WORD.findall(task.casefold()))
+    return tuple(dict.fromkeys(one for one in found if one and _is_said(one, said)))[:MOST]
+
+
+def _is_said(condition: str, said: set[str]) -> bool:
+    """Whether most of a condition's words are among those of the task."""
+    words = _WORD.findall(condition.casefold())
+    return 2 * sum(word in said for word in words) > len(words)
 
 
 def _states(text: str, count: int) -> Sequence[State]:

@@ -17,8 +17,10 @@ from toolsrv_registry.functions import Function
 from toolsrv_runtime.agent import prompts
 from toolsrv_runtime.agent.coverage import Need, open_needs
 from toolsrv_runtime.contract.chat import (
+    AssistantMessage,
     ChatRequest,
     Expected,
+    Message,
     SystemMessage,
     UserMessage,
 )
@@ -55,26 +57,44 @@ _SCHEMA = {
 }
 
 SYSTEM = (
-    "You divide a request into the lookups that it needs, in their order. Each subtask needs one "
-    "function, stands for itself and keeps the request's own values and language. A request that "
-    "needs one lookup has one subtask. Nothing that the request does not ask for is a subtask. "
-    "Today is {today}."
+    "You divide a request into questions that are looked up one after the other. Each stands for "
+    "itself and keeps the request's own values and language. Nothing that the request does not ask "
+    "for is a question. Today is {today}."
 )
-REQUEST = "Request: {task}\nFunctions at hand: {functions}\nName the subtasks."
+EXAMPLES = (
+    (
+        "How heavy is parcel K-77, and when does it arrive?",
+        ("How heavy is parcel K-77?", "When does parcel K-77 arrive?"),
+    ),
+    ("is seat 14C still free", ("is seat 14C still free",)),
+    (
+        "I moved to Elbonia for 3 years. Which tower there is the tallest, and how high is it in feet?",
+        ("Which tower of Elbonia is the tallest?", "How high is that tower, in feet?"),
+    ),
+    (
+        "bridge notes: length of the Yod, age of the Zed in years",
+        ("length of the bridge Yod", "age of the bridge Zed in years"),
+    ),
+)
+"""Made-up requests: independent parts, one part, parts that follow from each other, notes.
+
+Small models copy a list of functions as the subtasks; with examples they divide the request.
+"""
+
 PART = (
     "{part}\n\nThis is one part of a larger request, the others are taken care of: {whole}{earlier}"
 )
 EARLIER = "\nResults of the parts before it:\n{rows}"
 
 
-def request(task: str, functions: Sequence[Function], now: datetime) -> ChatRequest:
+def request(task: str, now: datetime) -> ChatRequest:
     """Return the request for the subtasks of a task."""
-    listed = "; ".join(one_line(one) for one in functions)
+    messages: list[Message] = [SystemMessage(SYSTEM.format(today=prompts.today(now)))]
+    for text, parts in EXAMPLES:
+        said = json.dumps({"subtasks": parts}, ensure_ascii=False)
+        messages += [UserMessage(text), AssistantMessage(said)]
     return ChatRequest(
-        (
-            SystemMessage(SYSTEM.format(today=prompts.today(now))),
-            UserMessage(REQUEST.format(task=task, functions=listed)),
-        ),
+        (*messages, UserMessage(task)),
         expected=Expected(schema=_SCHEMA),
         max_tokens=PLAN_TOKENS,
         now=now,
