@@ -180,7 +180,11 @@ class ChatAgent:
 
     def reading(self, view: View) -> values.Reading | None:
         """Return the matcher's reading of the task behind the results so far."""
-        return values.Reading(view.task, view.path, self._prior) if self._prior else None
+        return (
+            values.Reading(view.task, (*view.earlier, *view.path), self._prior)
+            if self._prior
+            else None
+        )
 
     def missing(self, view: View, move: Move, asked: Collection[str]) -> Sequence[Question]:
         """Return the questions that a call leaves open; see ``Inquirer.missing``."""
