@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from toolsrv_runtime.evidence import trace
 from toolsrv_runtime.outcome import Outcome
 
-_RANKS = ("answered", "replied", "partial", "gave_up", "cancelled")
+_RANKS = ("answered", "replied", "partial", "needs_input", "gave_up", "cancelled")
 
 
 @dataclass(frozen=True, slots=True)
