@@ -20,7 +20,7 @@ TERMINAL = runpy.run_path(str(HERE / "test_server_consent_terminal.py"))
 terminal = TERMINAL["terminal"]
 TASK = "What will my savings be after 10 years at 4 % interest?"
 QUESTION = 'What is "amount" (Money invested) for the function "compound interest"?'
-CALL = {
+CALL: dict[str, Any] = {
     "function": "compound_interest_for_money_planner",
     "arguments": {"amount": 1000, "rate": 4, "years": 10},
 }
