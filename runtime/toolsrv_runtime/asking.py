@@ -147,7 +147,7 @@ class Asking:
             offer.shown,
             path,
             tried,
-            tuple(step for step in past if not step.ok),
+            tuple(step for step in past if not step.ok and not step.early),
             tuple((one.question.text, one.spelled) for one in state.given),
             seed=state.options.seed,
             fits=offer.fits,

@@ -135,7 +135,8 @@ class Calling:
         lacking: NotGivenError | None = None
         try:
             arguments = args.parse(move.arguments)
-            given = self._elicitation and await self._elicitation.values(node, api, move)
+            asks = self._elicitation
+            given = {} if asks is None else await asks.values(node, api, move)
             if given:
                 arguments |= given
                 move = _with(node, move, arguments)

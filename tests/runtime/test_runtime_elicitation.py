@@ -18,7 +18,7 @@ from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import FunctionList
 from toolsrv_runtime.agent import missing
-from toolsrv_runtime.agent.chat_agent import AIDS, ChatAgent
+from toolsrv_runtime.agent.chat_agent import AIDS
 from toolsrv_runtime.agent.missing import Known
 from toolsrv_runtime.calls.caller import default_caller
 from toolsrv_runtime.contract.chat import AssistantMessage, ChatRequest, ToolCall, UserMessage
@@ -97,10 +97,11 @@ class Tried:
     async def _solve(self, apis: Sequence[Api], task: str, strategy: Any, without: str) -> Outcome:
         async with default_caller() as caller:
             solver = Solver(retriever=Few(apis), engine=self.model, profile=REMOTE, caller=caller)
-            if without:
-                aids = AIDS - {without}
-                solver._format = ChatAgent(self.model, REMOTE, prior=Few(apis), aids=aids)
-            options = SolveOptions(strategy=strategy, limits=Limits(seconds=60, model_calls=12))
+            options = SolveOptions(
+                strategy=strategy,
+                limits=Limits(seconds=60, model_calls=12),
+                aids=AIDS - {without} if without else None,
+            )
             return await solver.solve(
                 task, options, on_event=self.events.append, ask_value=self.person
             )

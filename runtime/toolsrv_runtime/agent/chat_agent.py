@@ -303,6 +303,8 @@ class _Asking:
         """Return a call; before the first success ``no_function_fits`` is the other choice."""
         failed = Counter(step.move.function for step in self._view.failed)
         offered = [one for one in self._view.functions if failed[one.name] < coverage.MOST_FAILED]
+        early = coverage.too_early(self._view.path)
+        offered = [one for one in offered if one.name != early] or offered
         if not offered:
             return _give_up("every call that could serve the task failed")
         note, reading = "", self._agent.reading(self._view)

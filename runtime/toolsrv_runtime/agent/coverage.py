@@ -154,9 +154,14 @@ def _count(steps: Iterable[Step], need: Need) -> int:
     return sum(step.move.function in need.functions for step in steps)
 
 
+def too_early(path: Sequence[Step]) -> str:
+    """Return the function whose call was refused last, as another one may tell its values, or ""."""
+    return path[-1].move.function if path and path[-1].early else ""
+
+
 def _in_turn(left: Sequence[Need], path: Sequence[Step]) -> Iterator[Need]:
     """Yield needs without the function whose call came too early, until another one was made."""
-    waits = path[-1].move.function if path and path[-1].early else ""
+    waits = too_early(path)
     for need in left:
         functions = tuple(name for name in need.functions if name != waits)
         if functions:
