@@ -27,9 +27,11 @@ from toolsrv_runtime.contract.chat import (
     SystemMessage,
     UserMessage,
 )
+from toolsrv_runtime.errors import ContextError
 from toolsrv_runtime.evidence import trace
 from toolsrv_runtime.formats.asides import says_something
 from toolsrv_runtime.formats.base import FINISH, Step, View
+from toolsrv_runtime.formats.fit import SIZES, condensed
 from toolsrv_runtime.templates.dialects import read_dialects
 
 ANSWER_TOKENS = 320
@@ -53,7 +55,7 @@ class Result:
         arguments = _object(self.step.move.arguments)
         try:
             response = json.loads(self.step.observation)
-        except ValueError:
+        except (ValueError, RecursionError):
             response = self.step.observation
         if isinstance(response, dict):
             return json.dumps({**arguments, **response}, ensure_ascii=False)
@@ -87,13 +89,15 @@ class AnswerWriter:
         more = [self._question(view, one.text, [one], SENTENCE_TOKENS, known) for one in left_out]
         return _joined([whole, *more])
 
-    def untraced(self, view: View, answer: str, *, names: bool = True) -> list[str]:
+    def untraced(
+        self, view: View, answer: str, *, names: bool = True, also: Sequence[str] = ()
+    ) -> list[str]:
         """Return what an answer states and neither the task, nor a result, nor today's date does.
 
-        ``names`` False leaves out names, which are told by English capitals.
+        ``also`` are further texts that are known. ``names`` False leaves out names, which are told by English capitals.
         """
         found = [(at + 1, step.response) for at, step in enumerate(view.path) if step.ok]
-        said = "\n".join(answer for _, answer in view.answers)
+        said = "\n".join((*(answer for _, answer in view.answers), *also))
         known = f"{view.task}\n{said}\n{prompts.today(self._now)}"
         claims = trace(answer, known, found).unsupported
         return list(dict.fromkeys(one.text for one in claims if names or one.kind != "name"))
@@ -106,19 +110,37 @@ class AnswerWriter:
         tokens: int,
         copied: tuple[str, ...] = (),
     ) -> str:
-        """Return what the model says, "" where it is a call: the calls are over."""
-        data = "".join(f"\nData: {one.data}" for one in results)
+        """Return what the model says, "" where it is a call: the calls are over.
+
+        Results that do not fit the model's context are condensed.
+
+        Raises:
+            ContextError: not even the shortest results fit.
+        """
+        whole = [one.data for one in results]
+        fault = None
+        for size in (None, *SIZES):
+            data = whole if size is None else [condensed(one, size) for one in whole]
+            try:
+                said = self._said(text, data, tokens, copied)
+            except ContextError as error:
+                fault = error
+                continue
+            return "" if _is_call(said, view) else said
+        # Never a TaskTooLongError, which would end a solve that has results.
+        raise ContextError(fault.message if fault else "", hint=fault.hint if fault else "")
+
+    def _said(self, text: str, data: Sequence[str], tokens: int, copied: tuple[str, ...]) -> str:
         messages: list[Message] = [
             SystemMessage(prompts.ANSWER_SYSTEM.format(today=prompts.today(self._now)))
         ]
         for question, answer in prompts.ANSWER_EXAMPLES:
             messages += [UserMessage(question), AssistantMessage(answer)]
-        messages.append(UserMessage(f"Question: {text}{data}"))
+        messages.append(UserMessage("\nData: ".join((f"Question: {text}", *data))))
         request = ChatRequest(
             tuple(messages), (), Expected(copied=copied), max_tokens=tokens, now=self._now
         )
-        said = clean(self._ask(request).text, 20_000).strip()
-        return "" if _is_call(said, view) else said
+        return clean(self._ask(request).text, 20_000).strip()
 
 
 def tells(answer: str, step: Step) -> bool:
@@ -180,6 +202,6 @@ def _plain(value: Any) -> str:
 def _object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
