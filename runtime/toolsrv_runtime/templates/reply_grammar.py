@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from toolsrv_registry import wellformed
 from toolsrv_runtime.contract.chat import ChatRequest, Expected, Tool, ToolCall
 from toolsrv_runtime.engine.base import SpecialTokens
 from toolsrv_runtime.formats.lark import literal
@@ -50,7 +51,8 @@ def reply_grammar(learnt: Learnt, tokens: SpecialTokens, request: ChatRequest) -
         begin, think = _reasoning(writer, learnt, expected.reasoning)
         start = f"{begin} /\\s{{0,2}}/ {start}"
         rules.append(think)
-    return "\n".join([f"start: {start}", *rules]) + "\n"
+    # A catalog or a response may hold a half of a character, which llguidance refuses.
+    return wellformed.text("\n".join([f"start: {start}", *rules]) + "\n")
 
 
 def _reasoning(writer: _Writer, learnt: Learnt, budget: int) -> tuple[str, str]:
@@ -151,10 +153,11 @@ def _copied(texts: Sequence[str]) -> list[str]:
     """Return the rules of a text whose numbers and capitalised words stand in other texts."""
     source = "\n".join(texts)[:_COPIED_LIMIT]
     words = json.dumps({"substring_words": source}, ensure_ascii=False)
+    # Long lexemes: with one for each character llguidance's parser runs out of its items.
     return [
-        "copied: BEGIN? (PLAIN | COPY)+",
+        "copied: BEGIN? PLAIN? (COPY PLAIN?)*",
         r"BEGIN: /\p{Lu}[^\p{N}\p{Lu}]/",
-        r"PLAIN: /[.!?] \p{Lu}[^\p{N}\p{Lu}]|[^\p{N}\p{Lu}]/",
+        r"PLAIN: /([.!?] \p{Lu}[^\p{N}\p{Lu}]|[^\p{N}\p{Lu}])+/",
         f"COPY: %regex {words}",
     ]
 
