@@ -95,13 +95,13 @@ class Expected:
     """
 
     names: tuple[str, ...] = ()
-    required_only: tuple[str, ...] = ()
     calls: int = 1
     text: bool = True
     excluded: tuple[ToolCall, ...] = ()
     schema: dict[str, Any] | None = None
     copied: tuple[str, ...] = ()
     reasoning: int = 0
+    required_only: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
