@@ -84,7 +84,10 @@ class Turn:
 
 def call_of(step: Step, number: int) -> ToolCall:
     """Return a step's call, with an id that its place on the path determines."""
-    arguments = json.loads(step.move.arguments or "{}")
+    try:
+        arguments = json.loads(step.move.arguments or "{}")
+    except (ValueError, RecursionError):
+        arguments = {}
     return ToolCall(
         step.move.function, arguments if isinstance(arguments, dict) else {}, call_id(number)
     )
