@@ -165,7 +165,8 @@ def test_a_solve_with_a_random_model_comes_to_an_end(
     assert outcome.depth == (12 if faithful else 24)
     assert outcome.usage.generated_tokens <= 2000 + 512
     called = [node for node in outcome.tree if node.function]
-    assert called
+    # What a random model writes differs from processor to processor: a thought may fill a reply.
+    assert called or {node.kind for node in outcome.tree} == {"root", "failed"}
     if not faithful:
         names = {"Finish", *(f.name for f in FunctionList(_offered(outcome)))}
         assert {node.function for node in called} <= names

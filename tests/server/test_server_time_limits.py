@@ -312,7 +312,7 @@ async def test_a_solve_whose_question_is_open_hands_out_its_run(
         assert not failed
         assert data["status"] == "working"
         assert "POST 127.0.0.1:" in data["phase"]
-        assert "the user has a question open" in data["next_step"]
+        assert "the user has a question of this run open" in data["next_step"]
         assert data["next_step"] in text
         person.decide.set()
         _, data, _ = await text_and_data(client, "get_run", asked | {"wait_s": 15})
