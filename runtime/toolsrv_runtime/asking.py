@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -107,7 +107,7 @@ class Asking:
         state = self._state
         steps, offer = state.ledger.steps, state.offer
         path = tuple(steps[n.id] for n in node.calls() if n.id in steps)
-        tried = tuple(steps[n.id] for n in node.tried() if n.id in steps)
+        tried = tuple(steps[n.id] for one in node.tried() for n in _turn(one) if n.id in steps)
         past: Iterable[Step] = steps.values()
         if state.options.strategy == "cot" and self._draws:
             tried, past = (), path
@@ -201,3 +201,15 @@ class Asking:
 
     async def _off_loop(self, work: Callable[[], _T]) -> _T:
         return await off_loop(work, self._state.stop)
+
+
+def _turn(node: Node) -> Iterator[Node]:
+    """Yield a node and those below it whose calls came in the same reply."""
+    while True:
+        yield node
+        move, below = node.move, next(iter(node.tried()), None)
+        if below is None or not isinstance(move, Move) or not isinstance(below.move, Move):
+            return
+        if not move.is_followed_by(below.move):
+            return
+        node = below

@@ -24,7 +24,7 @@ from toolsrv_runtime.finder import Finder
 from toolsrv_runtime.formats.base import FINISH, Format, Interrupted, Verifier
 from toolsrv_runtime.offer import Offer
 from toolsrv_runtime.options import SolveOptions
-from toolsrv_runtime.profile import MOST_CANDIDATES
+from toolsrv_runtime.profile import MOST_CALLS_PER_TURN, MOST_CANDIDATES
 from toolsrv_runtime.search.chain import react
 from toolsrv_runtime.search.dfs import dfs
 from toolsrv_runtime.search.dfsdt import (
@@ -106,7 +106,8 @@ class Run:
         rules = Rules(
             width=options.width,
             depth=options.depth,
-            max_replies=options.limits.model_calls + 1,  # so that the budget ends it, and says so
+            # More than the budget can bring, so that the budget ends it, and says so.
+            max_replies=(options.limits.model_calls + 1) * MOST_CALLS_PER_TURN,
             retry_root=options.retry_root,
         )
         if options.strategy == "dfsdt":
@@ -146,6 +147,7 @@ class Run:
             return f"the model failed: {error.message}"
         finally:
             search.close()
+            await self._calling.close()
 
     def _cut_off(self) -> str:
         """Return why a search that came to its own end did not come to the task's."""
@@ -157,6 +159,8 @@ class Run:
     def _refusal(self, wish: Wish) -> str:
         """Return why a wish is not granted any more; what a reply says already is carried out."""
         match wish:
+            case Think(node) if self._asking.view(node).planned is not None:
+                return self._state.late()  # a reply says already what comes next
             case Think() | Compare():
                 return self._state.ended()
             case Act(node) if node.move is None or node.move.function != FINISH:

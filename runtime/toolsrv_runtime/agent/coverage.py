@@ -101,6 +101,11 @@ def is_unserved(task: str, functions: Sequence[Function], prior: Prior) -> bool:
     return bool(matches) and all(one.serves < NEEDED for one in matches)
 
 
+def has_matcher(task: str, functions: Sequence[Function], prior: Prior) -> bool:
+    """Whether the matcher can be used."""
+    return bool(prior.match(Asked(task), [one.api for one in functions[:1]]))
+
+
 def open_needs(wanted: Iterable[Need], path: Sequence[Step]) -> tuple[Need, ...]:
     """Return the needs that no successful call on a path serves and that are worth trying still."""
     left = [step for step in path if step.move.function != FINISH]
