@@ -64,7 +64,9 @@ class Calling:
         self._made: dict[int, str] = {}
         self._declined: set[str] = set()
         self._failed: Counter[str] = Counter()
-        self._turn = TurnCalls(caller, state.budget, lambda api: MOST_FAILED - self._failed[api.id])
+        self._turn = TurnCalls(
+            caller.call, state.budget, lambda api: MOST_FAILED - self._failed[api.id]
+        )
 
     async def act(self, node: Node) -> Observed:
         """Carry out the move of ``node``.

@@ -11,16 +11,18 @@ is not sent: it is made when its node is reached, where a person can be asked.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from toolsrv_registry.api import Api
-from toolsrv_runtime.calls.caller import Caller
 from toolsrv_runtime.calls.result import CallResult
 from toolsrv_runtime.search.budget import Budget
 from toolsrv_runtime.stop import Stop
 from toolsrv_runtime.waiting import until_stopped
+
+MakeCall = Callable[..., Coroutine[Any, Any, CallResult]]
+"""``Caller.call``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +48,11 @@ class _Started:
 class TurnCalls:
     """Calls of one solve that were started before the search reached them; close it at the end.
 
-    ``chances`` returns how many calls of an API may fail before it is left alone.
+    ``call`` makes one; ``chances`` returns how many calls of an API may fail before it is left alone.
     """
 
-    def __init__(self, caller: Caller, budget: Budget, chances: Callable[[Api], int]) -> None:
-        self._caller = caller
+    def __init__(self, call: MakeCall, budget: Budget, chances: Callable[[Api], int]) -> None:
+        self._call = call
         self._budget = budget
         self._chances = chances
         self._started: dict[str, _Started] = {}
@@ -76,7 +78,7 @@ class TurnCalls:
                 continue
             self._budget.calls += 1
             self._budget.ahead += 1
-            task = asyncio.ensure_future(self._caller.call(call.api, call.arguments, tainted=True))
+            task = asyncio.ensure_future(self._call(call.api, call.arguments, tainted=True))
             self._started[call.key] = _Started(call, task)
 
     def holds(self, key: str) -> bool:

@@ -1,0 +1,187 @@
+"""The agent's tests: a fake matcher, a chat model with a script for each kind of request, paths."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolsrv_registry.api import Api
+from toolsrv_registry.functions import FunctionList
+from toolsrv_registry.matcher import Asked, Match, Slot, Span
+from toolsrv_runtime.calls.caller import default_caller
+from toolsrv_runtime.contract.chat import ChatRequest, SystemMessage, ToolCall
+from toolsrv_runtime.finder import Finder, FoundList
+from toolsrv_runtime.formats.base import Move, Step, View
+from toolsrv_runtime.models.scripted import Said, ScriptedChat
+from toolsrv_runtime.outcome import Outcome
+from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.solve import SolveOptions, Solver
+from toolsrv_runtime.stop import Stop
+
+CHAT = Profile(name="chat", format="chat", context=8192)
+TASK = "the capital of Peru and the currency of Chile"
+CAPITAL_API, CURRENCY_API = (
+    f"Data/country_facts/{name}" for name in ("capital_city", "national_currency")
+)
+CAPITAL, CURRENCY = "capital_city_for_country_facts", "national_currency_for_country_facts"
+TALK = "greet"
+"""The API of ``agent.itself`` that stands for small talk."""
+
+
+class Words(Slot):
+    """A slot whose likeliest span is fixed; None: the words stand nowhere."""
+
+    __slots__ = ("_span",)
+    _span: tuple[int, int] | None
+
+    def __init__(self, span: tuple[int, int] | None) -> None:
+        object.__setattr__(self, "none", 0.0 if span is None else -math.inf)
+        object.__setattr__(self, "_span", span)
+
+    def best(self, limit: int = 6) -> list[Span]:
+        """Return the one span."""
+        return [] if self._span is None or limit < 1 else [Span(0, *self._span, 0.0)]
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A matcher that takes the end of an API's id -> the words of a task that ask for it; all others serve none.
+
+    ``silent``: its files cannot be used.
+    """
+
+    serves: Mapping[str, str] = field(default_factory=dict)
+    silent: bool = False
+
+    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
+        """Return +5 for the APIs whose words the text has, -5 for the others."""
+        if self.silent:
+            return []
+        return [self._match(asked.text, self.serves.get(api.id.split("/")[-1])) for api in apis]
+
+    def affinity(self, text: str, apis: Sequence[Api]) -> list[float]:
+        """Know nothing."""
+        del text
+        return [0.0] * len(apis)
+
+    likeness = affinity
+
+    def _match(self, text: str, words: str | None) -> Match:
+        at = -1 if words is None else text.find(words)
+        if words is None or at < 0:
+            return Match(-5.0, Words(None), {})
+        return Match(5.0, Words((at, at + len(words))), {})
+
+
+BOTH = Judge({"capital_city": "the capital of Peru", "national_currency": "the currency of Chile"})
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A real retriever whose matcher is ``judge``."""
+
+    finder: Finder
+    judge: Judge
+
+    def search(self, text: str, limit: int = 5, *, category: str | None = None) -> FoundList:
+        """Search the real catalog."""
+        return self.finder.search(text, limit, category=category)
+
+    def match(self, asked: Asked, apis: Sequence[Api]) -> Sequence[Match]:
+        """Ask the fake."""
+        return self.judge.match(asked, apis)
+
+    def affinity(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
+        """Ask the real one."""
+        return self.finder.affinity(text, apis)
+
+    def likeness(self, text: str, apis: Sequence[Api]) -> Sequence[float]:
+        """Ask the real one."""
+        return self.finder.likeness(text, apis)
+
+
+def kind(request: ChatRequest) -> str:
+    """Return what a request is for: call, more (a call or text), answer, letter or judgement."""
+    if request.expected.schema is not None:
+        return "judgement" if "accept" in json.dumps(request.expected.schema) else "letter"
+    if not request.tools:
+        return "answer"
+    return "more" if request.expected.text else "call"
+
+
+class Script:
+    """Replies of a model by ``kind`` of request: the next of its list, its last for ever.
+
+    ``more`` is text by default: no further call is wanted.
+    """
+
+    def __init__(self, **said: Sequence[Said]) -> None:
+        self._said: dict[str, list[Said]] = {"more": ["done"]}
+        self._said |= {name: list(replies) for name, replies in said.items()}
+
+    def __call__(self, request: ChatRequest) -> Said:
+        left = self._said[kind(request)]
+        return left.pop(0) if len(left) > 1 else left[0]
+
+
+def model(*, context: int | None = None, **said: Sequence[Said]) -> ScriptedChat:
+    """Return a scripted model with a ``Script``."""
+    return ScriptedChat(Script(**said), context=context)
+
+
+def capital(country: str = "Peru") -> ToolCall:
+    """Return a call."""
+    return ToolCall(CAPITAL, {"country": country})
+
+
+def currency(country: str = "Chile") -> ToolCall:
+    """Return a call."""
+    return ToolCall(CURRENCY, {"country": country})
+
+
+def view(apis: Mapping[str, Api], *path: Step, task: str = TASK, ids: Sequence[str] = ()) -> View:
+    """Return a view of capital, currency and flag, or of ``ids``."""
+    ids = ids or (CAPITAL_API, CURRENCY_API, "Data/country_facts/country_flag")
+    return View(task, tuple(FunctionList([apis[one] for one in ids])), path)
+
+
+def step(call: ToolCall, response: Any, *, ok: bool = True) -> Step:
+    """Return a call and its response, or its error."""
+    move = Move(None, call.name, json.dumps(call.arguments))
+    seen = response if ok else {"error": response}
+    return Step(move, json.dumps(seen), ok=ok, response=response if ok else None)
+
+
+def prompts_of(chat: ScriptedChat, wanted: str) -> list[ChatRequest]:
+    """Return the requests of a kind that a model was given."""
+    return [one for one in chat.requests if kind(one) == wanted]
+
+
+def system_of(request: ChatRequest) -> str:
+    """Return the text of the system turn."""
+    first = request.messages[0]
+    assert isinstance(first, SystemMessage)
+    return first.text
+
+
+def solve(
+    finder: Finder,
+    chat: ScriptedChat,
+    task: str = TASK,
+    *,
+    profile: Profile = CHAT,
+    stop: Stop | None = None,
+    **options: Any,
+) -> Outcome:
+    """Solve a task on the offline catalog."""
+
+    async def main() -> Outcome:
+        async with default_caller() as caller:
+            solver = Solver(retriever=finder, engine=chat, profile=profile, caller=caller)
+            return await solver.solve(task, SolveOptions(**options), stop=stop)
+
+    return asyncio.run(main())
