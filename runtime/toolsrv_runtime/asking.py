@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
+from toolsrv_registry.functions import Function
 from toolsrv_runtime import events
 from toolsrv_runtime import outcome as out
 from toolsrv_runtime.errors import ContextError, TaskTooLongError
-from toolsrv_runtime.formats.base import Format, Interrupted, Move, Step, View
+from toolsrv_runtime.formats.base import Configurable, Format, Interrupted, Move, Step, View
 from toolsrv_runtime.search.tree import Node
 from toolsrv_runtime.state import State
 from toolsrv_runtime.waiting import off_loop
@@ -24,6 +25,26 @@ _CONSENT = (
     "{} fits the task best but was left out, because a person has to allow the call: solve it at a "
     "terminal, or allow such calls with the setting calls (toolsrv config show)"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A subtask that begins behind the first ``before`` calls of a path, and what is offered for it."""
+
+    text: str
+    before: int
+    functions: tuple[Function, ...]
+
+    def view(self, whole: View) -> View:
+        """Return what the model may know at a node of the subtask."""
+        return replace(
+            whole,
+            task=self.text,
+            whole=whole.task,
+            functions=self.functions,
+            path=whole.path[self.before :],
+            earlier=tuple(step for step in whole.path[: self.before] if step.ok),
+        )
 
 
 class Asking:
@@ -41,6 +62,10 @@ class Asking:
         self._anew_after_give_up = anew_after_give_up
         self._draws = draws
         self._sought: set[str] = set()
+        self._parts: tuple[str, ...] = ()
+        self._part: _Part | None = None
+        self._before = 0
+        self._unsolved: tuple[str, ...] | None = None
         self.gave_up = False
 
     async def begin(self) -> bool:
@@ -65,17 +90,26 @@ class Asking:
         Raises:
             TaskTooLongError: the task does not fit the model's context.
         """
+        if self._part is not None:
+            move = await self._propose(self._part.view(self.view(node)))
+            self._state.tell_budget()
+            return move
         await self._renew()
-        move = await self._propose(node)
+        move = await self._propose(self.view(node))
         while isinstance(move, Move) and not self._state.ended():
             found = await self._look_for(
                 [one for one in move.missing if not self._is_declined(one)]
             )
             if not found and not await self._look_for(move.wanted, _BETTER):
                 break
-            move = await self._propose(node)
+            move = await self._propose(self.view(node))
         self._state.tell_budget()
         return move
+
+    def planned(self, node: Node) -> Move | None:
+        """Return the next call of the reply that ends at ``node``; see ``View.planned``."""
+        view = self.view(node)
+        return (view if self._part is None else self._part.view(view)).planned
 
     async def prefers(self, node: Node, first: Node, second: Node) -> bool:
         """Whether the model finds the reply that ends at ``first`` the better one below ``node``.
@@ -83,7 +117,10 @@ class Asking:
         Where the question does not fit its context ``first`` is, so that a pair that is asked about
         in both orders stays as it was made.
         """
-        view, state = replace(self.view(node), tried=()), self._state
+        view, state = self.view(node), self._state
+        if self._part is not None:
+            view = self._part.view(view)
+        view = replace(view, tried=())
         one, other = state.ledger.step(first), state.ledger.step(second)
 
         def prefers() -> bool:
@@ -107,6 +144,8 @@ class Asking:
         state = self._state
         steps, offer = state.ledger.steps, state.offer
         path = tuple(steps[n.id] for n in node.calls() if n.id in steps)
+        if self._before and self._part is None:
+            path = _ended(path, self._before)
         tried = tuple(steps[n.id] for one in node.tried() for n in _turn(one) if n.id in steps)
         past: Iterable[Step] = steps.values()
         if state.options.strategy == "cot" and self._draws:
@@ -116,12 +155,71 @@ class Asking:
             offer.shown,
             path,
             tried,
-            tuple(step for step in past if not step.ok),
+            tuple(step for step in past if not step.ok and not step.early),
+            tuple((one.question.text, one.spelled) for one in state.given),
             seed=state.options.seed,
+            fits=offer.fits,
+            open_parts=self._unsolved if self._part is None else None,
         )
 
-    async def _propose(self, node: Node) -> Move | str:
-        view, state = self.view(node), self._state
+    async def divide(self, node: Node) -> tuple[Move, ...]:
+        """Return a heading for each subtask that the model names; none where it names none."""
+        form, state = self._format, self._state
+        if not isinstance(form, Configurable):
+            return ()
+        view, limit = self.view(node), state.budget.tokens_left
+
+        def divide() -> tuple[str, ...]:
+            try:
+                return form.divide(view, max_tokens=limit, stop=state.stop, meter=state.meter)
+            except TaskTooLongError:
+                raise
+            except ContextError as error:
+                state.meter.note([f"the task was not divided: {error.message}"])
+                return ()
+
+        with state.step():
+            self._parts = await self._off_loop(divide)
+        state.tell_budget()
+        if self._parts:
+            listed = "; ".join(f"{at}. {part}" for at, part in enumerate(self._parts, 1))
+            self._tell_thought(node, f"plan: {listed}")
+        return tuple(Move(part, "", "") for part in self._parts)
+
+    async def begin_part(self, node: Node, number: int | None, *, solved: bool) -> None:
+        """Go on with a subtask below ``node``, or with the whole task (None).
+
+        ``solved``: whether the subtask before it was.
+        """
+        offer = self._state.offer
+        if self._part is not None and not solved:
+            self._unsolved = (*(self._unsolved or ()), self._part.text)
+        if number is None:
+            worked = [one.api_id for one in self._state.ledger.results.values() if one.ok]
+            self._part, self._unsolved = None, self._unsolved or ()
+            self._before = len(node.calls())
+            offer.keep(worked)
+            return
+        part = self._parts[number]
+        functions = await self._off_loop(partial(offer.for_part, part))
+        self._tell_candidates(offer.searches[-1])
+        self._tell_thought(node, part)
+        self._part = _Part(part, len(node.calls()), functions)
+
+    def _tell_thought(self, node: Node, text: str) -> None:
+        state, calls = self._state, node.calls()
+        state.tell(
+            events.ThoughtEvent(
+                seconds=state.seconds(),
+                node=node.id,
+                parent=calls[-1].id if calls else 0,
+                depth=len(calls),
+                text=text,
+            )
+        )
+
+    async def _propose(self, view: View) -> Move | str:
+        state = self._state
         limit = state.budget.tokens_left
 
         def propose() -> Move | str:
@@ -144,9 +242,10 @@ class Asking:
     async def _renew(self) -> None:
         """Search for other candidates when all failed, or after a path gave up, if it may.
 
-        Not once a person has declined a call: what is found could do the same as that call.
+        Not once a person has declined a call: what is found could do the same as that call. Nor once
+        nobody gave a value: other functions need it too.
         """
-        if any(step.declined for step in self._state.ledger.steps.values()):
+        if any(step.declined or step.unanswered for step in self._state.ledger.steps.values()):
             return
         results = self._state.ledger.results.values()
         worked = {result.api_id for result in results if result.ok}
@@ -201,6 +300,14 @@ class Asking:
 
     async def _off_loop(self, work: Callable[[], _T]) -> _T:
         return await off_loop(work, self._state.stop)
+
+
+def _ended(path: tuple[Step, ...], calls: int) -> tuple[Step, ...]:
+    """Return a path on which the reply of the last of its first ``calls`` calls has no further one."""
+    if not path[calls - 1 : calls]:
+        return path
+    last = path[calls - 1]
+    return (*path[: calls - 1], replace(last, move=replace(last.move, also=())), *path[calls:])
 
 
 def _turn(node: Node) -> Iterator[Node]:

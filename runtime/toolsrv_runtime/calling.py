@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from toolsrv_registry.api import Api
 from toolsrv_runtime import events
 from toolsrv_runtime.calls import arguments as args
-from toolsrv_runtime.calls.caller import Caller, CallResult
+from toolsrv_runtime.calls.caller import CallResult
 from toolsrv_runtime.calls.policy import READING
 from toolsrv_runtime.calls.result import Ask, Consent, Kind, declined
+from toolsrv_runtime.elicitation import Elicitation, NotGivenError
 from toolsrv_runtime.errors import ArgumentError
 from toolsrv_runtime.formats.base import FINISH, Format, Move, Step
 from toolsrv_runtime.ledger import code, settled
@@ -39,6 +40,23 @@ MOST_FAILED = 2
 """Failed live calls of one API, on all branches, after which a solve leaves that API alone."""
 
 
+class ApiCaller(Protocol):
+    """Who makes the calls of a solve: ``Caller``, or one that several solves share."""
+
+    async def call(
+        self,
+        api: Api,
+        arguments: Mapping[str, Any],
+        *,
+        tainted: bool = False,
+        consent: Consent | None = None,
+    ) -> CallResult:
+        """See ``Caller.call``."""
+
+    def schema(self, api: Api) -> Any:
+        """See ``Caller.schema``."""
+
+
 class CallsOverError(Exception):
     """The budget of calls is used up."""
 
@@ -50,16 +68,21 @@ class Calling:
         self,
         state: State,
         form: Format,
-        caller: Caller,
+        caller: ApiCaller,
         second_opinion: SecondOpinion | None,
         ask: Ask | None = None,
+        elicitation: Elicitation | None = None,
     ) -> None:
-        """Take the parts; ``ask`` is how a person is asked for consent, None where nobody can be."""
+        """Take the parts; ``ask`` is how a person is asked for consent, None where nobody can be.
+
+        ``elicitation`` asks for values that nobody gave, None where the format does not see them.
+        """
         self._state = state
         self._second_opinion = second_opinion
         self._format = form
         self._caller = caller
         self._ask = ask
+        self._elicitation = elicitation
         self._known: dict[str, CallResult] = {}
         self._made: dict[int, str] = {}
         self._declined: set[str] = set()
@@ -103,7 +126,7 @@ class Calling:
 
     def _seen(self, node: Node, step: Step, what: Code) -> Observed:
         """Write down what a move came to; close the branch if it goes round in circles."""
-        made = self._made.setdefault(node.id, _key(step.move.function, step.move.arguments))
+        made = self._made.setdefault(node.id, call_key(step.move.function, step.move.arguments))
         repeats = sum(self._made.get(above.id) == made for above in node.calls()[:-1])
         self._state.ledger.steps[node.id] = replace(step, repeats=repeats)
         closed = self._state.options.close_repeats and repeats > MOST_REPEATS
@@ -119,14 +142,22 @@ class Calling:
             return self._seen(node, Step(move, text, ok=False), Code.UNKNOWN_FUNCTION)
         if over := state.budget.calls_ended():
             raise CallsOverError(over)
+        lacking: NotGivenError | None = None
         try:
             arguments = args.parse(move.arguments)
+            asks = self._elicitation
+            given = {} if asks is None else await asks.values(node, api, move)
+            if given:
+                arguments |= given
+                move = _with(node, move, arguments)
             shown = args.bind(api, arguments)
         except ArgumentError as error:
             shown, problem = {"arguments": move.arguments}, f"{error.message} ({error.hint})"
             result = _refused(api, shown, "bad_arguments", problem)
+        except NotGivenError as error:
+            lacking, result = error, _refused(api, {}, "needs_input", str(error))
         else:
-            key = self._made[node.id] = _key(api.id, shown)
+            key = self._made[node.id] = call_key(api.id, shown)
             if not self._is_known(key) and not self._turn.holds(key) and not self._is_left(api):
                 self._check_requests()
             self._tell_call(node, move, api, shown, depth)
@@ -151,6 +182,8 @@ class Calling:
             result.response,
             down=not result.ok and (result.down or self._is_left(api)),
             declined=result.kind == "declined",
+            unanswered=lacking is not None and not lacking.early,
+            early=lacking is not None and lacking.early,
         )
         return self._seen(node, step, code(result))
 
@@ -177,7 +210,7 @@ class Calling:
         if self._is_left(api):
             return _left(api, args.bind(api, call.arguments))
         if self._turn.holds(key):
-            self._turn.start(list(self._planned(move, key)))
+            self._turn.start([one async for one in self._planned(node, move, key)])
         result = await self._turn.take(key, self._state.stop)
         if result is None:
             result = await self._send(node, call, move)
@@ -195,7 +228,7 @@ class Calling:
         self._state.budget.calls += 1
         tainted = self._tainted()
         if api.method.upper() in READING:
-            self._turn.start(list(self._planned(move, call.key)), api)
+            self._turn.start([one async for one in self._planned(node, move, call.key)], api)
         made = self._caller.call(api, arguments, tainted=tainted)
         result = await until_stopped(made, self._state.stop)
         if result.consent is None:
@@ -206,11 +239,13 @@ class Calling:
             return await until_stopped(made, self._state.stop)
         return declined(result) if allowed is False else result
 
-    def _planned(self, move: Move, made: str) -> Iterator[PlannedCall]:
+    async def _planned(self, node: Node, move: Move, made: str) -> AsyncIterator[PlannedCall]:
         """Yield the further calls of a reply that are to be sent, without the one that is made.
 
         Up to the first that may change something: it is made in its turn, and what follows after.
+        One that lacks a value that nobody gave is made in its turn too, where a person is asked.
         """
+        asks = self._elicitation
         for one in move.also:
             api = self._state.offer.all.lookup(one.target or one.function)
             if api is None or self._is_left(api):
@@ -219,10 +254,12 @@ class Calling:
                 return
             try:
                 arguments = args.parse(one.arguments)
-                key = _key(api.id, args.bind(api, arguments))
+                key = call_key(api.id, args.bind(api, arguments))
             except ArgumentError:
                 continue
-            if key != made and not self._is_known(key):
+            if key == made or self._is_known(key) or self._turn.holds(key):
+                continue
+            if asks is None or not await asks.lacks_value(node, api, one):
                 yield PlannedCall(key, api, arguments)
 
     def _is_known(self, key: str) -> bool:
@@ -246,7 +283,7 @@ class Calling:
         """
         if self._ask is None:
             return None
-        request = _key(wanted.request, wanted.arguments)
+        request = call_key(wanted.request, wanted.arguments)
         if request in self._declined:
             return False
         self._tell_consent(node, wanted, None)
@@ -276,7 +313,7 @@ class Calling:
         return any(one.response is not None for one in self._state.ledger.results.values())
 
 
-def _key(name: str, arguments: str | dict[str, Any]) -> str:
+def call_key(name: str, arguments: str | dict[str, Any]) -> str:
     """Return the same text for the same call: keys in order, 15.0 as 15."""
     if isinstance(arguments, dict):
         arguments = {
@@ -293,6 +330,14 @@ def _left(api: Api, arguments: dict[str, Any]) -> CallResult:
         "(choose another API, or answer with what is known)"
     )
     return _refused(api, arguments, "blocked_by_policy", problem, "live")
+
+
+def _with(node: Node, move: Move, arguments: dict[str, Any]) -> Move:
+    """Return a move with other arguments, and note in the tree that it was made with them."""
+    text = json.dumps(arguments, ensure_ascii=False)
+    changed = replace(move, arguments=text, pieces=())
+    node.move, node.description = changed, text
+    return changed
 
 
 def _refused(

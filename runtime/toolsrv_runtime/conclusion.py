@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from toolsrv_runtime import outcome as out
 from toolsrv_runtime.contract.hints import TaskHints
+from toolsrv_runtime.contract.questions import Question
 from toolsrv_runtime.evidence import trace
 from toolsrv_runtime.formats.base import FINISH, Move
 from toolsrv_runtime.ledger import final_answer, versions
@@ -36,14 +37,16 @@ def conclude(state: State, reason: str, hints: TaskHints, *, model: str, form: s
     results = [(one.node, {"response": one.response, "error": one.error}) for one in evidence]
     if end.status == "answered" and not any(one.ok for one in evidence):
         state.meter.note([_ALONE])
-    end = _without_declined(state, end)
-    traced = trace(end.answer, state.task, results)
+    end, questions = _with_questions(state, _without_declined(state, end))
+    traced = trace(end.answer, state.known, results)
     return out.Outcome(
         task=state.task,
         status=end.status,
         answer=end.answer,
         reason=end.reason,
         missing=end.missing,
+        questions=questions,
+        given=tuple(state.given),
         evidence=evidence,
         notes=tuple(state.meter.notes),
         supported=traced.supported,
@@ -60,6 +63,7 @@ def conclude(state: State, reason: str, hints: TaskHints, *, model: str, form: s
         width=options.width,
         depth=options.depth,
         chains=options.most_chains,
+        switches=tuple(sorted(options.switches or ())),
         model=model,
         format=form,
         seed=options.seed,
@@ -120,6 +124,23 @@ def _without_declined(state: State, end: _Ending) -> _Ending:
     parts = [step.move.about for step in state.ledger.steps.values() if step.declined]
     missing = (*end.missing, *filter(None, parts)) or requests
     return replace(end, status="partial", reason=why, missing=tuple(dict.fromkeys(missing)))
+
+
+def _with_questions(state: State, end: _Ending) -> tuple[_Ending, tuple[Question, ...]]:
+    """Return an end as one that needs input where calls lacked values, and the questions for them.
+
+    A whole answer that was found without them stays one, and so does a stop by the user.
+    """
+    if end.status in {"answered", "replied", "cancelled"}:
+        return end, ()
+    asked = {one.api_id for one in state.unanswered}
+    served = {one.api_id for one in state.ledger.results.values() if one.ok}
+    late = (one for key, one in state.postponed.items() if key not in {*asked, *served})
+    questions = (*state.unanswered, *late)
+    if not questions:
+        return end, ()
+    reason = " ".join(dict.fromkeys(one.text for one in questions))
+    return replace(end, status="needs_input", reason=reason), questions
 
 
 def _unfinished(

@@ -67,6 +67,18 @@ class ConsentEvent(_Frozen):
     allowed: bool | None
 
 
+class QuestionEvent(_Frozen):
+    """A person is asked for a value (``answered`` None), or has given one, or nobody did."""
+
+    kind: Literal["question"] = "question"
+    seconds: float
+    node: int
+    depth: int
+    parameter: str
+    text: str
+    answered: bool | None
+
+
 class ObservationEvent(_Frozen):
     """An API answered (or failed to)."""
 
@@ -120,6 +132,7 @@ Event = Annotated[
     | ThoughtEvent
     | CallEvent
     | ConsentEvent
+    | QuestionEvent
     | ObservationEvent
     | BacktrackEvent
     | BudgetEvent

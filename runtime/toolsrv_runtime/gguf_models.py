@@ -321,6 +321,7 @@ def _facts(llama_cpp: Any, model: Any, path: Path) -> ModelFacts:
         filename=path.name,
         trained_context=llama_cpp.llama_model_n_ctx_train(model),
         compact_tokens=_has_token(llama_cpp, vocab, " use #1"),
+        parameters=int(llama_cpp.llama_model_n_params(model)),
     )
 
 

@@ -26,6 +26,10 @@ FRESH = 3
 """APIs that a search for one part of a task puts on offer."""
 
 
+PART = "a subtask of the plan"
+"""Why a subtask's candidates are searched for."""
+
+
 class Offer:
     """The functions of one solve. ``begin`` comes first."""
 
@@ -102,7 +106,8 @@ class Offer:
 
     def may_search(self) -> bool:
         """Whether another search is left, and the catalog had anything for the task at all."""
-        return self.fits and len(self.searches) < self._most
+        made = sum(one.reason != PART for one in self.searches)
+        return self.fits and made < self._most
 
     def spent(self, failed: Collection[str]) -> bool:
         """Whether all that is on offer has failed (API ids)."""
@@ -155,12 +160,34 @@ class Offer:
         self._shown = tuple(api_id for api_id in places if api_id)
         return True
 
+    def for_part(self, part: str) -> tuple[Function, ...]:
+        """Search for a subtask; return what to offer for it, which is what is offered where none is found."""
+        wide = max(READ, self._limit) if self._wider else self._limit
+        found = self._finder.search(self._hints.query(part), wide, category=self._category)
+        match = self._finder.match
+        hits = reranked(found.hits, part, match) if self._wider else list(found.hits)
+        hits = hits[: self._limit]
+        if found.nothing_fits or not hits:
+            self.searches.append(Searched(query=part, reason=PART, api_ids=(), scores=()))
+            return self.shown
+        self._take(part, hits, PART)
+        by_id = {function.api.id: function for function in self._all}
+        return tuple(by_id[hit.api.id] for hit in hits)
+
+    def keep(self, api_ids: Collection[str]) -> None:
+        """Offer these first, which were offered for subtasks, then what is offered now."""
+        known = {function.api.id for function in self._all}
+        first = [one for one in dict.fromkeys(api_ids) if one in known]
+        self._shown = tuple(dict.fromkeys([*first, *self._shown]))[: self._room]
+
     def _take(self, text: str, hits: Sequence[Found], reason: str) -> Searched:
         """Put new hits on the list and keep the search."""
         self._parts.update((hit.api.id, hit.clause) for hit in hits)
         if not self.searches:
             self._shown = tuple(hit.api.id for hit in hits)
-        self._all = FunctionList([*(f.api for f in self._all), *(hit.api for hit in hits)])
+        known = {function.api.id for function in self._all}
+        fresh = [hit.api for hit in hits if hit.api.id not in known]
+        self._all = FunctionList([*(f.api for f in self._all), *fresh])
         searched = Searched(
             query=text,
             reason=reason,

@@ -2,14 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.outcome import Limits
-from toolsrv_runtime.profile import MOST_CANDIDATES
+from toolsrv_runtime.profile import MOST_CANDIDATES, SORTED
 
 Strategy = Literal["dfsdt", "dfs", "react", "cot"]
+StrategyName = Literal["dfsdt", "dfs", "react", "cot", "plan"]
+"""``plan`` is ``dfsdt`` with the switch ``plan``."""
+
+Switch = Literal["plan", "progressive", "constraints", "self-check"]
+SWITCHES: tuple[Switch, ...] = get_args(Switch)
+"""The switches of LLift, each alone and together with the others, over any strategy.
+
+``plan``: the model names the subtasks first, each has a small search of its own. ``progressive``:
+functions are shown by name and one line, and documented where the model asks for it.
+``constraints``: the conditions that a task sets are listed, and results and answer are checked
+against them. ``self-check``: the model reads its draft of an answer against the results once.
+"""
+
+
+MOST_VOTES = 16
+"""Solves of one vote."""
+
+
+def parse_names(text: str, known: Iterable[str], what: str) -> frozenset[str] | None:
+    """Return the names in a text with commas between them: "" is None, "none" the empty set.
+
+    Raises:
+        UsageError: a name is not ``known``; ``what`` says of what kind it is.
+    """
+    named = frozenset(filter(None, map(str.strip, text.split(","))))
+    if not named:
+        return None
+    if named == {"none"}:
+        return frozenset()
+    if unknown := sorted(named.difference(known)):
+        raise UsageError(
+            f"there is no {what} {unknown[0]!r}",
+            hint=f"any of {', '.join(sorted(known))} with commas between them, or none",
+        )
+    return named
 
 
 class SolveOptions(BaseModel):
@@ -27,6 +64,10 @@ class SolveOptions(BaseModel):
     ``look_wider``, of more hits than are offered those come first that the matcher finds the task
     to need.
 
+    For chat models: ``switches`` (``SWITCHES``) and ``aids`` (``agent.chat_agent.AIDS``), None for
+    those of the model's profile; ``votes``: so many solves with seeds from ``seed`` on, the answer
+    whose values most of them state. The budget is that of all together.
+
     ``verify``: the model reads its answer again and may reject one, which continues the search.
 
     ``keep_on_fault``: an engine that fails leaves what is known by then, as a partial answer; False,
@@ -35,7 +76,7 @@ class SolveOptions(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    strategy: Strategy = "dfsdt"
+    strategy: StrategyName = "dfsdt"
     chains: int = Field(default=5, ge=1, le=32)
     width: int = Field(default=2, ge=1, le=8)
     depth: int = Field(default=24, ge=3, le=96)
@@ -48,8 +89,19 @@ class SolveOptions(BaseModel):
     retry_root: bool = True
     close_repeats: bool = True
     close_search: bool = True
+    switches: Annotated[frozenset[Switch] | None, SORTED] = None
+    aids: Annotated[frozenset[str] | None, SORTED] = None
+    votes: int = Field(default=1, ge=1, le=MOST_VOTES)
     verify: bool = False
     keep_on_fault: bool = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plan_is_a_switch(cls, value: Any) -> Any:
+        if isinstance(value, dict) and value.get("strategy") == "plan":
+            switches = frozenset(value.get("switches") or ()) | {"plan"}
+            return {**value, "strategy": "dfsdt", "switches": switches}
+        return value
 
     @property
     def most_chains(self) -> int:

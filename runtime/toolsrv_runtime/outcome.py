@@ -9,7 +9,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Status = Literal["answered", "replied", "partial", "gave_up", "cancelled"]
+from toolsrv_runtime.contract.questions import Given, Question
+
+Status = Literal["answered", "replied", "partial", "needs_input", "gave_up", "cancelled"]
 Source = Literal["offline", "live", "recorded", "simulated"]
 NodeKind = Literal["root", "thought", "call", "answer", "give_up", "failed"]
 ClaimKind = Literal["number", "date", "time", "name", "identifier"]
@@ -166,17 +168,21 @@ class Outcome(_Frozen):
     ``answered``: the model finished with an answer. ``replied``: it replied to talk with the
     assistant itself, which needs no call and has no evidence. ``partial``: the search ended first (a budget,
     replies that nothing can be made of), or a person declined a call, and ``answer`` holds the best
-    that was found, "" where nothing was. ``gave_up``: the model chose to, or no API fits; ``answer`` as with ``partial``.
+    that was found, "" where nothing was. ``needs_input``: a call requires a value that neither the task nor a result holds, and nobody gave
+    it when asked or nobody could be asked (``questions``); ``answer`` as with ``partial``.
+    ``gave_up``: the model chose to, or no API fits; ``answer`` as with ``partial``.
     ``cancelled``: stopped from outside; ``answer`` holds the best partial answer.
     ``reason`` says in one line why it ended as it did, ``missing`` what of the task an answer leaves
     open, in the words of the task or of the model (all of it where nothing is known), or the request
-    that a person declined. ``supported`` and ``unsupported``
+    that a person declined. ``given`` are the values that a person gave on the way. ``supported`` and ``unsupported``
     are the claims of the answer that were traced to a response or the task, and those that could
     not be (``evidence.py``); ``unread`` counts those of a very long answer that were not looked
     at. ``opinions`` are the second ones, where they were asked for. ``notes`` say what prompts had
     no room for. ``candidates`` are all APIs that were on
     offer, ``searches`` how they were found. ``width`` and ``depth`` are the search's limits, depth
     in ToolBench's nodes (up to three a reply); ``chains`` is the N of CoT@N, else 1.
+    ``switches`` are those of the solve; ``votes`` how many solves were made, of which ``agreed``
+    state what this answer does, and ``usage`` is that of all.
     """
 
     task: str
@@ -184,6 +190,8 @@ class Outcome(_Frozen):
     answer: str
     reason: str
     missing: tuple[str, ...] = ()
+    questions: tuple[Question, ...] = ()
+    given: tuple[Given, ...] = ()
     evidence: tuple[Evidence, ...]
     notes: tuple[str, ...] = ()
     supported: tuple[Claim, ...] = ()
@@ -200,6 +208,9 @@ class Outcome(_Frozen):
     width: int = 2
     depth: int = 24
     chains: int = 1
+    switches: tuple[str, ...] = ()
+    votes: int = 1
+    agreed: int = 1
     model: str
     format: str
     seed: int

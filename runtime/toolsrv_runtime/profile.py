@@ -5,12 +5,19 @@ Knows no engine and no file; which profile a model gets is ``profiles.choose``'s
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, PlainSerializer
+
+from toolsrv_runtime.profiles.sizes import DEFAULTS
 
 KvType = Literal["f16", "q8_0", "q4_0"]
 FormatName = Literal["compact", "chat", "toolllama", "remote"]
+
+SORTED = PlainSerializer(
+    lambda names: None if names is None else sorted(names), return_type=list[str] | None
+)
+"""Writes a set of names in their order, so that equal ones are written alike."""
 
 MOST_CANDIDATES = 32
 """APIs that a model may be offered at once."""
@@ -39,7 +46,9 @@ class Profile(BaseModel):
     paper's five); ``chat_template`` is the Jinja source that the file carries, and
     ``chat_template_from`` the user's profile that has another ("" for the file's). ``anew_after_give_up``: when the model gives up, other APIs are
     searched for and offered, besides when all that were offered have failed. ``calls_per_turn`` is
-    how many calls one reply may hold, at most as many as the task has open needs.
+    how many calls one reply may hold, at most as many as the task has open needs. ``aids`` and
+    ``switches`` are what a chat model gets where a solve names none (``SolveOptions``); ``aids`` None
+    are all there are.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -64,6 +73,8 @@ class Profile(BaseModel):
     gpu_layers: int | None = None
     threads: int | None = None
     calls_per_turn: int = 1
+    aids: Annotated[frozenset[str] | None, SORTED] = None
+    switches: Annotated[frozenset[str], SORTED] = frozenset()
 
     @property
     def draws(self) -> bool:
@@ -83,5 +94,7 @@ REMOTE = Profile(
     max_reply_tokens=1024,
     observation_limit=2048,
     calls_per_turn=MOST_CALLS_PER_TURN,
+    aids=DEFAULTS["server"].aids,
+    switches=DEFAULTS["server"].switches,
 )
 """How a chat model of others is run. It knows its context itself, and refuses what is longer."""

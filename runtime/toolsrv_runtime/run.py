@@ -11,26 +11,31 @@ from collections.abc import Callable, Generator
 from toolsrv_runtime import events
 from toolsrv_runtime import outcome as out
 from toolsrv_runtime.asking import Asking
-from toolsrv_runtime.calling import Calling, CallsOverError
-from toolsrv_runtime.calls.caller import Caller
+from toolsrv_runtime.calling import ApiCaller, Calling, CallsOverError
 from toolsrv_runtime.calls.result import Ask
 from toolsrv_runtime.closing import close
 from toolsrv_runtime.conclusion import conclude
 from toolsrv_runtime.contract.chat import ChatModel
 from toolsrv_runtime.contract.hints import NO_HINTS, TaskHints
+from toolsrv_runtime.contract.questions import AskValue
+from toolsrv_runtime.elicitation import Elicitation
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.errors import GrammarError, ModelError
 from toolsrv_runtime.finder import Finder
-from toolsrv_runtime.formats.base import FINISH, Format, Interrupted, Verifier
+from toolsrv_runtime.formats.base import FINISH, Format, Inquirer, Interrupted, Verifier
 from toolsrv_runtime.offer import Offer
 from toolsrv_runtime.options import SolveOptions
-from toolsrv_runtime.profile import MOST_CALLS_PER_TURN, MOST_CANDIDATES
+from toolsrv_runtime.profile import MOST_CANDIDATES
+from toolsrv_runtime.search.budget import Budget
 from toolsrv_runtime.search.chain import react
 from toolsrv_runtime.search.dfs import dfs
 from toolsrv_runtime.search.dfsdt import (
     Act,
     Answer,
+    Begin,
     Compare,
+    Divide,
+    Findings,
     Left,
     Observed,
     Rules,
@@ -38,6 +43,7 @@ from toolsrv_runtime.search.dfsdt import (
     Wish,
     dfsdt,
 )
+from toolsrv_runtime.search.plan import Search, planned
 from toolsrv_runtime.search.tree import Code, Node
 from toolsrv_runtime.second_opinion import SecondOpinion
 from toolsrv_runtime.state import State
@@ -55,32 +61,44 @@ class Run:
         retriever: Finder,
         engine: Engine | ChatModel,
         form: Format,
-        caller: Caller,
+        caller: ApiCaller,
         on_event: Callable[[events.Event], None],
         stop: Stop,
         *,
         offered: int,
         most_offered: int = MOST_CANDIDATES,
+        calls_per_turn: int = 1,
         hints: TaskHints = NO_HINTS,
         anew_after_give_up: bool = True,
         draws: bool = False,
         ask: Ask | None = None,
+        budget: Budget | None = None,
+        ask_value: AskValue | None = None,
     ) -> None:
+        """Take the parts; ``budget`` is one that several runs share."""
         offer = Offer(
             retriever, task, offered, options.category, most=most_offered,
             again=options.search_again, wider=options.look_wider, hints=hints,
         )  # fmt: skip
-        self._state = State(task, options, offer, stop, on_event)
+        self._state = State(task, options, offer, stop, on_event, budget)
         self._asking = Asking(self._state, form, anew_after_give_up=anew_after_give_up, draws=draws)
         second = None
         if options.verify and isinstance(form, Verifier):
             second = SecondOpinion(self._state, form, self._asking.view)
-        self._calling = Calling(self._state, form, caller, second, ask)
+        elicitation = None
+        if isinstance(form, Inquirer):
+            elicitation = Elicitation(self._state, form, self._asking.view, ask_value)
+        self._calling = Calling(self._state, form, caller, second, ask, elicitation)
         self._before = out.Usage()
         self._hints = hints
         self._engine = engine
         self._format = form
         self._draws = draws
+        self._calls_per_turn = calls_per_turn
+
+    def usage(self) -> out.Usage:
+        """Return what the solve has cost so far."""
+        return self._state.usage()
 
     async def run(self) -> out.Outcome:
         """Find candidates, search, conclude.
@@ -107,14 +125,18 @@ class Run:
             width=options.width,
             depth=options.depth,
             # More than the budget can bring, so that the budget ends it, and says so.
-            max_replies=(options.limits.model_calls + 1) * MOST_CALLS_PER_TURN,
+            max_replies=(options.limits.model_calls + 1) * self._calls_per_turn,
             retry_root=options.retry_root,
         )
-        if options.strategy == "dfsdt":
-            return dfsdt(findings, rules)
-        if options.strategy == "dfs":
-            return dfs(findings, rules)
-        return react(findings, rules, chains=options.most_chains, until_repeated=not self._draws)
+        searches: dict[str, Search] = {"dfsdt": dfsdt, "dfs": dfs}
+        search = searches.get(options.strategy, self._chains)
+        if "plan" not in (options.switches or ()):
+            return search(findings, rules)
+        return planned(findings, rules, searches.get(options.strategy, react), search)
+
+    def _chains(self, findings: Findings, rules: Rules) -> Generator[Wish, Answer, int]:
+        chains = self._state.options.most_chains
+        return react(findings, rules, chains=chains, until_repeated=not self._draws)
 
     async def _search(self) -> str:
         """Drive the search; return why it was ended from outside, or "".
@@ -159,9 +181,11 @@ class Run:
     def _refusal(self, wish: Wish) -> str:
         """Return why a wish is not granted any more; what a reply says already is carried out."""
         match wish:
-            case Think(node) if self._asking.view(node).planned is not None:
-                return self._state.late()  # a reply says already what comes next
-            case Think() | Compare():
+            case Think() | Compare() | Divide() | Begin():
+                if self._state.unanswered and self._asking.gave_up:
+                    return "a value is missing that nobody gave"
+                if isinstance(wish, Think) and self._asking.planned(wish.node) is not None:
+                    return self._state.late()  # a reply says already what comes next
                 return self._state.ended()
             case Act(node) if node.move is None or node.move.function != FINISH:
                 return self._state.late()
@@ -177,6 +201,11 @@ class Run:
                 return await self._asking.think(node)
             case Act(node):
                 return await self._act(node)
+            case Divide(node):
+                return await self._asking.divide(node)
+            case Begin(node, part, solved):
+                await self._asking.begin_part(node, part, solved=solved)
+                return None
             case Left(node, to, reason):
                 self._state.tell(
                     events.BacktrackEvent(

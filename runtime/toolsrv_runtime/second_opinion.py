@@ -86,7 +86,7 @@ class SecondOpinion:
         said = [(one.node, {"response": one.response, "error": one.error}) for one in evidence]
 
         def ask() -> Judgement | None:
-            unsupported = trace(answer, state.task, said).unsupported
+            unsupported = trace(answer, state.known, said).unsupported
             untraced = list(dict.fromkeys(claim.text for claim in unsupported))
             return self._format.verify(
                 view, answer, untraced, max_tokens=tokens, stop=state.stop, meter=state.meter

@@ -12,21 +12,28 @@ from toolsrv_registry.errors import UsageError
 from toolsrv_runtime import events
 from toolsrv_runtime import outcome as out
 from toolsrv_runtime.answers.prompts import Prompts
+from toolsrv_runtime.calling import ApiCaller
 from toolsrv_runtime.calls.caller import Caller
 from toolsrv_runtime.calls.result import Ask
 from toolsrv_runtime.contract.chat import ChatModel
 from toolsrv_runtime.contract.hints import TaskHints
+from toolsrv_runtime.contract.questions import AskValue
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.fidelity import Fidelity
 from toolsrv_runtime.finder import Finder
-from toolsrv_runtime.formats.base import Format, Prior, Verifier
+from toolsrv_runtime.formats.base import Configurable, Format, Prior, Verifier
 from toolsrv_runtime.limits import TASK_LIMIT
 from toolsrv_runtime.options import SolveOptions
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.run import Run
+from toolsrv_runtime.search.budget import Budget
 from toolsrv_runtime.stop import Stop
 
 __all__ = ["TASK_LIMIT", "Finder", "SolveOptions", "Solver", "build_format", "build_hints"]
+
+
+VOTE_TEMPERATURE = 0.5
+"""Of the second solve of a vote and those after it, where the profile takes the likeliest token."""
 
 
 def build_format(
@@ -106,19 +113,22 @@ class Solver:
         on_event: Callable[[events.Event], None] = ignore,
         stop: Stop | None = None,
         ask: Ask | None = None,
+        ask_value: AskValue | None = None,
     ) -> out.Outcome:
         """Solve ``task``; ``on_event`` is called on the event loop's thread.
 
         ``ask`` asks a person for consent to a call that needs it, and its time is not the
-        budget's; without it such a call stays refused.
+        budget's; without it such a call stays refused. ``ask_value`` asks a person for a value that
+        a call requires and that nobody has given; without it a solve that lacks one ends as
+        ``needs_input``.
 
-        Ends with an outcome whatever happens to the search: answered, partial (it ended first),
-        gave up or cancelled (``stop`` was set). Cancelling the coroutine stops the engine at the
+        Ends with an outcome whatever happens to the search: answered, replied, partial (it ended
+        first), needs input, gave up or cancelled (``stop`` was set). Cancelling the coroutine stops the engine at the
         next token.
 
         Raises:
-            UsageError: the task is empty or too long, or ``options.verify`` or the fidelity is not
-                for this model.
+            UsageError: the task is empty or too long, or ``options.verify``, the switches, aids or
+                votes, or the fidelity are not for this model.
             NotFoundError: the category is unknown.
         """
         text = clean(task, TASK_LIMIT + 1).strip()
@@ -143,21 +153,79 @@ class Solver:
                 hint="name a ToolLLaMA with --model, or leave out --faithful and --faithful-in "
                 "(settings: toolsrv config show)",
             )
-        options = self._fidelity.search(options)
-        run = Run(
-            text,
-            options,
-            self._retriever,
-            self._engine,
-            self._format,
-            self._caller,
-            on_event,
-            stop or Stop(),
-            offered=options.candidates or self._profile.candidates,
-            most_offered=self._profile.most_candidates,
-            hints=self._hints,
-            anew_after_give_up=self._profile.anew_after_give_up,
-            draws=self._profile.draws,
-            ask=ask,
+        options = self._fidelity.search(self._chosen(options))
+        outer = stop or Stop()
+
+        def make(
+            number: int,
+            each: SolveOptions,
+            caller: ApiCaller,
+            listener: Callable[[events.Event], None],
+            budget: Budget | None,
+            asks: Ask | None,
+        ) -> Run:
+            profile, form = self._drawn(each, number)
+            return Run(
+                text,
+                each,
+                self._retriever,
+                self._engine,
+                form,
+                caller,
+                listener,
+                outer,
+                offered=each.candidates or profile.candidates,
+                most_offered=profile.most_candidates,
+                calls_per_turn=profile.calls_per_turn,
+                hints=self._hints,
+                anew_after_give_up=profile.anew_after_give_up,
+                draws=profile.draws,
+                ask=asks,
+                ask_value=ask_value if options.votes == 1 else None,
+                budget=budget,
+            )
+
+        if options.votes == 1:
+            return await make(0, options, self._caller, on_event, None, ask).run()
+        from toolsrv_runtime.voting import voted  # noqa: PLC0415 - seldom
+
+        return await voted(options, make, self._caller, ask, on_event)
+
+    def _chosen(self, options: SolveOptions) -> SolveOptions:
+        """Return options with the profile's switches and aids where none are named.
+
+        Raises:
+            UsageError: they are not for this model, or there is no such aid.
+        """
+        form = self._format
+        if isinstance(form, Configurable):
+            aids = self._profile.aids if options.aids is None else options.aids
+            switches = (
+                frozenset(self._profile.switches) if options.switches is None else options.switches
+            )
+            form.configured(aids, switches, 0.0)
+            return options.model_copy(update={"switches": switches, "aids": aids})
+        given = {
+            "switches": bool(options.switches),
+            "aids": options.aids is not None,
+            "votes": options.votes > 1,
+        }
+        if named := [name for name, is_given in given.items() if is_given]:
+            raise UsageError(
+                f"{self._engine.name} takes no {' and no '.join(named)}: a model of the format "
+                f"{form.name} was trained for one conversation",
+                hint="name a chat model (--model), or leave them out",
+            )
+        return options
+
+    def _drawn(self, options: SolveOptions, number: int) -> tuple[Profile, Format]:
+        """Return profile and format of the solve with this number; the first takes likeliest tokens."""
+        profile, form = self._profile, self._format
+        if not isinstance(form, Configurable):
+            return profile, form
+        if number and not profile.temperature:
+            profile = profile.model_copy(update={"temperature": VOTE_TEMPERATURE})
+        configured = form.configured(
+            options.aids, options.switches or frozenset(), profile.temperature
         )
-        return await run.run()
+        return profile, configured

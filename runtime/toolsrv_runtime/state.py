@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from toolsrv_runtime import events
 from toolsrv_runtime import outcome as out
+from toolsrv_runtime.contract.questions import Given, Question
 from toolsrv_runtime.formats.base import Meter
 from toolsrv_runtime.ledger import Ledger
 from toolsrv_runtime.offer import Offer
@@ -22,7 +23,10 @@ from toolsrv_runtime.stop import Stop
 class State:
     """One solve; nothing of it is shared with another. ``outer`` is the user's wish to stop.
 
-    ``rejected`` is the answer that the model took back on a second reading.
+    ``shared`` is the budget of several solves of one vote. ``rejected`` is the answer that the model
+    took back on a second reading. ``given`` are the values that a person gave, ``unanswered`` the
+    questions that nobody answered, and ``postponed`` those that were not put, by API, as another
+    call might tell.
     """
 
     task: str
@@ -30,16 +34,26 @@ class State:
     offer: Offer
     outer: Stop
     tell: Callable[[events.Event], None]
+    shared: Budget | None = None
     budget: Budget = field(init=False)
     stop: Stop = field(init=False)
     meter: Meter = field(default_factory=Meter)
     ledger: Ledger = field(default_factory=Ledger)
     opinions: list[out.Opinion] = field(default_factory=list)
     rejected: Node | None = None
+    given: list[Given] = field(default_factory=list)
+    unanswered: list[Question] = field(default_factory=list)
+    postponed: dict[str, Question] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.budget = Budget(self.options.limits, time.monotonic())
+        self.budget = self.shared or Budget(self.options.limits, time.monotonic())
         self.stop = Stop(parent=self.outer, deadline=self.budget.deadline)
+
+    @property
+    def known(self) -> str:
+        """The task with what the person said since: what an answer may rest on besides results."""
+        said = (f"{one.question.text} {one.spelled}" for one in self.given)
+        return "\n".join((self.task, *said))
 
     def ended(self) -> str:
         """Return why the model may not be asked again ("" while it may)."""
@@ -55,13 +69,14 @@ class State:
     def step(self) -> Iterator[None]:
         """Count what the model is asked in the block, and tell what is to be noted of it."""
         started, before = time.monotonic(), self.meter.generated
+        replies = self.meter.replies
         told = len(self.meter.notes)
         try:
             yield
         finally:
             budget = self.budget
             budget.tokens += self.meter.generated - before
-            budget.model_calls = self.meter.replies
+            budget.model_calls += self.meter.replies - replies
             budget.longest = max(budget.longest, time.monotonic() - started)
             for text in list(self.meter.notes)[told:]:
                 self.tell(events.NoteEvent(seconds=self.seconds(), text=text))

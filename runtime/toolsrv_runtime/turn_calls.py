@@ -105,6 +105,7 @@ class TurnCalls:
         """Cancel what is under way and wait until it has ended."""
         tasks = [one.task for one in self._started.values()]
         self._started.clear()
+        self._budget.ahead -= len(tasks)  # several solves may share the budget
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 from toolsrv_runtime.formats.base import Interrupted
@@ -44,6 +44,25 @@ async def until_stopped(work: Coroutine[Any, Any, _T], stop: Stop) -> _T:
         task.cancel()
         if (cancelled := await _ended(task, task.cancel)) is not None:
             raise cancelled
+
+
+async def gathered(works: Iterable[Coroutine[Any, Any, _T]]) -> list[_T | BaseException]:
+    """Await all works at the same time; return what each returned or raised, in their order.
+
+    If we are cancelled all are, and have ended when this does.
+    """
+    tasks = [asyncio.ensure_future(work) for work in works]
+
+    def cancel() -> None:
+        for task in tasks:
+            task.cancel()
+
+    cancelled = None
+    for task in tasks:
+        cancelled = await _ended(task, cancel) or cancelled
+    if cancelled is not None:
+        raise cancelled
+    return await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _ended(

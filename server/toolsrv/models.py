@@ -58,7 +58,7 @@ def load_special(
             hint="use it with toolsrv serve; here name a GGUF file or a server with --model",
         )
     if (script := script_path(model)) is not None:
-        from toolsrv_runtime.engine.script_file import load_script
+        from toolsrv_runtime.models.scripted import load_script
 
         return load_script(script)
     from toolsrv_runtime.models.openai.load import load_servers

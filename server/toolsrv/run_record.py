@@ -10,7 +10,9 @@ from datetime import UTC, datetime
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from toolsrv.plain import clean_task
 from toolsrv.runs import Run, RunStatus
+from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.outcome import Evidence, Outcome
 
 
@@ -69,3 +71,19 @@ def response_text(evidence: Evidence) -> str:
     if response is None or isinstance(response, str):
         return response or evidence.error
     return json.dumps(response, ensure_ascii=False, indent=1, default=str)
+
+
+def continued_task(record: RunRecord, said: str) -> str:
+    """Return the task of a run that needs input, with a person's answer to its questions.
+
+    Raises:
+        UsageError: the run asks nothing, or task and answer are empty or too long.
+    """
+    questions = record.outcome.questions if record.outcome is not None else ()
+    if not questions:
+        raise UsageError(
+            f"{record.id} ended as {record.status} and asks nothing",
+            hint="give the whole task in words of its own",
+        )
+    names = " and ".join(dict.fromkeys(one.parameter.replace("_", " ") for one in questions))
+    return clean_task(f"{record.task}\n{names}: {clean_task(said)}")

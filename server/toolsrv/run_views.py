@@ -14,7 +14,7 @@ from toolsrv.plain import compact_json, one_line, plain
 from toolsrv.run_record import RunRecord, record_of
 from toolsrv.runs import Run, RunStatus
 from toolsrv.views import shorten
-from toolsrv_runtime.events import ConsentEvent
+from toolsrv_runtime.events import ConsentEvent, QuestionEvent
 from toolsrv_runtime.outcome import Claim, Evidence, Opinion, Usage
 
 EVIDENCE_LIMIT = 4_000
@@ -28,12 +28,16 @@ class RunView(BaseModel):
     status: RunStatus = Field(
         description="queued and working: not ended yet, ask again with get_run. answered: done. "
         "replied: done without a call, as a greeting needs none. "
-        "partial: the search ended first, or the user declined a call; reason says why. gave_up: "
+        "partial: the search ended first, or the user declined a call; reason says why. "
+        "needs_input: the user has to answer questions first. gave_up: "
         "the model found no way. cancelled, failed: ended without a full answer."
     )
     answer: str = Field(default="", description="The answer, or the best partial one.")
     reason: str = Field(default="", description="Why it ended as it did.")
     missing: tuple[str, ...] = Field(default=(), description="What of the task is still open.")
+    questions: tuple[str, ...] = Field(
+        default=(), description="With needs_input: what to ask the user."
+    )
     evidence: tuple[Evidence, ...] = Field(
         default=(), description="The calls made; used=true: the answer rests on it."
     )
@@ -77,12 +81,15 @@ def record_view(record: RunRecord) -> RunView:
         view.usage = outcome.usage
         view.answer, view.reason = plain(outcome.answer), plain(outcome.reason)
         view.missing = tuple(map(plain, outcome.missing))
+        view.questions = tuple(plain(one.text) for one in outcome.questions)
         view.evidence = tuple(_short_evidence(one) for one in outcome.evidence)
         view.supported, view.unsupported = outcome.supported, outcome.unsupported
         view.unread = outcome.unread
         view.opinions, view.notes = outcome.opinions, outcome.notes
         if any(one.kind == "declined" for one in outcome.evidence):
             view.next_step = _DECLINED
+        elif outcome.status == "needs_input":
+            view.next_step = _ANSWER.format(record.id)
         elif outcome.status not in {"answered", "replied"}:
             view.next_step = _NEXT_STEPS[outcome.status]
     else:
@@ -100,6 +107,12 @@ _NEXT_STEPS = {
 _DECLINED = "tell the user what was not done; what they declined is theirs to ask for again"
 
 
+_ANSWER = (
+    'ask the user the question, then call solve_task with answer_to "{}" and their answer as the task; '
+    "never answer it yourself"
+)
+
+
 def phase(run: Run, position: int) -> str:
     """Say in one line what a run does now."""
     if run.status == "queued":
@@ -112,6 +125,8 @@ def phase(run: Run, position: int) -> str:
                 return f"calling {event.api_id}"
             case "consent":
                 return consent_line(event)
+            case "question":
+                return question_line(event)
             case "observation":
                 return f"reading an answer (status {event.status})"
             case "backtrack":
@@ -129,6 +144,12 @@ def consent_line(event: ConsentEvent) -> str:
     """Return on one line what a person is asked, or has said."""
     said = {None: "waiting for a person's consent:", True: "allowed:", False: "not allowed:"}
     return one_line(f"{said[event.allowed]} {event.method} {event.host}{event.path}", 200)
+
+
+def question_line(event: QuestionEvent) -> str:
+    """Return on one line what value a person is asked for, and whether they gave one."""
+    said = {None: "waiting for a person's answer:", True: "answered:", False: "not answered:"}
+    return one_line(f"{said[event.answered]} {event.text}", 300)
 
 
 def returned(evidence: Evidence) -> str:

@@ -25,7 +25,17 @@ from toolsrv_runtime.stop import Stop
 if TYPE_CHECKING:  # it brings httpx along
     from toolsrv_runtime.solve import SolveOptions
 
-RunStatus = Literal["queued", "working", "answered", "replied", "partial", "gave_up", "cancelled", "failed"]
+RunStatus = Literal[
+    "queued",
+    "working",
+    "answered",
+    "replied",
+    "partial",
+    "needs_input",
+    "gave_up",
+    "cancelled",
+    "failed",
+]
 Solve = Callable[[str, "SolveOptions", Callable[[Event], None], Stop], Awaitable[Outcome]]
 Report = Callable[[Exception], str]
 Ended = Callable[["Run"], Awaitable[None]]

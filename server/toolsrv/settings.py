@@ -42,7 +42,7 @@ TOKEN_VARIABLE = f"{PREFIX}TOKEN"
 KEY_VARIABLE = f"{PREFIX}ENGINE_KEY"
 """The API key for model servers; no setting, so that no file and no listing has it."""
 KEY_PREFIX = f"{PREFIX}KEY_"
-Strategy = Literal["dfsdt", "dfs", "react", "cot"]
+Strategy = Literal["dfsdt", "dfs", "react", "cot", "plan"]
 Mode = Literal["live", "record", "replay", "offline"]
 
 
@@ -87,7 +87,23 @@ class Settings(BaseSettings):
     )
     strategy: Strategy = Field(
         default="dfsdt",
-        description="Search: a tree (also ranked), one chain, or chains until one answers.",
+        description="Search: a tree (also ranked), one chain, chains until one answers, or a tree "
+        "for each subtask (plan).",
+    )
+    switches: str = Field(
+        default="",
+        description="For chat models: plan, progressive, constraints, self-check, with commas; "
+        "none; empty: the profile's (runtime/README.md).",
+    )
+    aids: str = Field(
+        default="",
+        description="For chat models: the aids in use, with commas; none; empty: the profile's.",
+    )
+    votes: int = Field(
+        default=1,
+        ge=1,
+        le=16,
+        description="For chat models: so many solves, the answer that most of them support.",
     )
     chains: int = Field(default=5, ge=1, le=32, description="Most chains of the strategy cot.")
     width: int = Field(default=2, ge=1, le=8, description="Branches tried below one node.")
@@ -256,6 +272,25 @@ class Settings(BaseSettings):
             from toolsrv_runtime.calls.addresses import parse_own
 
             _accept(parse_own, value)
+        return value
+
+    @field_validator("switches")
+    @classmethod
+    def _names_switches(cls, value: str) -> str:
+        if value:
+            from toolsrv_runtime.options import SWITCHES, parse_names
+
+            _accept(lambda text: parse_names(text, SWITCHES, "switch"), value)
+        return value
+
+    @field_validator("aids")
+    @classmethod
+    def _names_aids(cls, value: str) -> str:
+        if value:
+            from toolsrv_runtime.agent.chat_agent import AIDS
+            from toolsrv_runtime.options import parse_names
+
+            _accept(lambda text: parse_names(text, AIDS, "aid"), value)
         return value
 
     @field_validator("faithful_in")

@@ -49,7 +49,7 @@ METHOD = "DFS_woFilter_w2"
 CAPITAL = "Data/country_facts/capital_city"
 CURRENCY = "Data/country_facts/national_currency"
 OPTIONS = SolveOptions(width=2, depth=12)
-CHAT = Profile(name="chat", format="chat", context=8192)
+CHAT = Profile(name="toolllama-2", format="toolllama", context=8192)
 TASKS = Path(__file__).parents[1] / "runtime" / "data" / "tasks.jsonl"
 Run = Callable[..., Result]
 

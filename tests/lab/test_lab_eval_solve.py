@@ -30,7 +30,7 @@ from toolsrv_registry.registry import Registry
 from toolsrv_runtime.calls.offline import transports
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.engine.scripted import ScriptedEngine
-from toolsrv_runtime.formats.chat import ChatFormat
+from toolsrv_runtime.formats.toolllama import ToolllamaFormat
 from toolsrv_runtime.outcome import Usage
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.solve import SolveOptions, Solver
@@ -38,7 +38,7 @@ from toolsrv_runtime.solve import SolveOptions, Solver
 TASKS = Path(__file__).parents[1] / "runtime" / "data" / "tasks.jsonl"
 CAPITAL = "Data/country_facts/capital_city"
 CURRENCY = "Data/country_facts/national_currency"
-CHAT = Profile(name="chat", format="chat", context=8192)
+CHAT = Profile(name="toolllama-2", format="toolllama", context=8192)
 APIS: Mapping[str, Api] = {api.id: api for api in load_offline_catalog().apis}
 PERU, KENYA = (
     Task(
@@ -372,16 +372,16 @@ def test_queries_that_cannot_be_asked_are_counted_with_the_reason() -> None:
 def test_the_first_call_of_a_reply_counts_and_a_finish_is_none() -> None:
     apis = [APIS[CURRENCY], APIS[CAPITAL]]
     call, finish = said("Peru", "Lima")
-    assert first_call(ChatFormat(ScriptedEngine([call]), CHAT), "x", apis) == CAPITAL
-    assert first_call(ChatFormat(ScriptedEngine([finish]), CHAT), "x", apis) == ""
-    assert first_call(ChatFormat(ScriptedEngine(["Thought: x"]), CHAT), "x", apis) == ""
+    assert first_call(ToolllamaFormat(ScriptedEngine([call]), CHAT), "x", apis) == CAPITAL
+    assert first_call(ToolllamaFormat(ScriptedEngine([finish]), CHAT), "x", apis) == ""
+    assert first_call(ToolllamaFormat(ScriptedEngine(["Thought: x"]), CHAT), "x", apis) == ""
 
 
 def test_a_long_list_is_cut_by_the_retriever_and_nothing_is_added() -> None:
     listed = tuple(APIS.values())[:12]
     one = Asked(asked("q", [], []), listed, frozenset({listed[11].id}))
     engine = ScriptedEngine([said("Peru", "Lima")[1]], loop=True)
-    form = ChatFormat(engine, CHAT)
+    form = ToolllamaFormat(engine, CHAT)
     found = choose(
         [one], helped=form, alone=form, rank=lambda _text, _pool: [(a.id, 1.0) for a in listed]
     )

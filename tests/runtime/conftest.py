@@ -94,13 +94,13 @@ def retriever(registry: Registry) -> Finder:
 @pytest.fixture(scope="session")
 def solve(retriever: Finder) -> Callable[..., Outcome]:
     """Return a function that solves "capital of Peru" on the offline catalog with an engine."""
-    chat = Profile(name="chat", format="chat", context=8192)
+    toolllama = Profile(name="toolllama-2", format="toolllama", context=8192)
 
     def run(
         engine: Engine,
         options: SolveOptions,
         *,
-        profile: Profile = chat,
+        profile: Profile = toolllama,
         task: str = "capital of Peru",
         stop: Stop | None = None,
         events: list[Event] | None = None,

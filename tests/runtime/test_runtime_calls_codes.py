@@ -58,7 +58,7 @@ def test_a_kind_gets_a_code(kind: Kind, wanted: Code) -> None:
 
 
 def test_every_kind_has_a_label_and_a_code() -> None:
-    assert len(KINDS) == 16
+    assert len(KINDS) == 17
     for kind in KINDS:
         assert (label(result(kind)) == "") == (kind == "ok")
         assert isinstance(code(result(kind)), Code)

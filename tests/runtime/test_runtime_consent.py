@@ -94,7 +94,7 @@ class World:
                     solver = Solver(
                         retriever=registry.retriever,
                         engine=ScriptedEngine(script),
-                        profile=Profile(name="chat", format="chat", context=8192),
+                        profile=Profile(name="toolllama-2", format="toolllama", context=8192),
                         caller=caller,
                     )
                     return await solver.solve(

@@ -19,7 +19,7 @@ from toolsrv_runtime.outcome import Outcome
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.solve import Finder, SolveOptions, Solver
 
-GREEDY = Profile(name="chat", format="chat", context=8192)
+GREEDY = Profile(name="toolllama-2", format="toolllama", context=8192)
 DRAWN = GREEDY.model_copy(update={"temperature": 0.5, "anew_after_give_up": False})
 CAPITAL = "capital_city_for_country_facts"
 GIVE_UP = 'Thought: no\nAction: Finish\nAction Input: {"return_type": "give_up_and_restart"}'
@@ -71,7 +71,7 @@ def test_a_model_that_always_says_the_same_is_told_what_was_tried(retriever: Fin
     engine = ScriptedEngine([call("Atlantis"), GIVE_UP, call("Peru"), answer("Lima")])
     solve(retriever, engine)
     assert "Atlantis" in engine.prompts[2]
-    assert "already tried" in engine.prompts[2]
+    assert "led to no answer" in engine.prompts[2]
 
 
 def test_a_model_that_always_says_the_same_is_not_asked_on_and_on(retriever: Finder) -> None:

@@ -16,9 +16,9 @@ from toolsrv_runtime.answers.prompts import PROMPTS_FILE, stored_prompts
 from toolsrv_runtime.answers.read import read_answer
 from toolsrv_runtime.convert.architecture import read_architecture
 from toolsrv_runtime.engine import script_file
-from toolsrv_runtime.engine.script_file import load_script
 from toolsrv_runtime.file_in import UnfitFileError, open_file, read_file
 from toolsrv_runtime.gguf_header import check_start
+from toolsrv_runtime.models.scripted import load_script
 from toolsrv_runtime.profiles import user
 from toolsrv_runtime.profiles.choose import choose
 from toolsrv_runtime.profiles.facts import ModelFacts

@@ -18,12 +18,12 @@ from toolsrv_runtime.engine.base import Engine, Piece, Prompt, Reply
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.errors import ContextError, TaskTooLongError
 from toolsrv_runtime.formats.base import Interrupted, Meter, Move, Step, View
-from toolsrv_runtime.formats.chat import ChatFormat
 from toolsrv_runtime.formats.fit import Fitted, Shape, condensed, fit
 from toolsrv_runtime.options import SolveOptions
 from toolsrv_runtime.outcome import Outcome
 from toolsrv_runtime.planner.conversation import CompactFormat
 from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.solve import build_format
 from toolsrv_runtime.stop import Stop
 
 TASK = "the task"
@@ -142,19 +142,19 @@ class Counted:
         return self._engine.generate(prompt, max_tokens=max_tokens, **rest)
 
 
-@pytest.mark.parametrize("context", [256, 600, 800, 1600])
+@pytest.mark.parametrize("context", [256, 1000, 1600])
 def test_a_chat_prompt_fits_a_tiny_context_and_keeps_its_task(
     engine: Engine, apis: dict[str, Api], context: int
 ) -> None:
     counted = Counted(engine, context)
     profile = Profile(name="chat", format="chat", context=context, max_reply_tokens=32)
-    form = ChatFormat(counted, profile)
+    form = build_format(counted, profile, prior=None)
     view = View(TASK_TEXT, tuple(FunctionList(list(apis.values())[:5])), steps(3, 1500))
     meter = Meter()
     if context == 256:
         with pytest.raises(ContextError) as caught:
             form.propose(view, max_tokens=32, stop=Stop(), meter=meter)
-        assert "224 fit the model" in caught.value.message
+        assert "fit the model" in caught.value.message
         return
     form.propose(view, max_tokens=32, stop=Stop(), meter=meter)
     assert TASK_TEXT in counted.prompts[-1]

@@ -10,20 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.agents import Judge, Searched
 
 from toolsrv_registry.functions import Function, FunctionList
+from toolsrv_runtime.agent.chat_agent import ChatAgent
 from toolsrv_runtime.calls.caller import default_caller
 from toolsrv_runtime.errors import ContextError, TaskTooLongError
 from toolsrv_runtime.finder import Finder
 from toolsrv_runtime.formats.base import Meter, Move, Step, View
-from toolsrv_runtime.formats.remote import RemoteFormat
 from toolsrv_runtime.models.openai.load import load_servers
 from toolsrv_runtime.outcome import Outcome
 from toolsrv_runtime.solve import SolveOptions, Solver
 from toolsrv_runtime.stop import Stop
 
 _FAKE = runpy.run_path(str(Path(__file__).parents[1] / "model_server.py"))
-ModelServer, Call, answer = (_FAKE[name] for name in ("ModelServer", "Call", "answer"))
+ModelServer, Call = _FAKE["ModelServer"], _FAKE["Call"]
 TASK = "capital of Peru"
 CAPITAL = "capital_city_for_country_facts"
 PERU = Call(CAPITAL, {"country": "Peru"}, "look it up")
@@ -36,10 +37,11 @@ def a_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def solve(url: str, retriever: Finder, **options: Any) -> Outcome:
     chat, profile = load_servers(url, silence_s=10)
+    finder = Searched(retriever, Judge(silent=True))  # all that was found stays on offer
 
     async def main() -> Outcome:
         async with default_caller() as caller:
-            solver = Solver(retriever=retriever, engine=chat, profile=profile, caller=caller)
+            solver = Solver(retriever=finder, engine=chat, profile=profile, caller=caller)
             return await solver.solve(TASK, SolveOptions(**options))
 
     return asyncio.run(main())
@@ -57,7 +59,7 @@ def characters(body: dict[str, Any]) -> int:
 def test_a_refused_length_is_asked_again_with_less_and_noted(
     offers: tuple[str, ...], retriever: Finder
 ) -> None:
-    with ModelServer([PERU, answer("It is Lima.")], offers=offers, most=4000) as server:
+    with ModelServer([PERU, "It is Lima."], offers=offers, most=4000) as server:
         outcome = solve(server.url, retriever, candidates=8)
         sent = [*server.refused, *server.requests]
     assert (outcome.status, outcome.answer) == ("answered", "It is Lima.")
@@ -68,7 +70,7 @@ def test_a_refused_length_is_asked_again_with_less_and_noted(
     )
     assert all(TASK in str(body["messages"]) for body in sent)
     assert any("function documents were shortened" in note for note in outcome.notes)
-    assert outcome.usage.model_calls == 2  # what was refused is no reply
+    assert outcome.usage.model_calls == 3  # what was refused is no reply
 
 
 def test_the_oldest_response_is_condensed_first_and_the_task_never(retriever: Finder) -> None:
@@ -77,32 +79,32 @@ def test_the_oldest_response_is_condensed_first_and_the_task_never(retriever: Fi
     with ModelServer([PERU]) as server:
         chat, profile = load_servers(server.url)
         view, meter = View(TASK, functions(retriever), path=steps), Meter()
-        RemoteFormat(chat, profile).propose(view, max_tokens=512, stop=Stop(), meter=meter)
+        ChatAgent(chat, profile).propose(view, max_tokens=512, stop=Stop(), meter=meter)
         server.most = characters(server.requests[0]) - 1000
-        RemoteFormat(chat, profile).propose(view, max_tokens=512, stop=Stop(), meter=meter)
+        ChatAgent(chat, profile).propose(view, max_tokens=512, stop=Stop(), meter=meter)
         before, after = server.requests
     told = [turn["content"] for turn in after["messages"] if turn["role"] == "tool"]
     assert "a" * 61 not in told[0]
-    assert json.loads(told[1].split("\n")[1]) == {"text": "b" * 3000}
+    assert json.loads(told[1]) == {"text": "b" * 3000}
     assert after["tools"] == before["tools"]
     assert after["messages"][1]["content"] == TASK
     assert any("condensed" in note for note in meter.notes)
 
 
 def test_what_was_learnt_of_the_length_holds_for_the_next_request(retriever: Finder) -> None:
-    with ModelServer([PERU, answer("Lima")], most=4500) as server:
+    with ModelServer([PERU, "Lima"], most=4500) as server:
         solve(server.url, retriever, candidates=8)
         assert len(server.refused) == 1
 
 
 def test_a_server_that_tells_its_context_is_left_room_for_a_reply(retriever: Finder) -> None:
     words = "The prompt is too long."
-    script = [PERU, answer("Lima")]
+    script = [PERU, "Lima"]
     with ModelServer(script, most=4000, refusal=words, max_model_len=1500) as server:
         outcome = solve(server.url, retriever, candidates=8)
         first, *rest = (body["max_tokens"] for body in (*server.refused[:1], *server.requests))
     assert outcome.status == "answered"
-    assert (first, set(rest)) == (1024, {750})
+    assert (first, set(rest)) == (750, {320, 750})
 
 
 @pytest.mark.parametrize(
@@ -141,7 +143,7 @@ def test_a_conversation_that_is_refused_at_its_shortest_names_size_and_limit(
         view = View(TASK, functions(retriever), path=(step,))
         server.most = 900
         with pytest.raises(ContextError) as caught:
-            RemoteFormat(chat, profile).propose(view, max_tokens=512, stop=Stop(), meter=Meter())
+            ChatAgent(chat, profile).propose(view, max_tokens=512, stop=Stop(), meter=Meter())
     assert not isinstance(caught.value, TaskTooLongError)
     assert re.search(r"the conversation has \d{3,4} characters", caught.value.message)
     assert "2048 tokens" in caught.value.message

@@ -30,7 +30,7 @@ from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.solve import SolveOptions, Solver
 
 FaultyHost = runpy.run_path(str(Path(__file__).parents[1] / "faulty_host.py"))["FaultyHost"]
-CHAT = Profile(name="chat", format="chat", context=8192)
+CHAT = Profile(name="toolllama-2", format="toolllama", context=8192)
 OLDER_BOOK = (
     "My friend got me an older book called The Left Hand of Darkness. Who is its author, and what "
     "else has Ursula Le Guin written?"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import runpy
 import socket
@@ -28,9 +29,7 @@ from toolsrv_runtime.solve import SolveOptions, Solver
 from toolsrv_runtime.stop import Stop
 
 _FAKE = runpy.run_path(str(Path(__file__).parents[1] / "model_server.py"))
-ModelServer, Call, GIVE_UP, answer = (
-    _FAKE[name] for name in ("ModelServer", "Call", "GIVE_UP", "answer")
-)
+ModelServer, Call = _FAKE["ModelServer"], _FAKE["Call"]
 TASK = "capital of Peru"
 CAPITAL = "capital_city_for_country_facts"
 PERU = Call(CAPITAL, {"country": "Peru"}, "look it up")
@@ -57,27 +56,28 @@ def solve(
 # ---------------------------------------------------------------- a server that does its work
 @pytest.mark.parametrize("offers", [("tools",), ("json_schema",), ("grammar",), ()])
 def test_a_task_is_solved_with_evidence(offers: tuple[str, ...], retriever: Finder) -> None:
-    with ModelServer([PERU, answer("It is Lima.")], offers=offers) as server:
+    with ModelServer([PERU, "It is Lima."], offers=offers) as server:
         outcome = solve(server.url, retriever)
     assert (outcome.status, outcome.answer) == ("answered", "It is Lima.")
     assert [(e.function, e.status, e.used) for e in outcome.evidence] == [(CAPITAL, 200, True)]
     assert outcome.model == f"tiny at {server.url.split('/')[2]}"
-    assert outcome.format == f"remote ({offers[0] if offers else 'none'})"
+    assert outcome.format == f"chat ({offers[0] if offers else 'none'})"
     usage = outcome.usage
-    assert (usage.model_calls, usage.prompt_tokens, usage.generated_tokens) == (2, 200, 14)
-    assert usage.evaluated_tokens == 80
+    assert (usage.model_calls, usage.prompt_tokens, usage.generated_tokens) == (3, 300, 21)
+    assert usage.evaluated_tokens == 120
 
 
-def test_the_offered_functions_and_finish_are_the_tools(retriever: Finder) -> None:
-    with ModelServer([PERU, answer("Lima")]) as server:
-        outcome = solve(server.url, retriever)
+def test_the_functions_are_the_tools_and_a_result_is_a_turn_of_its_own(retriever: Finder) -> None:
+    with ModelServer([PERU, "Lima"]) as server:
+        solve(server.url, retriever)
         tools = [one["function"] for one in server.requests[0]["tools"]]
         turns = server.requests[1]["messages"]
-    assert len(tools) == len(outcome.candidates) + 1
-    assert (tools[-1]["name"], CAPITAL in {one["name"] for one in tools}) == ("Finish", True)
+        last = server.requests[-1]
+    assert CAPITAL in {one["name"] for one in tools}
     assert all(one["parameters"]["type"] == "object" for one in tools)
     assert [turn["role"] for turn in turns] == ["system", "user", "assistant", "tool"]
     assert "Lima" in turns[3]["content"]
+    assert "tools" not in last  # the answer is written in a conversation of its own
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,7 @@ def test_the_offered_functions_and_finish_are_the_tools(retriever: Finder) -> No
     [
         "I think it is Lima.",
         Call("no_such_function", {}),
-        Call("Finish", {"return_type": "give_answer"}),
-        Call("Finish", {"return_type": "perhaps"}),
+        Call("Finish", {"return_type": "give_answer", "final_answer": "Lima"}),
         "",
     ],
 )
@@ -94,7 +93,7 @@ def test_the_offered_functions_and_finish_are_the_tools(retriever: Finder) -> No
 def test_a_reply_that_is_no_call_is_sent_back_once(
     bad: Any, offers: tuple[str, ...], retriever: Finder
 ) -> None:
-    with ModelServer([bad, PERU, answer("Lima")], offers=offers) as server:
+    with ModelServer([bad, PERU, "Lima"], offers=offers) as server:
         outcome = solve(server.url, retriever)
         note = server.requests[1]["messages"][-1]
     assert outcome.status == "answered"
@@ -112,48 +111,53 @@ def test_a_model_that_never_calls_anything_has_not_given_up(retriever: Finder) -
     assert {node.kind for node in outcome.tree} == {"root", "failed"}
 
 
-def test_bad_arguments_are_an_observation(retriever: Finder) -> None:
+def test_bad_arguments_are_a_result_that_says_what_is_wrong(retriever: Finder) -> None:
     wrong = Call(CAPITAL, {"planet": "Mars"})
-    with ModelServer([wrong, PERU, answer("Lima")]) as server:
+    with ModelServer([wrong, PERU, "Lima"]) as server:
         outcome = solve(server.url, retriever)
+        result = server.requests[1]["messages"][3]
     assert outcome.status == "answered"
     assert "planet" in outcome.evidence[0].error
+    assert (result["role"], "planet" in result["content"]) == ("tool", True)
 
 
-def test_what_was_tried_is_told_after_a_give_up(retriever: Finder) -> None:
-    atlantis = Call(CAPITAL, {"country": "Atlantis"})
-    with ModelServer([atlantis, GIVE_UP, PERU, answer("Lima")]) as server:
+@pytest.mark.parametrize("text", ["[{}]", "```json\n{}\n```"])
+def test_a_call_that_is_written_as_text_is_the_call_it_is(text: str, retriever: Finder) -> None:
+    call = json.dumps({"name": CAPITAL, "arguments": {"country": "Peru"}})
+    with ModelServer([text.replace("{}", call), "Lima"]) as server:
         outcome = solve(server.url, retriever)
-        note = server.requests[2]["messages"][-1]["content"]
-    assert outcome.status == "answered"
-    assert "already tried" in note
-    assert "Atlantis" in note
+    assert (outcome.status, outcome.answer) == ("answered", "Lima")
+    assert outcome.evidence[0].arguments == {"country": "Peru"}
+
+
+def test_a_server_has_room_for_a_further_call(retriever: Finder) -> None:
+    with ModelServer([PERU, "Lima"]) as server:
+        solve(server.url, retriever)
+        rooms = [body["max_tokens"] for body in server.requests]
+    assert min(rooms[:2]) > 100
 
 
 def test_the_servers_count_of_tokens_ends_the_solve(retriever: Finder) -> None:
-    script = [Call(CAPITAL, {"country": name}) for name in ("Peru", "Chile", "Bolivia")]
-    with ModelServer([*script, answer("Lima")]) as server:
+    names = ("Atlantis", "Mordor", "Narnia")
+    with ModelServer([*(Call(CAPITAL, {"country": name}) for name in names), "Lima"]) as server:
         outcome = solve(server.url, retriever, limits=Limits(tokens=10))
     assert outcome.status == "partial"
     assert "tokens" in outcome.reason
 
 
 @pytest.mark.parametrize("offers", [("tools",), ("json_schema",), ("grammar",), ()])
-def test_a_second_opinion_is_a_call_and_may_reject_once(
+def test_a_second_opinion_is_json_and_may_reject_once(
     offers: tuple[str, ...], retriever: Finder
 ) -> None:
-    no = Call("judge", {"reason": "Quito is elsewhere.", "accept": False})
-    script = [PERU, answer("Quito"), Call("judge", {"accept": "maybe"}), no, answer("Lima")]
-    with ModelServer(script, offers=offers) as server:
+    no = json.dumps({"reason": "Quito is elsewhere.", "accept": False})
+    with ModelServer([PERU, "Peru", "Peru", no, "Lima"], offers=offers) as server:
         outcome = solve(server.url, retriever, verify=True)
-        again = server.requests[3]["messages"][-1]["content"]
-        after = str(server.requests[4]["messages"])
+        asked = str(server.requests[3]["messages"])
     assert (outcome.status, outcome.answer) == ("answered", "Lima")
     assert [(one.verdict, one.reason) for one in outcome.opinions] == [
         ("rejected", "Quito is elsewhere.")
     ]
-    assert "neither true nor false" in again
-    assert "Quito is elsewhere." in after
+    assert "is proposed" in asked
 
 
 # ---------------------------------------------------------------- a server that does not
@@ -196,7 +200,7 @@ def test_stop_ends_a_reply_that_never_comes(retriever: Finder) -> None:
 
 
 def test_one_of_two_servers_may_fail_for_good(retriever: Finder) -> None:
-    with ModelServer(["!500"]) as ill, ModelServer([PERU, answer("Lima")]) as well:
+    with ModelServer(["!500"]) as ill, ModelServer([PERU, "Lima"]) as well:
         outcome = solve(f"{ill.url}, {well.url}", retriever)
     assert (outcome.status, outcome.answer) == ("answered", "Lima")
 
@@ -304,7 +308,7 @@ def test_random_words_of_a_real_server_are_calls_of_offered_functions(
     limits = Limits(seconds=900, model_calls=2)
     outcome = solve(llama_server, retriever, silence=600, limits=limits, candidates=1)
     assert outcome.status in {"answered", "partial", "gave_up"}
-    assert outcome.format == "remote (grammar)"
+    assert outcome.format == "chat (grammar)"
     known = {*outcome.candidates, ""}
     assert {node.api_id for node in outcome.tree} <= known
     assert outcome.usage.generated_tokens > 0

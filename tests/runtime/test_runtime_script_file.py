@@ -8,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from toolsrv_registry.errors import DataError, NotFoundError
-from toolsrv_runtime.engine.base import Piece
-from toolsrv_runtime.engine.script_file import load_script
+from toolsrv_runtime.agent.tools import NO_FUNCTION_FITS, no_function_fits
+from toolsrv_runtime.contract.chat import ChatReply, ChatRequest, Expected, UserMessage
+from toolsrv_runtime.errors import ModelError
+from toolsrv_runtime.models.scripted import load_script
+from toolsrv_runtime.stop import Stop
 
 FINISH = {"function": "Finish", "arguments": {"return_type": "give_up_and_restart"}}
 
@@ -20,24 +23,40 @@ def written(folder: Path, text: str, name: str = "script.json") -> Path:
     return path
 
 
-def replies(path: Path, count: int) -> list[str]:
-    engine, profile = load_script(path)
-    assert (engine.name, profile.format) == ("scripted", "chat")
-    return [engine.generate((Piece("hello"),), grammar="", max_tokens=9).text for _ in range(count)]
+REQUEST = ChatRequest(
+    (UserMessage("hello"),), (no_function_fits(),), Expected(names=(NO_FUNCTION_FITS,))
+)
+BARE = ChatRequest((UserMessage("hello"),))
 
 
-def test_a_call_and_a_text_are_said_in_their_order(tmp_path: Path) -> None:
-    script = {"replies": [FINISH, "Thought: x"], "loop": True}
-    first, second, third = replies(written(tmp_path, json.dumps(script)), 3)
-    assert first.splitlines()[1] == "Action: Finish"
-    assert json.loads(first.rpartition("Action Input: ")[2]) == FINISH["arguments"]
-    assert second == third == "Thought: x"
+def replies(path: Path, *requests: ChatRequest) -> list[ChatReply]:
+    model, profile = load_script(path)
+    assert (model.name, profile.name) == ("scripted", "scripted")
+    said = [model.reply(one, stop=Stop()) for one in requests]
+    return [one for one in said if one is not None]
+
+
+def test_a_give_up_and_a_text_are_said_in_their_order(tmp_path: Path) -> None:
+    script = {"replies": [FINISH, "words"], "loop": True}
+    path = written(tmp_path, json.dumps(script))
+    first, second, third = replies(path, REQUEST, REQUEST, REQUEST)
+    assert first.calls[0].name == NO_FUNCTION_FITS
+    assert second.text == third.text == "words"
+
+
+def test_an_answer_is_said_again_where_the_agent_writes_it(tmp_path: Path) -> None:
+    said = {"return_type": "give_answer", "final_answer": "Lima"}
+    script = {"replies": [{"function": "Finish", "arguments": said}]}
+    path = written(tmp_path, json.dumps(script))
+    assert [one.text for one in replies(path, REQUEST, BARE, BARE)] == ["Lima"] * 3
+    with pytest.raises(ModelError, match="script is over"):
+        replies(path, REQUEST, REQUEST)
 
 
 def test_toml_says_the_same(tmp_path: Path) -> None:
-    text = '[[replies]]\nfunction = "f"\nthought = "a\\nb"\n[replies.arguments]\nx = 1\n'
-    (said,) = replies(written(tmp_path, text, "script.toml"), 1)
-    assert said == 'Thought: a b\nAction: f\nAction Input: {"x": 1}'
+    text = '[[replies]]\nfunction = "f"\nthought = "a"\n[replies.arguments]\nx = 1\n'
+    (said,) = replies(written(tmp_path, text, "script.toml"), REQUEST)
+    assert (said.text, said.calls[0].name, said.calls[0].arguments) == ("a", "f", {"x": 1})
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.solve import SolveOptions, Solver
 
 EMPTY = Paired((101,), (0,), (0,), (None,), ((),))
-CHAT = Profile(name="chat", format="chat", context=8192)
+CHAT = Profile(name="toolllama-2", format="toolllama", context=8192)
 GIVE_UP = 'Thought: no\nAction: Finish\nAction Input: {"return_type": "give_up_and_restart"}'
 ANSWER = (
     "Thought: done\nAction: Finish\nAction Input: "

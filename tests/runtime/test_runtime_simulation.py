@@ -35,7 +35,7 @@ from toolsrv_runtime.profile import Profile
 GROUPS = json.loads((Path(__file__).parent / "data" / "response_vectors.json").read_text("utf-8"))[
     "groups"
 ]
-PROFILE = Profile(name="chat", format="chat", context=8192)
+PROFILE = Profile(name="toolllama-2", format="toolllama", context=8192)
 COMPACT = Profile(name="compact", format="compact", context=2048)
 FORECAST = Api(
     id="Weather/sky/forecast",

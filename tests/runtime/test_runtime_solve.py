@@ -27,7 +27,7 @@ from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.solve import TASK_LIMIT, Finder, SolveOptions, Solver
 from toolsrv_runtime.stop import Stop
 
-CHAT = Profile(name="chat", format="chat", context=8192)
+CHAT = Profile(name="toolllama-2", format="toolllama", context=8192)
 CAPITAL = "capital_city_for_country_facts"
 TWO_CALLS = "What is the capital of Peru, and what is 15 percent of 240?"
 
@@ -166,8 +166,8 @@ def test_an_answer_carries_the_path_it_rests_on(retriever: Finder) -> None:
 def test_the_diversity_message_tells_what_was_tried(retriever: Finder) -> None:
     engine = ScriptedEngine([call("Atlantis"), GIVE_UP, call("Peru"), answer("Lima")])
     run("capital of Peru", retriever, engine)
-    assert "already tried" not in engine.prompts[1]
-    assert "already tried" in engine.prompts[2]
+    assert "led to no answer" not in engine.prompts[1]
+    assert "led to no answer" in engine.prompts[2]
     assert "Atlantis" in engine.prompts[2]
 
 

@@ -264,6 +264,11 @@ def test_a_template_that_loses_turns_or_raises_is_refused(source: str, said: str
     assert "mine.toml" in caught.value.hint
 
 
+def test_a_template_cannot_reach_python() -> None:
+    with pytest.raises(ModelError):
+        ToolTemplate("{{ messages.__class__.__mro__[1].__subclasses__() }}")
+
+
 def test_a_template_that_is_slow_every_time_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(learning, "LEARNING_S", 0.05)
     slow = "{% for a in range(900) %}{% for b in range(90) %}{% endfor %}{% endfor %}" + TURNS

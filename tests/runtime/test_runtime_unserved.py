@@ -23,7 +23,7 @@ Solve = Callable[..., Outcome]
 CAPITAL, FLAG = "Data/country_facts/capital_city", "Data/country_facts/country_flag"
 CURRENCY = "Data/country_facts/national_currency"
 PROFILES = [
-    Profile(name="chat", format="chat", context=8192),
+    Profile(name="toolllama-2", format="toolllama", context=8192),
     Profile(name="toolllama-2", format="toolllama", context=8192),
 ]
 GIVE_UP = json.dumps({"return_type": "give_up_and_restart"})

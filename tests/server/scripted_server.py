@@ -22,7 +22,7 @@ from toolsrv_runtime.stop import Stop
 
 
 def reply(thought: str, function: str, arguments: dict[str, object]) -> str:
-    """Return a reply in the chat format."""
+    """Return a reply in ToolLLaMA's format."""
     return f"Thought: {thought}\nAction: {function}\nAction Input: {json.dumps(arguments)}"
 
 
@@ -60,7 +60,7 @@ class TaskEngine:
         text = "".join(piece.text for piece in prompt)
         engine = self._slow if "SLOW" in text else self._fast
         engine = self._hopeless if "HOPELESS" in text else engine
-        if "LOOKUP" in text and "<response from" not in text:
+        if "LOOKUP" in text and "\nFunction: " not in text:
             engine = ScriptedEngine([_first_call(text)])
         if (wanted := re.search(r"WRITE (\w+)", text)) and "Action: write" not in text:
             engine = ScriptedEngine([reply("note it", "write_for_notes", {"text": wanted[1]})])
@@ -86,13 +86,14 @@ class TaskEngine:
 
 def _first_call(prompt: str) -> str:
     """Return a call of the first function offered, with no arguments."""
-    lines = [line for line in prompt.splitlines() if line.startswith('{"name"')]
-    return reply("look it up", json.loads(lines[0])["name"], {})
+    name = re.search(r"\{'name': '(\w+)'", prompt)
+    assert name is not None
+    return reply("look it up", name[1], {})
 
 
 def scripted_bench(settings: Settings) -> Workbench:
     """Return a workbench with the scripted model."""
-    profile = Profile(name="chat", format="chat", context=8192)
+    profile = Profile(name="toolllama-2", format="toolllama", context=8192)
 
     def load_engine() -> tuple[Engine, Profile]:
         return TaskEngine(), profile

@@ -117,6 +117,8 @@ ELSEWHERE = {
     ("keys", "set"),  # without the developer's keyring
     ("keys", "remove"),
     ("lab", "samples"),  # a minute of writing
+    ("lab", "eval", "models"),  # with real models
+    ("lab", "eval", "bfcl"),  # on the data of a package
     ("recordings", "export"),  # of live calls
     ("recordings", "import"),
 }

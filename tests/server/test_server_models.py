@@ -16,7 +16,7 @@ from toolsrv.cli.options import without_effect
 from toolsrv_registry.errors import UsageError
 
 _FAKE = runpy.run_path(str(Path(__file__).parents[1] / "model_server.py"))
-ModelServer, Call, answer = _FAKE["ModelServer"], _FAKE["Call"], _FAKE["answer"]
+ModelServer, Call = _FAKE["ModelServer"], _FAKE["Call"]
 Run = Callable[..., Any]
 PERU = Call("capital_city_for_country_facts", {"country": "Peru"}, "look it up")
 TASK = "capital of Peru"
@@ -31,17 +31,17 @@ def key(monkeypatch: pytest.MonkeyPatch, data_dir: Path) -> None:
 
 def test_a_task_is_solved_at_two_servers(run: Run, ready_dir: Path) -> None:
     assert ready_dir
-    with ModelServer([PERU]) as one, ModelServer([answer("It is Lima.")]) as other:
+    with ModelServer([PERU]) as one, ModelServer(["It is Lima."]) as other:
         done = run("solve", "--model", f"{one.url},{other.url}", "--json", TASK)
     outcome = json.loads(done.stdout)
     assert (done.exit_code, outcome["status"], outcome["answer"]) == (0, "answered", "It is Lima.")
-    assert outcome["format"] == "remote (tools)"
+    assert outcome["format"] == "chat (tools)"
     assert KEY not in done.output
 
 
 def test_the_model_at_the_server_may_be_named(run: Run, ready_dir: Path) -> None:
     assert ready_dir
-    with ModelServer([PERU, answer("Lima")], models=("tiny", "mine")) as server:
+    with ModelServer([PERU, "Lima"], models=("tiny", "mine")) as server:
         done = run("solve", "--model", server.url, "--engine-model", "mine", "--json", TASK)
         assert {body["model"] for body in server.requests} == {"mine"}
     assert json.loads(done.stdout)["model"].startswith("mine at 127.0.0.1")
@@ -113,7 +113,7 @@ def test_work_that_needs_tokens_refuses_a_server(data_dir: Path) -> None:
 
 def test_a_script_stands_in_for_a_model(run: Run, ready_dir: Path, tmp_path: Path) -> None:
     assert ready_dir
-    finish = {"return_type": "give_answer", "final_answer": "Lima, as written."}
+    finish = {"return_type": "give_answer", "final_answer": "Lima."}
     replies = [
         {"function": PERU.function, "arguments": PERU.arguments},
         {"function": "Finish", "arguments": finish},
@@ -122,7 +122,7 @@ def test_a_script_stands_in_for_a_model(run: Run, ready_dir: Path, tmp_path: Pat
     script.write_text(json.dumps({"replies": replies}), encoding="utf-8")
     done = run("solve", "--model", f"scripted:{script}", "--json", TASK)
     outcome = json.loads(done.stdout)
-    assert (outcome["status"], outcome["answer"]) == ("answered", "Lima, as written.")
+    assert (outcome["status"], outcome["answer"]) == ("answered", "Lima.")
     assert outcome["model"] == "scripted"
     assert outcome["evidence"][0]["status"] == 200
 

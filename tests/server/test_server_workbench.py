@@ -16,7 +16,7 @@ from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.profile import Profile
 
 pytestmark = pytest.mark.anyio
-PROFILE = Profile(name="chat", format="chat", context=8192)
+PROFILE = Profile(name="toolllama-2", format="toolllama", context=8192)
 
 
 class Lent(ScriptedEngine):

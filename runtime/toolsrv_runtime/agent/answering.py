@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from toolsrv_catalogs.text import clean
 from toolsrv_runtime.agent import prompts
 from toolsrv_runtime.agent.coverage import Need
+from toolsrv_runtime.agent.tools import forms
 from toolsrv_runtime.contract.chat import (
     AssistantMessage,
     ChatReply,
@@ -26,16 +27,51 @@ from toolsrv_runtime.contract.chat import (
     SystemMessage,
     UserMessage,
 )
+from toolsrv_runtime.errors import GrammarError
 from toolsrv_runtime.evidence import trace
 from toolsrv_runtime.formats.asides import says_something
 from toolsrv_runtime.formats.base import FINISH, Step, View
+from toolsrv_runtime.formats.fit import Shape
+from toolsrv_runtime.templates.dialects import read_dialects
 
 ANSWER_TOKENS = 320
 """Room for an answer; people read no longer one from a small model."""
 
 SENTENCE_TOKENS = 120
 
-Ask = Callable[[ChatRequest], ChatReply]
+
+@dataclass(frozen=True, slots=True)
+class DataQuestion:
+    """A question about data, each piece of which may be condensed until the request fits."""
+
+    text: str
+    data: tuple[str, ...]
+    now: datetime
+    max_tokens: int
+    copied: tuple[str, ...] = ()
+
+    def documents(self) -> list[list[str]]:
+        """Return nothing: no function is shown."""
+        return []
+
+    def observations(self) -> list[str]:
+        """Return the data."""
+        return list(self.data)
+
+    def request(self, shape: Shape) -> ChatRequest:
+        """Return the conversation with what ``shape`` leaves of the data."""
+        messages: list[Message] = [
+            SystemMessage(prompts.ANSWER_SYSTEM.format(today=prompts.today(self.now)))
+        ]
+        for question, answer in prompts.ANSWER_EXAMPLES:
+            messages += [UserMessage(question), AssistantMessage(answer)]
+        data = "".join(f"\nData: {one}" for one in shape.observations)
+        messages.append(UserMessage(f"Question: {self.text}{data}"))
+        expected = Expected(copied=self.copied)
+        return ChatRequest(tuple(messages), (), expected, max_tokens=self.max_tokens, now=self.now)
+
+
+Ask = Callable[[DataQuestion], ChatReply]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,43 +104,53 @@ class AnswerWriter:
 
     def write(self, view: View, needs: Sequence[Need]) -> str:
         """Return the answer to a task from the successful calls of a path, "" where none says it."""
-        results = list(_results(view, needs))
+        results = list(results_of(view, needs))
         if not results:
             return ""
-        whole = self._question(view.task, results, ANSWER_TOKENS)
+        whole = self._question(view, view.task, results, ANSWER_TOKENS)
         if not self._check:
             return whole
         known = (view.task, prompts.today(self._now), *(one.data for one in results))
         if wrong := self.untraced(view, whole):
-            copied = self._question(view.task, results, ANSWER_TOKENS, known)
+            copied = self._question(view, view.task, results, ANSWER_TOKENS, known)
             if says_something(copied) and len(self.untraced(view, copied)) < len(wrong):
                 whole = copied
         if len(results) == 1:
             return whole
         left_out = [one for one in results if not tells(whole, one.step)]
-        more = [self._question(one.text, [one], SENTENCE_TOKENS, known) for one in left_out]
+        more = [self._question(view, one.text, [one], SENTENCE_TOKENS, known) for one in left_out]
         return _joined([whole, *more])
 
-    def untraced(self, view: View, answer: str) -> list[str]:
-        """Return what an answer states and neither the task, nor a result, nor today's date does."""
+    def untraced(self, view: View, answer: str, *, names: bool = True) -> list[str]:
+        """Return what an answer states and neither the task, nor a result, nor today's date does.
+
+        ``names`` False leaves out names, which are told by English capitals.
+        """
         found = [(at + 1, step.response) for at, step in enumerate(view.path) if step.ok]
-        known = f"{view.task}\n{prompts.today(self._now)}"
-        return list(dict.fromkeys(one.text for one in trace(answer, known, found).unsupported))
+        said = "\n".join(answer for _, answer in view.answers)
+        known = f"{view.task}\n{said}\n{prompts.today(self._now)}"
+        claims = trace(answer, known, found).unsupported
+        return list(dict.fromkeys(one.text for one in claims if names or one.kind != "name"))
 
     def _question(
-        self, text: str, results: Sequence[Result], tokens: int, copied: tuple[str, ...] = ()
+        self,
+        view: View,
+        text: str,
+        results: Sequence[Result],
+        tokens: int,
+        copied: tuple[str, ...] = (),
     ) -> str:
-        data = "".join(f"\nData: {one.data}" for one in results)
-        messages: list[Message] = [
-            SystemMessage(prompts.ANSWER_SYSTEM.format(today=prompts.today(self._now)))
-        ]
-        for question, answer in prompts.ANSWER_EXAMPLES:
-            messages += [UserMessage(question), AssistantMessage(answer)]
-        messages.append(UserMessage(f"Question: {text}{data}"))
-        request = ChatRequest(
-            tuple(messages), (), Expected(copied=copied), max_tokens=tokens, now=self._now
-        )
-        return clean(self._ask(request).text, 20_000).strip()
+        """Return what the model says, "" where it is a call: the calls are over."""
+        data = tuple(one.data for one in results)
+        question = DataQuestion(text, data, self._now, tokens, copied)
+        try:
+            reply = self._ask(question)
+        except GrammarError:  # more values to copy than a grammar holds
+            if not copied:
+                raise
+            reply = self._ask(replace(question, copied=()))
+        said = clean(reply.text, 20_000).strip()
+        return "" if _is_call(said, view) else said
 
 
 def tells(answer: str, step: Step) -> bool:
@@ -124,7 +170,8 @@ def tells(answer: str, step: Step) -> bool:
     return bool(traced.supported)
 
 
-def _results(view: View, needs: Sequence[Need]) -> Iterator[Result]:
+def results_of(view: View, needs: Sequence[Need]) -> Iterator[Result]:
+    """Yield what the successful calls of a path found, each with the words that ask for it."""
     left = list(needs)
     for step in view.path:
         if not step.ok or step.move.function == FINISH or step.repeats:
@@ -133,6 +180,14 @@ def _results(view: View, needs: Sequence[Need]) -> Iterator[Result]:
         if need is not None:
             left.remove(need)
         yield Result(need.text if need is not None else view.task, step)
+
+
+def _is_call(text: str, view: View) -> bool:
+    """Whether a text is a call of a function in view, in any syntax."""
+    tools = tuple(forms(one)[-1] for one in view.functions)
+    request = ChatRequest((), tools, Expected(tuple(one.name for one in tools)))
+    found = read_dialects(text, request)
+    return found is not None and bool(found.calls or found.problem)
 
 
 def _joined(sentences: Sequence[str]) -> str:

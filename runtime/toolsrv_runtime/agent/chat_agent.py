@@ -10,16 +10,19 @@ their ``ChatModel``, never by their agent.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from toolsrv_catalogs.text import clean
-from toolsrv_runtime.agent import coverage, itself, prompts, turns, values
-from toolsrv_runtime.agent.answering import AnswerWriter
+from toolsrv_registry.errors import UsageError
+from toolsrv_runtime.agent import coverage, itself, missing, plan, prompts, turns, values
+from toolsrv_runtime.agent.answering import AnswerWriter, DataQuestion, results_of
 from toolsrv_runtime.agent.conversation import Turn, call_of, call_of_move
 from toolsrv_runtime.agent.fitting import Fitting
+from toolsrv_runtime.agent.switches import Switches
 from toolsrv_runtime.agent.tools import NO_FUNCTION_FITS
 from toolsrv_runtime.calls.compress import Budget
 from toolsrv_runtime.contract.chat import (
@@ -30,14 +33,16 @@ from toolsrv_runtime.contract.chat import (
     LocalModel,
     ToolCall,
 )
+from toolsrv_runtime.contract.questions import Question
 from toolsrv_runtime.formats import told
 from toolsrv_runtime.formats.asides import says_something
 from toolsrv_runtime.formats.base import FINISH, Judgement, Meter, Move, Prior, Step, View
 from toolsrv_runtime.formats.fit import Shape
 from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.search.plan import PART_CALLS
 from toolsrv_runtime.stop import Stop
 
-AIDS = frozenset({"coverage", "match", "exclude", "check", "decline", "shortlist", "values"})
+AIDS = frozenset({"coverage", "match", "exclude", "check", "decline", "shortlist", "values", "ask"})
 """What helps a model, each of which can be left out.
 
 ``coverage``: needs that the matcher sees in the task are called for before an answer is taken;
@@ -45,7 +50,8 @@ AIDS = frozenset({"coverage", "match", "exclude", "check", "decline", "shortlist
 identical call on a path is not made again; ``check``: an answer is checked against the results and
 written again once; ``decline``: a task for which the matcher sees no function is given up without
 asking the model; ``shortlist``: candidates that the matcher rules out are not shown;
-``values``: the model is told which words of the task the matcher takes for which argument.
+``values``: the model is told which words of the task the matcher takes for which argument; ``ask``: a
+person is asked for values that nobody gave, where without it the model makes them up.
 """
 
 _STRIDE = 1_000_003  # replies of one solve never reach it, so seeds do not overlap
@@ -76,12 +82,25 @@ class ChatAgent:
         *,
         prior: Prior | None = None,
         aids: frozenset[str] = AIDS,
+        switches: frozenset[str] = frozenset(),
     ) -> None:
         self._model = model
         self._profile = profile
         self._prior = prior
         self._aids = aids
         self._fitting = Fitting(model)
+        self.switches = Switches(switches)
+
+    def configured(
+        self, aids: frozenset[str] | None, switches: frozenset[str], temperature: float
+    ) -> ChatAgent:
+        """Return the agent of one solve; see ``Configurable.configured``."""
+        aids = AIDS if aids is None else aids
+        if unknown := sorted(aids - AIDS):
+            known = ", ".join(sorted(AIDS))
+            raise UsageError(f"there is no aid {unknown[0]!r}", hint=f"there are {known}")
+        profile = self._profile.model_copy(update={"temperature": temperature})
+        return ChatAgent(self._model, profile, prior=self._prior, aids=aids, switches=switches)
 
     @property
     def name(self) -> str:
@@ -100,7 +119,16 @@ class ChatAgent:
 
     def propose(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | str:
         """Return the next move; see ``Format.propose``."""
-        return view.planned or _Asking(self, view, max_tokens, stop, meter).move()
+        if (move := view.planned) is not None:
+            return replace(move, about=view.task) if view.whole else move
+        asking = _Asking(self, view, max_tokens, stop, meter)
+        return asking.part_move() if view.whole else asking.move()
+
+    def divide(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> tuple[str, ...]:
+        """Return the subtasks of the task; see ``Configurable.divide``."""
+        if self.asks_itself(view) or self.declines(view):
+            return ()
+        return _Asking(self, view, max_tokens, stop, meter).subtasks()
 
     def finish(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | None:
         """Return an answer with what the path holds; see ``Format.finish``."""
@@ -151,15 +179,30 @@ class ChatAgent:
         """Whether the matcher sees nothing on offer that serves any of the task."""
         if self._prior is None or "decline" not in self._aids or view.path:
             return False
-        return coverage.is_unserved(view.task, view.functions, self._prior)
+        return coverage.is_unserved(view.task, view.functions, self._prior, fits=view.fits)
 
     def reading(self, view: View) -> values.Reading | None:
         """Return the matcher's reading of the task behind the results so far."""
-        return values.Reading(view.task, view.path, self._prior) if self._prior else None
+        return (
+            values.Reading(view.task, (*view.earlier, *view.path), self._prior)
+            if self._prior
+            else None
+        )
+
+    def missing(self, view: View, move: Move, asked: Collection[str]) -> Sequence[Question]:
+        """Return the questions that a call leaves open; see ``Inquirer.missing``."""
+        if self._prior is None or "ask" not in self._aids:
+            return ()
+        held = missing.known(view, prompts.today(datetime.now().astimezone()))
+        return missing.questions(view, move, held, self._prior, asked)
+
+    def suppliers(self, view: View, move: Move) -> Sequence[str]:
+        """Return functions whose answers may hold what a call lacks; see ``Inquirer.suppliers``."""
+        return missing.suppliers(view, move, self._prior) if self._prior is not None else ()
 
     def asks_itself(self, view: View) -> bool:
         """Whether the task is talk with the assistant."""
-        prior = self._prior
+        prior = None if view.whole else self._prior
         return prior is not None and itself.asks_itself(view.task, view.functions, prior)
 
     def helps(self, aid: str) -> bool:
@@ -178,12 +221,22 @@ class ChatAgent:
             return False
         return coverage.has_matcher(view.task, view.functions, prior)
 
+    @property
+    def probe_tokens(self) -> int | None:
+        """Room of a reply that only shows whether it calls; None where a cut call cannot be seen."""
+        return _PROBE_TOKENS if isinstance(self._model, LocalModel) else None
+
     def begins_call(self, raw: str) -> bool:
         """Whether a reply that was cut begins like a call."""
         return isinstance(self._model, LocalModel) and self._model.begins_call(raw)
 
     def send(
-        self, task: str, turn: Turn | ChatRequest, seed: int, stop: Stop, meter: Meter
+        self,
+        task: str,
+        turn: Turn | DataQuestion | ChatRequest,
+        seed: int,
+        stop: Stop,
+        meter: Meter,
     ) -> tuple[ChatRequest, ChatReply]:
         """Return a reply and the request that it replies to, shortened until it fits."""
         profile, seed = self._profile, seed * _STRIDE + meter.replies
@@ -219,17 +272,22 @@ class _Asking:
         self._now = datetime.now().astimezone()
         self._needs, self._behind = agent.needs(view)
         self._most = agent.calls_per_turn()
+        self._several = self._most > 1
+        if view.whole:  # what a subtask has no room for would be started for nothing
+            self._most = max(1, min(self._most, PART_CALLS - len(view.path)))
 
     def move(self) -> Move | str:
         """Return the next move."""
         view, agent = self._view, self._agent
         started = any(step.ok for step in view.path)
-        left = coverage.open_needs(self._needs, view.path)
+        left = coverage.open_needs(self._needs, view.path, view.failed)
         if not started and not view.path:
             if agent.asks_itself(view):
                 return self._reply_itself()
             if agent.declines(view):
                 return _give_up("the matcher sees no function that serves any part of the task")
+        if not left and any(step.unanswered for step in (*view.path, *view.tried)):
+            return self.answer() if started else _give_up("a value is missing that nobody gave")
         if started and not left:
             left = self._following()
         if started and not left:
@@ -237,14 +295,24 @@ class _Asking:
         return self._call(left, started=started)
 
     def answer(self) -> Move | str:
-        """Return an answer with what the path holds."""
+        """Return an answer with what the path holds; in a subtask, its end."""
+        if self._view.whole:
+            return plan.done(self._view)
         writer = AnswerWriter(self._write, self._now, check=self._agent.helps("check"))
         text = writer.write(self._view, self._needs)
+        data = [one.data for one in results_of(self._view, self._needs)]
+        text, notes = self._agent.switches.after_draft(self._view, data, text, self._write, writer)
+        self._meter.note(notes)
         if not says_something(text):
             return "the model's answer says nothing"
         path = self._view.path
         made = [step.move.function for step in path if step.ok and step.move.function != FINISH]
-        return replace(_answer(text), missing=coverage.unserved(self._needs, made))
+        left = coverage.unserved(self._needs, made)
+        if not self._needs and any(step.unanswered for step in path):
+            left = (self._view.task,)
+        return replace(
+            _answer(text), missing=left if self._needs else left or self._view.open_parts or ()
+        )
 
     def reply(self, expected: Expected, note: str = "", *, rejected: str = "") -> ChatReply:
         """Return the model's reply to the conversation so far."""
@@ -252,23 +320,28 @@ class _Asking:
 
     def _call(self, left: Sequence[coverage.Need], *, started: bool) -> Move | str:
         """Return a call; before the first success ``no_function_fits`` is the other choice."""
-        offered = list(self._view.functions)
+        failed = Counter(step.move.function for step in self._view.failed)
+        offered = [one for one in self._view.functions if failed[one.name] < coverage.MOST_FAILED]
+        early = coverage.too_early(self._view.path)
+        offered = [one for one in offered if one.name != early] or offered
+        if not offered:
+            return _give_up("every call that could serve the task failed")
         note, reading = "", self._agent.reading(self._view)
         most = 1 if self._most == 1 or self._agent.sees_needs(self._view) else self._most
         if left and reading is not None:
-            known = {function.name: function for function in self._view.functions}
+            known = {function.name: function for function in offered}
             need = self._next(left, reading)
             wanted = turns.together(need, left, lambda one: reading.ready(one, known), self._most)
             serving, most = {name for one in wanted for name in one.functions}, len(wanted)
             if self._agent.helps("match"):
-                offered = [one for one in offered if one.name in serving]
+                offered = [one for one in offered if one.name in serving] or offered
             if started:
                 note = prompts.open_parts([one.text for one in wanted])
-            failed = any(
+            again = any(
                 not step.ok and step.move.function in serving
                 for step in (*self._view.path, *self._view.tried)
             )
-            helps = self._agent.helps("values") and not failed  # the words as they stand may be why
+            helps = self._agent.helps("values") and not again  # the words as they stand may be why
             hints = (reading.hint(one, offered) for one in wanted) if helps else ()
             if hint := "\n".join(filter(None, hints)):
                 note = f"{note}\n{prompts.VALUES.format(hint=hint)}".strip()
@@ -299,9 +372,12 @@ class _Asking:
 
     def _call_or_answer(self) -> Move | str:
         """Return a further call where the model wants one, else the answer."""
+        self._view = self._agent.switches.before_choice(self._view, self._write)
+        if self._view.open_parts == () or not self._view.functions:
+            return self.answer()
         names = tuple(function.name for function in self._view.functions)
         calls = 1 if self._most == 1 or self._agent.sees_needs(self._view) else self._most
-        _, reply = self._send(Expected(names, calls), "", most=_PROBE_TOKENS)
+        _, reply = self._send(Expected(names, calls), "", most=self._agent.probe_tokens)
         if reply.finish == "length" and self._agent.begins_call(reply.raw):
             return self._called(Expected(names, calls, text=False), "")
         if reply.calls and not reply.problem:
@@ -310,6 +386,7 @@ class _Asking:
 
     def _called(self, expected: Expected, note: str) -> Move | str:
         """Return the call that is made, at the second try if need be, or what is wrong with it."""
+        self._view, expected = self._agent.switches.before_call(self._view, expected, self._write)
         request, reply = self._send(expected, note)
         if problem := _fault(reply):
             names = ", ".join(request.expected.names)
@@ -319,6 +396,15 @@ class _Asking:
         if problem:
             return f"the model's reply cannot be used, nor a second one: {problem}"
         return self._read(reply, expected.calls)
+
+    def part_move(self) -> Move | str:
+        """Return the next move of a subtask."""
+        return plan.next_move(self._view, self._needs, self.move, _give_up)
+
+    def subtasks(self) -> tuple[str, ...]:
+        """Return the subtasks that the model names."""
+        view = self._view
+        return plan.read(self._write(plan.request(view.task, self._now)).text, view.task)
 
     def _reply_itself(self) -> Move | str:
         """Return a reply without a call; a give-up where it says what only functions know."""
@@ -338,12 +424,13 @@ class _Asking:
             note = f"{prompts.TRIED.format(calls=_rows(view.tried))}\n{note}".strip()
         if self._agent.helps("exclude") and expected.names:
             expected = replace(expected, excluded=_made(view))
+        expected = replace(expected, required_only=tuple(_needlessly_failed(view)))
         turn = Turn(
-            view, expected, self._now, note, rejected, max_tokens=room, several=self._most > 1
+            view, expected, self._now, note, rejected, max_tokens=room, several=self._several
         )
         return self._agent.send(view.task, turn, view.seed, self._stop, self._meter)
 
-    def _write(self, request: ChatRequest) -> ChatReply:
+    def _write(self, request: DataQuestion | ChatRequest) -> ChatReply:
         request = replace(request, max_tokens=min(request.max_tokens, self._max_tokens))
         view = self._view
         return self._agent.send(view.task, request, view.seed, self._stop, self._meter)[1]
@@ -375,6 +462,22 @@ def _made(view: View) -> tuple[ToolCall, ...]:
     made = [call_of(step, at) for at, step in enumerate(steps) if step.move.function != FINISH]
     also = enumerate(turns.planned(view.tried), len(steps))
     return (*made, *(call_of_move(move, at) for at, move in also))
+
+
+def _needlessly_failed(view: View) -> Iterator[str]:
+    """Yield the functions of which a call failed whose error names an optional argument of it."""
+    optional = {
+        function.name: {
+            key for key, one in function.parameters.items() if one in function.api.optional
+        }
+        for function in view.functions
+    }
+    for step in (*view.path, *view.tried):
+        given = _json(step.move.arguments) if not step.ok else None
+        if isinstance(given, dict):
+            suspects = optional.get(step.move.function, set()) & given.keys()
+            if any(key in step.observation for key in suspects):
+                yield step.move.function
 
 
 def _rows(steps: Sequence[Step]) -> str:

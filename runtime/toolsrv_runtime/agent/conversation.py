@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from toolsrv_runtime.agent import prompts
+from toolsrv_runtime.agent import plan, prompts
 from toolsrv_runtime.agent.tools import forms, no_function_fits
 from toolsrv_runtime.contract.chat import (
     AssistantMessage,
@@ -74,8 +74,10 @@ class Turn:
         system = prompts.SYSTEM_SEVERAL if self.several else prompts.SYSTEM
         told: list[Message] = [
             SystemMessage(system.format(today=prompts.today(self.now))),
-            UserMessage(self.view.task),
+            UserMessage(plan.asked(self.view)),
         ]
+        for question, answer in self.view.answers:
+            told += [AssistantMessage(question), UserMessage(answer)]
         for turn in _turns(path):
             results = [
                 ToolMessage(call_of(step, number), step.observation) for number, step in turn

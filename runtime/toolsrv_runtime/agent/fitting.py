@@ -75,7 +75,7 @@ class Fitting:
             Interrupted: ``stop`` was set.
         """
         meter.replies += 1
-        if self._model.context is not None:
+        if self._measures(write(shortest(documents, observations), None)):
             request = self._measured(task, documents, observations, write, meter)
             return request, self._ask(request, stop, meter)
         known, lengths = self._learnt
@@ -103,6 +103,10 @@ class Fitting:
             self._learnt = task, lengths
             meter.note(fitted.notes)
             return request, answer
+
+    def _measures(self, request: ChatRequest) -> bool:
+        """Whether the model can measure a request; servers that tell their context cannot count."""
+        return self._model.context is not None and self._model.count(request) is not None
 
     def _measured(
         self,

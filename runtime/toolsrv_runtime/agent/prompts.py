@@ -25,6 +25,9 @@ TRIED = (
     "These calls were tried from here and did not lead to an answer:\n{calls}\n"
     "Do something different now."
 )
+CONDITIONS = "\n\nConditions of the request:\n{rows}"
+BROKEN = " (the last result breaks this one)"
+NOT_KEPT = "the model finds that the answer does not keep a condition of the task: {condition}"
 COMPARE = (
     "Two next steps are proposed.\nA: {first}\nB: {second}\nWhich of them brings the request nearer "
     "to its answer?"

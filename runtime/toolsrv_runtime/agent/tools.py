@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,13 +16,18 @@ DESCRIPTION_LIMIT = 600
 
 SHORT_LIMIT = 80
 
+_PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
+
 NO_FUNCTION_FITS = "no_function_fits"
 
 
 def forms(function: Function) -> tuple[Tool, ...]:
     """Return the tool whole, with short descriptions, and without any."""
     schema = function.argument_schema()
-    properties = schema["properties"]
+    properties = {
+        key: _numeric(one, function.parameters.get(key))
+        for key, one in schema["properties"].items()
+    }
     text = clean(function.api.description or function.api.name, DESCRIPTION_LIMIT).strip()
     whole = {
         key: _with(one, describe(function.parameters.get(key))) for key, one in properties.items()
@@ -73,6 +79,19 @@ def no_function_fits() -> Tool:
         {"reason": reason},
         ["reason"],
     )
+
+
+def _numeric(schema: dict[str, Any], parameter: Parameter | None) -> dict[str, Any]:
+    """Return the schema of ToolBench's NUMBER as a number, unless its example is a code.
+
+    Providers declare ZIP codes as NUMBER too, and only an example shows it. Left the choice, small models
+    write numbers as texts with units and signs.
+    """
+    if schema.get("type") != ["number", "string"] or parameter is None:
+        return schema
+    shown = str(parameter.default or parameter.example or "")
+    is_code = shown != "" and not _PLAIN_NUMBER.fullmatch(shown)
+    return schema if is_code else {"type": "number"}
 
 
 def _with(schema: Mapping[str, Any], description: str) -> dict[str, Any]:

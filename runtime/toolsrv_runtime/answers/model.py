@@ -190,7 +190,7 @@ class Unfinished(_Shape):
     ``answer`` is what it had, "" where that was nothing; ``missing`` names what of the task is open.
     """
 
-    status: Literal["partial", "cancelled"]
+    status: Literal["partial", "needs_input", "cancelled"]
     answer: Text = ""
     reason: Text = ""
     missing: Annotated[tuple[str, ...], BeforeValidator(_none)] = ()

@@ -117,7 +117,7 @@ class _Writer:
         self._ends = {self._replies.root.id: self._root}
         for node in self._replies.walk():
             self._ends[node.id] = self._grow(node)
-        self._counts = faithful or outcome.status != "partial"
+        self._counts = faithful or outcome.status not in ("partial", "needs_input")
         self._answers = [n for n in self._replies.walk() if n.kind == "answer" and self._counts]
         if not self._chains:
             for node in self._answers:
@@ -247,7 +247,7 @@ class _Writer:
 
 def _unfinished(outcome: Outcome) -> Unfinished | None:
     """Return how a search ended that was ended before it had a whole answer."""
-    if outcome.status not in ("partial", "cancelled"):
+    if outcome.status not in ("partial", "needs_input", "cancelled"):
         return None
     return Unfinished(
         status=outcome.status,

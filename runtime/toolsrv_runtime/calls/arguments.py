@@ -117,6 +117,22 @@ def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return bound
 
 
+def convert(api: Api, parameter: Parameter, value: Any) -> Any:
+    """Return one value in its declared type, as ``bind`` does.
+
+    Raises:
+        ArgumentError: it is of another type, or cannot be written.
+    """
+    hint = f"it is the value of {parameter.name[:80]!r}"
+    try:
+        found = value if (fault := _fault(value)) else _convert(api, parameter, value)
+    except WrongValueError as error:
+        raise ArgumentError(str(error), hint=hint) from None
+    if fault := fault or _fault(found):
+        raise ArgumentError(fault, hint=hint)
+    return found
+
+
 def writable(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return those arguments that can be written as JSON, so that a refusal can be."""
     return {

@@ -24,6 +24,7 @@ Kind = Literal[
     "blocked_by_policy",
     "needs_consent",
     "declined",
+    "needs_input",
     "too_large",
     "not_json",
     "server_error",
@@ -137,7 +138,9 @@ class CallResult(BaseModel):
 
 _DOWN = frozenset({"unauthorized", "not_subscribed", "rate_limited", "gone", "network_error"})
 _OUT_OF_SERVICE = frozenset({502, 503})
-_REFUSED = frozenset({"bad_arguments", "blocked_by_policy", "needs_consent", "declined"})
+_REFUSED = frozenset(
+    {"bad_arguments", "blocked_by_policy", "needs_consent", "declined", "needs_input"}
+)
 
 
 def declined(result: CallResult) -> CallResult:

@@ -86,7 +86,8 @@ class Expected:
     """What a reply may be; a model that can be held in shape is held to it.
 
     ``names``: which of the request's tools may be called (the others are only shown); empty for
-    none. At most ``calls`` calls. ``text``: plain text is allowed instead of calls. ``excluded``
+    none. ``required_only``: those of them whose optional arguments are left out. At most ``calls``
+    calls. ``text``: plain text is allowed instead of calls. ``excluded``
     are calls that must not be made again. ``schema``: the text is JSON that satisfies it (no
     calls). ``copied``: numbers and capitalised words of the text stand in one of these texts (a
     sentence may begin with any). ``reasoning`` is how many tokens a model that reasons may spend on it; 0 asks a model
@@ -100,6 +101,7 @@ class Expected:
     schema: dict[str, Any] | None = None
     copied: tuple[str, ...] = ()
     reasoning: int = 0
+    required_only: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

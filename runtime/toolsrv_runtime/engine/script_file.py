@@ -1,13 +1,12 @@
-"""A script of replies in a file, played by ``ScriptedEngine``: demos and tests without a model.
+"""A script of replies in a file, played by ``ScriptedChat``: demos and tests without a model.
 
 ``{"replies": [...], "seconds": 0.3, "loop": false}`` as JSON or TOML. A reply is a table with
-``thought``, ``function`` and ``arguments``, or the text of a reply in the chat format. ``seconds``
+``thought``, ``function`` and ``arguments``, or the text of a reply. ``seconds``
 is how long each takes; with ``loop`` the last is repeated for ever.
 """
 
 from __future__ import annotations
 
-import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from toolsrv_registry import wellformed
 from toolsrv_registry.errors import DataError, NotFoundError
-from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.file_in import read_file
-from toolsrv_runtime.profile import Profile
 
 MOST_BYTES = 16 << 20
 
@@ -32,12 +29,6 @@ class ScriptedCall(BaseModel):
     arguments: dict[str, Any] = Field(default_factory=dict)
     thought: str = "as the script says"
 
-    def text(self) -> str:
-        """Return the reply in the chat format."""
-        arguments = json.dumps(self.arguments, ensure_ascii=False)
-        thought = " ".join(self.thought.split())
-        return f"Thought: {thought}\nAction: {self.function}\nAction Input: {arguments}"
-
 
 class Script(BaseModel):
     """A whole script file."""
@@ -47,19 +38,6 @@ class Script(BaseModel):
     replies: tuple[ScriptedCall | str, ...] = Field(min_length=1)
     seconds: float = Field(default=0.0, ge=0, le=3600, allow_inf_nan=False)
     loop: bool = False
-
-
-def load_script(path: Path) -> tuple[ScriptedEngine, Profile]:
-    """Return an engine that says what the file holds, and the profile it is run with.
-
-    Raises:
-        NotFoundError: there is no such file.
-        DataError: it is no script; says where.
-    """
-    script = read_script(path)
-    texts = [one if isinstance(one, str) else one.text() for one in script.replies]
-    engine = ScriptedEngine(texts, seconds=script.seconds, loop=script.loop)
-    return engine, Profile(name="scripted", format="chat", context=engine.context)
 
 
 def read_script(path: Path) -> Script:

@@ -6,7 +6,7 @@ nothing of trees, APIs' hosts or budgets.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -14,6 +14,7 @@ from toolsrv_registry import wellformed
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import Function
 from toolsrv_registry.matcher import Asked, Match
+from toolsrv_runtime.contract.questions import Question
 from toolsrv_runtime.engine.base import Prompt, Reply, Scores
 from toolsrv_runtime.stop import Stop
 
@@ -98,7 +99,8 @@ class Step:
 
     ``repeats`` counts the same call above it on its path: the response is that one's, not a new one.
     ``down``: the API is out of service, or left alone, whatever it is called with. ``declined``: a
-    person said no to the call, and what it was for is not to be done in another way.
+    person said no to the call, and what it was for is not to be done in another way. ``unanswered``:
+    it lacks a value that nobody gave, and was not made; ``early``: one that another call may tell.
     """
 
     move: Move
@@ -108,6 +110,8 @@ class Step:
     repeats: int = 0
     down: bool = False
     declined: bool = False
+    unanswered: bool = False
+    early: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +119,14 @@ class View:
     """What a format may know: the task, the functions, the path, what was tried from here.
 
     ``failed`` are the steps that failed anywhere in the tree: the same calls fail again.
-    ``seed`` is the solve's, for sampling.
+    ``answers`` are the questions that a person was asked, with what they said. ``seed`` is the
+    solve's, for sampling. ``fits``: the retriever finds something near the task.
+
+    A subtask's view has the subtask as its task, ``whole`` the task that it is of, and ``earlier``
+    the successful steps of other subtasks; its path begins with it. ``open_parts`` are the
+    unsolved subtasks of a plan that was gone through: where there are none the answer is what is
+    left; None without a plan. ``conditions`` are those that the task sets, each a line that
+    may say that the last result breaks it.
     """
 
     task: str
@@ -123,7 +134,13 @@ class View:
     path: tuple[Step, ...] = ()
     tried: tuple[Step, ...] = ()
     failed: tuple[Step, ...] = ()
+    answers: tuple[tuple[str, str], ...] = ()
     seed: int = 0
+    fits: bool = True
+    whole: str = ""
+    earlier: tuple[Step, ...] = ()
+    open_parts: tuple[str, ...] | None = None
+    conditions: tuple[str, ...] = ()
 
     @property
     def planned(self) -> Move | None:
@@ -235,3 +252,37 @@ class Verifier(Format, Protocol):
         ``untraced`` are the words of the answer that neither the task nor a response has. Blocks,
         and raises as ``propose`` does.
         """
+
+
+@runtime_checkable
+class Configurable(Format, Protocol):
+    """A format whose aids, switches and temperature a solve may choose: the agent of chat models."""
+
+    def configured(
+        self, aids: frozenset[str] | None, switches: frozenset[str], temperature: float
+    ) -> Configurable:
+        """Return the format of one solve, which is not shared with another; aids None: all.
+
+        Raises:
+            UsageError: there is no such aid.
+        """
+
+    def divide(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> tuple[str, ...]:
+        """Return the subtasks in their order; none where the task is to be solved as one. Blocks.
+
+        Raises as ``propose`` does.
+        """
+
+
+@runtime_checkable
+class Inquirer(Format, Protocol):
+    """A format that sees which arguments of a call nobody has given."""
+
+    def missing(self, view: View, move: Move, asked: Collection[str]) -> Sequence[Question]:
+        """Return a question for each argument of a call that the model made up. Blocks.
+
+        ``asked`` are the arguments of the function that a person was asked for before.
+        """
+
+    def suppliers(self, view: View, move: Move) -> Sequence[str]:
+        """Return the names of functions whose answers may hold what a call lacks. Blocks."""

@@ -10,10 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from toolsrv_runtime.agent.tools import NO_FUNCTION_FITS
 from toolsrv_runtime.contract.chat import ChatReply, ChatRequest, ToolCall
 from toolsrv_runtime.engine.script_file import read_script
 from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.models.replies import judged
+from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.stop import Stop
 
 Said = ChatReply | ToolCall | Sequence[ToolCall] | str
@@ -27,7 +29,9 @@ class ScriptedChat:
 
     A reply is judged as a server's is: calls get ids, and an unusable one its ``problem``, unless
     the script has one. ``seconds`` is how long a reply takes, ended early by Stop; with ``loop``
-    the last one is repeated for ever. ``requests`` holds what was asked. Tokens are words.
+    the last one is repeated for ever. With ``repeat_answer`` a text is said again to a request
+    without tools: an agent writes its answer in a conversation of its own. ``requests`` holds what
+    was asked. Tokens are words.
     """
 
     name = "scripted"
@@ -39,6 +43,7 @@ class ScriptedChat:
         *,
         seconds: float = 0.0,
         loop: bool = False,
+        repeat_answer: bool = False,
         context: int | None = None,
     ) -> None:
         self.context = context
@@ -46,13 +51,16 @@ class ScriptedChat:
         self._script = script
         self._seconds = seconds
         self._loop = loop
+        self._repeat_answer = repeat_answer
+        self._last: Said = ()
         self._next = 0
 
     @classmethod
     def from_file(cls, path: Path) -> ScriptedChat:
         """Return the model that a script file describes (``engine.script_file``).
 
-        A ``thought`` stands beside its call; Finish with an answer is a reply of that text.
+        A ``thought`` stands beside its call; Finish with an answer is a reply of that text, and
+        Finish without one a call of ``no_function_fits``.
 
         Raises:
             NotFoundError: there is no such file.
@@ -65,10 +73,12 @@ class ScriptedChat:
                 said.append(one)
             elif one.function == "Finish" and "final_answer" in one.arguments:
                 said.append(str(one.arguments["final_answer"]))
+            elif one.function == "Finish":
+                said.append(ToolCall(NO_FUNCTION_FITS, {"reason": one.thought}))
             else:
                 call = ToolCall(one.function, dict(one.arguments))
                 said.append(ChatReply(text=one.thought, calls=(call,)))
-        return cls(said, seconds=script.seconds, loop=script.loop)
+        return cls(said, seconds=script.seconds, loop=script.loop, repeat_answer=True)
 
     def count(self, request: ChatRequest) -> int:
         """Return the number of words."""
@@ -96,12 +106,23 @@ class ScriptedChat:
     def _take(self, request: ChatRequest) -> Said:
         if callable(self._script):
             return self._script(request)
+        again = self._repeat_answer and not request.tools and request.expected.schema is None
+        if again and isinstance(self._last, str):
+            return self._last
         if self._next >= len(self._script):
             raise ModelError("the script is over", hint="give the scripted model more replies")
-        said = self._script[self._next]
+        said = self._last = self._script[self._next]
         if not (self._loop and self._next == len(self._script) - 1):
             self._next += 1
         return said
+
+
+def load_script(path: Path) -> tuple[ScriptedChat, Profile]:
+    """Return the model that says what a script file holds, and the profile it is run with.
+
+    Raises as ``ScriptedChat.from_file`` does.
+    """
+    return ScriptedChat.from_file(path), Profile(name="scripted", format="remote", context=8192)
 
 
 def _reply(said: Said) -> ChatReply:

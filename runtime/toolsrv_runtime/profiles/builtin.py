@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.profiles.facts import ModelFacts
+from toolsrv_runtime.profiles.sizes import DEFAULTS, size_class
 
 CHAT_CONTEXT = 8192
 """Context given to a chat model that could carry more: enough for five functions and a path."""
@@ -50,12 +51,15 @@ def chat(facts: ModelFacts) -> Reasoned:
     """Return how any instruct model is run."""
     trained, template = facts.carried(None), facts.chat_template
     context = min(trained, CHAT_CONTEXT)
+    size = size_class(facts.parameters)
     profile = Profile(
         name="chat",
         format="chat",
         context=context,
         candidates=CHAT_CANDIDATES,
         chat_template=template,
+        aids=DEFAULTS[size].aids,
+        switches=DEFAULTS[size].switches,
     )
     return profile, {
         "format": _why_chat(facts),
@@ -65,6 +69,8 @@ def chat(facts: ModelFacts) -> Reasoned:
         "bos": "as the file says",
         "temperature": "the likeliest token is taken",
         "grounded": _FREE,
+        "aids": f"measured for models of its size ({size})",
+        "switches": f"measured for models of its size ({size})",
     }
 
 

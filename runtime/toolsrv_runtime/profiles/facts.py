@@ -21,13 +21,14 @@ class ModelFacts:
     """A model as its file tells it.
 
     ``trained_context`` is in tokens; ``compact_tokens``: the vocabulary has the compact format's
-    own tokens.
+    own tokens; ``parameters`` how many weights it has, 0 where that is not known.
     """
 
     metadata: Mapping[str, str]
     filename: str
     trained_context: int
     compact_tokens: bool
+    parameters: int = 0
 
     @property
     def name(self) -> str:

@@ -29,12 +29,12 @@ def react(
         result = yield from dfsdt(findings, single)
         if result > 1:
             break
-        words = _words(findings.tree.root)
+        words = _words(findings.root)
         if until_repeated and words in said:
             break
         said.add(words)
         if attempt + 1 < chains:
-            yield Left(findings.tree.root, findings.tree.root, "a new chain")
+            yield Left(findings.root, findings.root, "a new chain")
     return result
 
 

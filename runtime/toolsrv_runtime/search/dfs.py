@@ -20,6 +20,7 @@ from toolsrv_runtime.search.dfsdt import (
     Rules,
     Think,
     Wish,
+    first_order,
     grow,
     leave,
     why,
@@ -29,13 +30,14 @@ from toolsrv_runtime.search.tree import Code, Node
 
 def dfs(findings: Findings, rules: Rules) -> Generator[Wish, Answer, int]:
     """Search as ``dfsdt`` does, best child first; returns the same values."""
-    visits = 0
+    visits = first_order(findings)
 
     def enter(node: Node) -> Generator[Wish, Answer, int]:
         nonlocal visits
-        node.order = visits
-        visits += 1
-        if node.depth >= rules.depth or node.pruned or node.terminal:
+        if node is not findings.start:
+            node.order = visits
+            visits += 1
+        if node.depth >= rules.depth or findings.is_over(node):
             return leave(findings, node)
         leaves: list[Node] = []
         for _ in range(rules.width):
@@ -49,13 +51,13 @@ def dfs(findings: Findings, rules: Rules) -> Generator[Wish, Answer, int]:
             result = yield from enter(leaf)
             if len(findings.answers) >= rules.answers:
                 return FOUND
-            if result > 1 and not (rules.retry_root and node.parent is None):
+            if result > 1 and not (rules.retry_root and node is findings.root):
                 return result - 1
             if index + 1 < len(ranked):
                 yield Left(leaf, node, why(leaf))
         return 1
 
-    return (yield from enter(findings.tree.root))
+    return (yield from enter(findings.root))
 
 
 def rank(

@@ -64,10 +64,29 @@ class Observed:
     closed: bool = False
 
 
-Wish = Think | Act | Left | Compare
-Answer = MoveLike | Observed | str | bool | None
-"""A move (to Think), Observed (to Act), a reason (to Think that failed), a bool (to Compare), None
-(to Left)."""
+@dataclass(frozen=True, slots=True)
+class Divide:
+    """Ask the model for the subtasks of the task; answer with a move for each, its thought the subtask."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """The search goes on below ``node`` with a subtask (None: the whole task again); no answer.
+
+    ``solved``: whether the subtask before it was.
+    """
+
+    node: Node
+    part: int | None
+    solved: bool
+
+
+Wish = Think | Act | Left | Compare | Divide | Begin
+Answer = MoveLike | Observed | str | bool | tuple[MoveLike, ...] | None
+"""A move (to Think), Observed (to Act), a reason (to Think that failed), a bool (to Compare), moves
+(to Divide), None (to Left and Begin)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +107,33 @@ class Rules:
 
 @dataclass(slots=True)
 class Findings:
-    """What a search has found so far; readable at any time."""
+    """What a search has found so far; readable at any time.
+
+    ``start`` is where the search begins, None for the root. ``part``: it serves a subtask, and a
+    reply that only thinks ends it.
+    """
 
     tree: Tree = field(default_factory=Tree)
     answers: list[Node] = field(default_factory=list)
     give_ups: list[Node] = field(default_factory=list)
     replies: int = 0
+    start: Node | None = None
+    part: bool = False
+
+    @property
+    def root(self) -> Node:
+        """Where the search begins."""
+        return self.start or self.tree.root
+
+    def is_end(self, node: Node) -> bool:
+        """Whether a node is an answer, or the end of a subtask."""
+        if not self.part:
+            return node.terminal
+        return node is not self.start and node.kind == "Thought" and node.move is not None
+
+    def is_over(self, node: Node) -> bool:
+        """Whether nothing is tried below a node; a search begins wherever another one ended."""
+        return self.is_end(node) or (node.pruned and node is not self.start)
 
     def collect(self) -> None:
         """Take over the answers that were written and not entered, where none was.
@@ -109,13 +149,14 @@ def dfsdt(findings: Findings, rules: Rules) -> Generator[Wish, Answer, int]:
     Returns the reference's return value: 10000 found, near 100000 out of replies (one less per
     level), else 1.
     """
-    visits = 0
+    visits = first_order(findings)
 
     def enter(node: Node) -> Generator[Wish, Answer, int]:
         nonlocal visits
-        node.order = visits
-        visits += 1
-        if node.depth >= rules.depth or node.pruned or node.terminal:
+        if node is not findings.start:
+            node.order = visits
+            visits += 1
+        if node.depth >= rules.depth or findings.is_over(node):
             return leave(findings, node)
         for child in range(rules.width):
             move = yield Think(node)
@@ -126,20 +167,27 @@ def dfsdt(findings: Findings, rules: Rules) -> Generator[Wish, Answer, int]:
             result = yield from enter(leaf)
             if len(findings.answers) >= rules.answers:
                 return FOUND
-            if result > 1 and not (rules.retry_root and node.parent is None):
+            if result > 1 and not (rules.retry_root and node is findings.root):
                 return result - 1
             if child + 1 < rules.width:
                 yield Left(leaf, node, why(leaf))
         return 1
 
-    return (yield from enter(findings.tree.root))
+    return (yield from enter(findings.root))
+
+
+def first_order(findings: Findings) -> int:
+    """Return the visit number of the first node that a search enters."""
+    if findings.start is None:
+        return 0
+    return 1 + max(node.order for node in findings.tree.walk())
 
 
 def grow(findings: Findings, node: Node, move: Answer) -> Generator[Wish, Answer, Node]:
     """Hang a reply below ``node``, have its call carried out, and return its last node."""
     if isinstance(move, str):
         return findings.tree.fail(node, move)
-    if move is None or isinstance(move, Observed | bool):
+    if move is None or isinstance(move, Observed | bool | tuple):
         raise TypeError(f"Think needs a move or a reason, not {move!r}")
     leaf = findings.tree.add(node, move)
     if leaf.kind == "Action Input":
@@ -152,7 +200,7 @@ def grow(findings: Findings, node: Node, move: Answer) -> Generator[Wish, Answer
 
 def leave(findings: Findings, node: Node) -> int:
     """Record a node below which nothing is tried; return how many levels the search goes back."""
-    if node.terminal:
+    if findings.is_end(node):
         findings.answers.append(node)
         return BACK
     node.pruned = True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,6 +21,9 @@ _CHARACTERS = 4
 _BRACKETS = "{([<`"
 """No answer begins so: small models begin a call in another syntax with them."""
 _LONGEST_REASONING = 16_000
+_CHUNK = re.compile(r"[^\s\"{}\[\]()]+")
+_CARRIES = re.compile(r"[^\W_a-z]|[A-Z]")
+_EDGES = ",;:.!?'"
 _COPIED_LIMIT = 16_000
 """Characters of the texts that words are copied from."""
 
@@ -114,6 +116,10 @@ def _arguments(
     writer: _Writer, syntax: CallSyntax, name: str, tool: Tool, expected: Expected
 ) -> list[str]:
     schema = grammar_schema(tool.parameters)
+    if tool.name in expected.required_only:
+        required = schema.get("required", ())
+        kept = {key: one for key, one in schema["properties"].items() if key in required}
+        schema = {**schema, "properties": kept}
     style = syntax.arguments
     if not schema["properties"] and ToolCall(tool.name) in [
         replace(one, id="") for one in expected.excluded
@@ -151,15 +157,23 @@ def _text(writer: _Writer, syntax: CallSyntax, *, offered: bool) -> str:
 
 
 def _copied(texts: Sequence[str]) -> list[str]:
-    """Return the rules of a text whose numbers and capitalised words stand in other texts."""
-    source = "\n".join(texts)[:_COPIED_LIMIT]
-    words = json.dumps({"substring_words": source}, ensure_ascii=False)
-    return [
-        "copied: BEGIN? (PLAIN | COPY)+",
-        r"BEGIN: /\p{Lu}[^\p{N}\p{Lu}]/",
-        r"PLAIN: /[.!?] \p{Lu}[^\p{N}\p{Lu}]|[^\p{N}\p{Lu}]/",
-        f"COPY: %regex {words}",
+    """Return the rules of a text whose numbers and capitalised words stand in other texts.
+
+    Plain runs have neither digits nor capitals, copied words have one of them, so that no text can
+    be read in two ways: an ambiguous grammar of short lexemes is too much for the parser.
+    """
+    found = (one.strip(_EDGES) for one in _CHUNK.findall("\n".join(texts)[:_COPIED_LIMIT]))
+    words = dict.fromkeys(one for one in found if _CARRIES.search(one))
+    rules = [
+        f"copied: BEGIN? (PLAIN | STOP | SENTENCE{' | COPY' if words else ''})+",
+        r"BEGIN: /\p{Lu}[^\p{N}\p{Lu}.!?]+/",
+        r"PLAIN: /[^\p{N}\p{Lu}.!?]+/",
+        r"STOP: /[.!?]+/",
+        r"SENTENCE: /[.!?] \p{Lu}[^\p{N}\p{Lu}.!?]+/",
     ]
+    if words:
+        rules.append(f"COPY: /{'|'.join(escaped(one) for one in words)}/")
+    return rules
 
 
 class _Writer:

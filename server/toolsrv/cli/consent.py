@@ -1,4 +1,4 @@
-"""Asking the person at the terminal for consent to one call.
+"""Asking the person at the terminal: for consent to one call, for one value.
 
 Only what is typed after the question counts, and only ``y`` or ``yes`` is a yes.
 """
@@ -15,9 +15,11 @@ import click
 from toolsrv.background import in_thread
 from toolsrv.cli.output import note
 from toolsrv.consent import question
+from toolsrv.plain import plain
 
 if TYPE_CHECKING:
     from toolsrv_runtime.calls.result import Consent
+    from toolsrv_runtime.contract.questions import Question
 
 
 def can_ask() -> bool:
@@ -27,18 +29,31 @@ def can_ask() -> bool:
 
 async def asked(wanted: Consent) -> bool:
     """Show a call and wait for the answer; cancelled, nobody waits for it any more."""
-    return await in_thread(lambda: _answered(question(wanted)), name="toolsrv-consent")
+    said = await in_thread(
+        lambda: _typed(question(wanted), "Make this call? [y/N]: "), name="toolsrv-consent"
+    )
+    return said.lower() in {"y", "yes"}
 
 
-def _answered(text: str) -> bool:
+async def asked_value(wanted: Question) -> str | None:
+    """Show a question and wait for the value, None for an empty line; cancelled as ``asked``."""
+    text = plain(f"{wanted.text} ({wanted.api_id})")
+    said = await in_thread(
+        lambda: _typed(text, "Value (an empty line for none): "), name="toolsrv-question"
+    )
+    return said or None
+
+
+def _typed(text: str, prompt: str) -> str:
+    """Return the line that is typed after a text and a prompt."""
     note(text)
     _forget_typed()
-    click.echo("Make this call? [y/N]: ", nl=False, err=True)
+    click.echo(prompt, nl=False, err=True)
     # Not by sys.stdin: a thread that is left waiting there keeps the process from ending.
     said = os.read(sys.stdin.fileno(), 4096)
     if not said.endswith(b"\n"):
         click.echo(err=True)
-    return said.strip().lower() in {b"y", b"yes"}
+    return said.decode("utf-8", "replace").strip()
 
 
 def _forget_typed() -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from toolsrv.cli.status_line import StatusLine
 from toolsrv.plain import compact_json, one_line
-from toolsrv.run_views import consent_line, opinion_line
+from toolsrv.run_views import consent_line, opinion_line, question_line
 from toolsrv_runtime.events import CandidatesEvent, Event
 from toolsrv_runtime.outcome import Limits, Usage
 
@@ -22,6 +22,7 @@ STYLES = {
     "thought": "italic",
     "call": "bold green",
     "consent": "bold yellow",
+    "question": "bold yellow",
     "observation": "",
     "backtrack": "yellow",
     "opinion": "magenta",
@@ -41,6 +42,8 @@ def event_line(event: Event) -> str:
             return f"{_indent(event.depth)}call  {one_line(event.api_id)} {arguments}"
         case "consent":
             return _indent(event.depth) + consent_line(event)
+        case "question":
+            return _indent(event.depth) + question_line(event)
         case "observation":
             text = one_line(event.text, LINE_LIMIT)
             return f"{_indent(event.depth)}{event.status or 'failed'} ({event.source})  {text}"

@@ -21,9 +21,9 @@ def tell_special(
         DataError: the script cannot be used.
     """
     from toolsrv.models import script_path
-    from toolsrv_runtime.engine.script_file import load_script
     from toolsrv_runtime.models.openai.load import INSPECT_S, inspect_servers
     from toolsrv_runtime.models.openai.place import is_url
+    from toolsrv_runtime.models.scripted import load_script
 
     if not is_url(model):
         if (script := script_path(model)) is not None:
@@ -52,10 +52,10 @@ def usable_special(model: str, engine_model: str, *, timeout_s: float) -> str:
         DataError: the script cannot be used.
     """
     from toolsrv.models import script_path
-    from toolsrv_runtime.engine.script_file import load_script
     from toolsrv_runtime.errors import ModelError
     from toolsrv_runtime.models.openai.load import INSPECT_S, inspect_servers
     from toolsrv_runtime.models.openai.place import is_url
+    from toolsrv_runtime.models.scripted import load_script
 
     if (script := script_path(model)) is not None:
         load_script(script)

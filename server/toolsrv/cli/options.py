@@ -76,9 +76,27 @@ def solve_options(command: F) -> F:
         engine_model_option,
         click.option(
             "--strategy",
-            type=click.Choice(["dfsdt", "dfs", "react", "cot"]),
-            help="Search a tree (dfsdt), best branch first (dfs), one chain (react), or chains "
-            "until one answers (cot).",
+            type=click.Choice(["dfsdt", "dfs", "react", "cot", "plan"]),
+            help="Search a tree (dfsdt), best branch first (dfs), one chain (react), chains "
+            "until one answers (cot), or a tree for each subtask (plan).",
+        ),
+        click.option(
+            "--switch",
+            "--switches",
+            "switches",
+            metavar="NAME,…",
+            help="Of a chat model: plan, progressive, constraints, self-check; none. "
+            "[default: by the model]",
+        ),
+        click.option(
+            "--aids",
+            metavar="NAME,…",
+            help="Of a chat model: the aids in use; none. [default: by the model]",
+        ),
+        click.option(
+            "--votes",
+            type=int,
+            help="Of a chat model: so many solves at once, the answer that most of them support.",
         ),
         click.option("--chains", type=int, help="Most chains of cot (CoT@N), 1 to 32."),
         click.option("--width", type=int, help="Branches tried below one node, 1 to 8."),

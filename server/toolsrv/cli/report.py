@@ -11,6 +11,7 @@ from toolsrv_runtime.outcome import Evidence, Outcome
 RETURNED_LIMIT = 300
 WORDS = {
     "partial": "Only a partial answer",
+    "needs_input": "A value is missing",
     "gave_up": "No answer",
     "cancelled": "Stopped",
 }

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from toolsrv.cli.live import LiveView
     from toolsrv.workbench import Workbench
     from toolsrv_runtime.calls.result import Consent
+    from toolsrv_runtime.contract.questions import Question
     from toolsrv_runtime.outcome import Outcome
     from toolsrv_runtime.solve import SolveOptions, Solver
     from toolsrv_runtime.stop import Stop
@@ -38,6 +39,11 @@ if TYPE_CHECKING:
 )
 @click.argument("task")
 @solve_options
+@click.option(
+    "--answer-to",
+    metavar="RUN_ID",
+    help='TASK is the answer to the question of this run ("last" for the latest).',
+)
 @click.option("--quiet", "-q", is_flag=True, help="Show only the end, not the search.")
 @click.option("--save-answer", type=click.Path(path_type=Path), metavar="FILE",
               help="Write the search as a ToolBench answer file.")  # fmt: skip
@@ -49,6 +55,7 @@ def solve(
     context: click.Context,
     /,
     task: str,
+    answer_to: str | None,
     quiet: bool,
     save_answer: Path | None,
     as_json: bool,
@@ -58,10 +65,11 @@ def solve(
     """Work on TASK until it has an answer with evidence; "-" reads the task from stdin.
 
     A call that may change something is shown and asked about on a terminal; elsewhere it is not
-    made.
+    made. A value that a call requires and the task does not say is asked for there; elsewhere the
+    solve ends with the question, and --answer-to goes on with the answer.
 
-    Exit codes: 0 answered or replied, 3 gave up or only a partial answer, 130 interrupted (143 by SIGTERM, 129
-    by SIGHUP).
+    Exit codes: 0 answered or replied, 3 gave up, a value is missing or only a partial answer, 130
+    interrupted (143 by SIGTERM, 129 by SIGHUP).
     """
     text = clean_task(read_text() if task == "-" else task)
     if save_answer is not None:
@@ -74,6 +82,8 @@ def solve(
     bench = session.workbench(**flags)
     check_model(bench.settings)  # before an index is built for nothing
     options = bench.options(category=category)
+    if answer_to is not None:
+        text = _continued(bench, answer_to, text)
     work = _Solve(bench, text, options, quiet=quiet, save=save_answer)
     outcome = asyncio.run(work.run(as_json=as_json))
     if work.fault is not None:
@@ -127,6 +137,10 @@ class _Solve:
             note(f"warning: {self._warning}")
         elif self._run_id and not as_json:
             note(f"the whole search: toolsrv run show {self._run_id}")
+        if outcome.status == "needs_input" and self._run_id:
+            if as_json:
+                note(outcome.reason)
+            note(f'to go on: toolsrv solve --answer-to {self._run_id} "ANSWER"')
         if self.fault is not None:  # stdout has its one document already
             rim.tell(rim.Ending(rim.FAULT, self.fault.message, self.fault.hint), as_json=False)
         if interrupted:
@@ -145,6 +159,7 @@ class _Solve:
                 self._options,
                 on_event=self._view.on_event,
                 stop=self._stop,
+                ask_value=self._value if self._asks else None,
                 ask=self._consent if self._asks and worth_asking(self._bench.settings) else None,
             )
             if (path := self._save) is not None:
@@ -162,6 +177,11 @@ class _Solve:
         """Ask the person at this terminal."""
         with self._view.paused():
             return await consent.asked(wanted)
+
+    async def _value(self, wanted: Question) -> str | None:
+        """Ask the person at this terminal."""
+        with self._view.paused():
+            return await consent.asked_value(wanted)
 
     def _keep(self, outcome: Outcome) -> None:
         """Keep the run on disk; what prevents it is told, and the answer is shown anyway."""
@@ -204,6 +224,15 @@ class _Solve:
         again = "; press Ctrl-C again to leave at once" if number == signal.SIGINT else ""
         self._view.say(f"stopping{again}", "yellow")
         self._stop.set()
+
+
+def _continued(bench: Workbench, run_id: str, answer: str) -> str:
+    """Return the task of a kept run with the answer to its question."""
+    from toolsrv.run_record import continued_task
+    from toolsrv.run_store import RunStore
+
+    with RunStore.open_to_read(bench.settings.data_dir) as store:
+        return continued_task(store.get(run_id), answer)
 
 
 def _report(outcome: Outcome, as_json: bool) -> None:

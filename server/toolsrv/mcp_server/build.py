@@ -174,4 +174,11 @@ async def _solve(
     solver = await in_thread(lambda: bench.solver(model, asks=ask is not None))
     if not worth_asking(bench.settings):
         ask = None
-    return await solver.solve(task, options, on_event=on_event, stop=stop, ask=ask)
+    return await solver.solve(
+        task,
+        options,
+        on_event=on_event,
+        stop=stop,
+        ask=ask,
+        ask_value=consents.ask_value(stop),
+    )

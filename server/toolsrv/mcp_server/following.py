@@ -150,4 +150,4 @@ def ended(view: RunView) -> CallToolResult:
     return failure(view) if view.status == "failed" else success(view)
 
 
-_UNANSWERED = "the user has a question open about one call and has not answered it yet"
+_UNANSWERED = "the user has a question of this run open and has not answered it yet"

@@ -161,6 +161,7 @@ def run_text(view: RunView) -> str:
         lines.append(f"Now: {view.phase}.")
     if view.queue_position:
         lines.append(f"Runs that come first: {view.queue_position}")
+    lines += [f"Question for the user: {one}" for one in view.questions]
     lines += [f"Still open: {one}" for one in view.missing]
     lines += [f"Note: {note}" for note in view.notes]
     if view.unsupported:

@@ -17,7 +17,7 @@ from mcp.types import CallToolResult, InputRequiredResult
 from pydantic import Field
 
 from toolsrv.background import in_thread
-from toolsrv.mcp_server import sampling
+from toolsrv.mcp_server import questions, sampling
 from toolsrv.mcp_server.consent import Consents
 from toolsrv.mcp_server.following import Following, ended
 from toolsrv.mcp_server.kept import Kept
@@ -26,6 +26,7 @@ from toolsrv.mcp_server.progress import ANSWER_S, Progress
 from toolsrv.mcp_server.results import RESULT_BYTES, failure, success
 from toolsrv.mcp_server.run_consent import RunConsents
 from toolsrv.plain import plain
+from toolsrv.run_record import continued_task
 from toolsrv.run_views import RunView, record_view
 from toolsrv.runs import Runs
 from toolsrv.search_view import SearchView, search_view
@@ -184,8 +185,18 @@ class Tools:
             Field(ge=0, le=600, description=f"Seconds to wait before a run_id comes back; {_CUT}"),
         ] = None,
         strategy: Annotated[
-            Literal["dfsdt", "dfs", "react", "cot"] | None,
-            Field(description="Tree search, ranked, one chain, or chains until one answers."),
+            Literal["dfsdt", "dfs", "react", "cot", "plan"] | None,
+            Field(
+                description="Tree search, ranked, one chain, chains until one answers, or a tree "
+                "for each subtask."
+            ),
+        ] = None,
+        switches: Annotated[
+            list[Literal["plan", "progressive", "constraints", "self-check"]] | None,
+            Field(description="Of a chat model; [] for none."),
+        ] = None,
+        votes: Annotated[
+            int | None, Field(ge=1, le=16, description="Solves at once; the most supported answer.")
         ] = None,
         category: Annotated[str | None, Field(description="Only APIs of this category.")] = None,
         max_seconds: Annotated[float | None, Field(gt=0, le=86_400)] = None,
@@ -200,10 +211,16 @@ class Tools:
         verify: Annotated[
             bool | None, Field(description="Read the answer again; it may be rejected once.")
         ] = None,
+        answer_to: Annotated[
+            str | None,
+            Field(description="run_id that ended as needs_input; task is the user's answer."),
+        ] = None,
     ) -> Annotated[CallToolResult, RunView] | InputRequiredResult:
         """Solve."""
         options = self._bench.options(
             strategy=strategy,
+            switches=switches,
+            votes=votes,
             category=category,
             max_seconds=max_seconds,
             max_calls=max_calls,
@@ -216,6 +233,9 @@ class Tools:
             seed=seed,
             verify=verify,
         )
+        if answer_to is not None and not questions.resumed(ctx).run_id:
+            record = await self._opened(Progress(ctx), self._kept.record(answer_to))
+            task = continued_task(record, task)
         run = self._following.begin(ctx, task, options)
         seconds = self._bench.settings.wait_s if wait_s is None else wait_s
         try:

@@ -22,6 +22,7 @@ STATUS = {
     "answered": "answer",
     "replied": "answer",
     "partial": "call",
+    "needs_input": "call",
     "gave_up": "give_up",
     "cancelled": "thought",
     "failed": "failed",

@@ -189,11 +189,13 @@ def _short(node: ShownNode, characters: int) -> ShownNode:
 def _facts(record: RunRecord, outcome: Outcome) -> dict[str, str]:
     usage = outcome.usage
     size = f", width {outcome.width}" if outcome.strategy == "dfsdt" else ""
+    added = f" with {', '.join(outcome.switches)}" if outcome.switches else ""
+    votes = f", {outcome.agreed} of {outcome.votes} votes" if outcome.votes > 1 else ""
     return {
         "run": record.id,
         "ended": record.ended.isoformat(timespec="seconds"),
         "model": plain(outcome.model),
-        "strategy": f"{outcome.strategy}{size}, depth {outcome.depth}",
+        "strategy": f"{outcome.strategy}{added}{size}, depth {outcome.depth}{votes}",
         "time": f"{usage.seconds:.1f} s",
         "calls": f"{usage.calls:,}",
         "tokens": f"{usage.generated_tokens:,} generated, {usage.evaluated_tokens:,} evaluated",

@@ -1,0 +1,217 @@
+"""Which required arguments of a call nobody has given: the model made them up, or left them out.
+
+Two judges have to agree. The matcher (``toolsrv_registry.matcher``), which was trained to say where
+in a text the value of a parameter stands, says that it stands nowhere: asked about the whole task,
+and, once calls have answered, again about the clause beside their answers. And what the model wrote cannot be
+traced to the task, to what the person said since, or to a result (``evidence``). One judge alone
+errs: a value may be meant without being spelled, and a made-up one may occur by chance. Choices (allowed
+values, yes or no) and what has a default are the model's to make.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from toolsrv_catalogs.text import clean
+from toolsrv_registry.api import Api, Parameter
+from toolsrv_registry.functions import Function
+from toolsrv_registry.matcher import Asked, Match
+from toolsrv_runtime.agent.coverage import NEEDED
+from toolsrv_runtime.agent.tools import describe
+from toolsrv_runtime.contract.questions import Question
+from toolsrv_runtime.evidence import trace
+from toolsrv_runtime.evidence.claims import fold
+from toolsrv_runtime.formats.base import Move, Prior, View
+from toolsrv_runtime.values.facts import FULL_LIMIT, facts, said_by, words
+
+NOWHERE = 0.4
+"""Probability of "nowhere" from which on the matcher says that a value is missing.
+
+Of the 790 required arguments of the 564 right calls of tasks_open and tasks_fresh none that cannot
+be traced has it (the highest has 0.01); of those of 1,489 further tasks one has. Of the 30 values
+that tasks_missing leaves out 25 are seen.
+"""
+
+SERVES = -1.5
+"""Log-odds that the task asks for a function, below which its arguments are no reason to ask."""
+
+FACTS = 12
+FACT_CHARACTERS = 600
+"""What the matcher reads of each result."""
+
+TEXT_LIMIT = 240
+NAME_LIMIT = 80
+
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known at a node: the task, what else a person or the agent said, the responses."""
+
+    task: str
+    said: tuple[str, ...] = ()
+    responses: tuple[Any, ...] = ()
+
+
+def known(view: View, *also: str) -> Known:
+    """Return what is known at a node; ``also`` are further texts, as today's date."""
+    said = (*(answer for _, answer in view.answers), *also)
+    return Known(
+        view.task, said, tuple(step.response for step in (*view.path, *view.tried) if step.ok)
+    )
+
+
+def missing(
+    function: Function,
+    arguments: Mapping[str, Any],
+    held: Known,
+    prior: Prior,
+    asked: Collection[str] = (),
+) -> tuple[str, ...]:
+    """Return the keys of the required arguments that nobody has given, in the function's order.
+
+    Of those that a person was ``asked`` for before it is known that the task does not say them. None
+    where the matcher is silent, or does not see that the task asks for the function.
+    """
+    api = function.api
+    required = {one.name for one in api.required}
+    suspects = {
+        key: parameter
+        for key, parameter in function.parameters.items()
+        if parameter.name in required
+        and not _is_choice(parameter)
+        and not _has_default(parameter)
+        and not is_traced(arguments.get(key), held)
+    }
+    if not suspects:
+        return ()
+    readings = list(_readings(api, held, prior))
+    if not readings or readings[0].serves < SERVES:
+        return ()
+    return tuple(
+        key
+        for key, parameter in suspects.items()
+        if key in asked or all(_is_nowhere(one, parameter.name) for one in readings)
+    )
+
+
+def is_traced(value: Any, held: Known) -> bool:
+    """Whether a value stands in what is known, as it is written or as it may be written otherwise.
+
+    Of a list or an object one part suffices. ``None`` and an empty text are no values.
+    """
+    leaves = [one for one in _leaves(value) if one not in ("", None)]
+    if any(isinstance(one, bool) for one in leaves):
+        return True
+    text = "\n".join((held.task, *held.said))
+    results = list(enumerate(held.responses, 1))
+    sources = [fold(text), *(fold(said_by(one, FULL_LIMIT * 10)[0]) for one in held.responses)]
+    tokens = [f" {' '.join(_WORD.findall(one))} " for one in sources]
+    for leaf in leaves:
+        run = " ".join(_WORD.findall(fold(str(leaf))))
+        if run and any(f" {run} " in one for one in tokens):
+            return True
+        if trace(str(leaf), text, results).supported:
+            return True
+    return False
+
+
+def question(function: Function, key: str) -> Question:
+    """Return the question for an argument, in one sentence made of what the catalog says of it."""
+    parameter = function.parameters[key]
+    name = _name(words(parameter.name) or key)
+    about = _line(parameter.description).rstrip(".")
+    about = f" ({about})" if about else ""
+    return Question(
+        text=f'What is "{name}"{about} for the function "{_name(words(function.api.name))}"?',
+        api_id=function.api.id,
+        function=function.name,
+        parameter=key,
+        description=_line(describe(parameter)),
+        json_schema=function.argument_schema()["properties"].get(key, {}),
+    )
+
+
+def questions(
+    view: View, move: Move, held: Known, prior: Prior, asked: Collection[str] = ()
+) -> list[Question]:
+    """Return the questions that a call leaves open; ``asked`` are the keys of earlier ones."""
+    function = next((one for one in view.functions if one.name == move.function), None)
+    try:
+        written = json.loads(move.arguments or "{}")
+    except ValueError:
+        return []
+    if function is None or not isinstance(written, dict):
+        return []
+    return [question(function, key) for key in missing(function, written, held, prior, asked)]
+
+
+def suppliers(view: View, move: Move, prior: Prior) -> tuple[str, ...]:
+    """Return the other functions that the task asks for and that no call on the path served yet.
+
+    What one of them answers may be the value that a call lacks: of 61 right calls of tasks_open and
+    tasks_fresh that lack a value before their turn, 60 have such a function (59 the right one), and
+    of the 30 tasks of tasks_missing one has.
+    """
+    served = {step.move.function for step in view.path if step.ok}
+    others = [one for one in view.functions if one.name not in {*served, move.function}]
+    matches = prior.match(Asked(view.task), [one.api for one in others])
+    return tuple(
+        one.name for one, match in zip(others, matches, strict=False) if match.serves >= NEEDED
+    )
+
+
+def _readings(api: Api, held: Known, prior: Prior) -> Iterator[Match]:
+    """Yield what the matcher says of an API: by the whole task, then by its clause and the facts."""
+    whole = next(iter(prior.match(Asked(held.task), [api])), None)
+    if whole is None:
+        return
+    yield whole
+    spans = whole.clause.best(1)
+    if held.responses and spans and not spans[0].source:
+        found = [fact for one in held.responses for fact in facts(one, limit=FACT_CHARACTERS)]
+        clause = (spans[0].begin, spans[0].end)
+        yield from prior.match(Asked(held.task, clause, tuple(found[:FACTS])), [api])
+
+
+def _is_nowhere(match: Match, name: str) -> bool:
+    slot = match.parameters.get(name)
+    return slot is not None and math.exp(slot.none) >= NOWHERE
+
+
+def _is_choice(parameter: Parameter) -> bool:
+    """Whether a parameter takes one of few values, which a model may choose."""
+    declared = parameter.json_schema or {}
+    return bool(
+        parameter.enum
+        or "enum" in declared
+        or declared.get("type") == "boolean"
+        or parameter.type.strip().upper() == "BOOLEAN"
+    )
+
+
+def _has_default(parameter: Parameter) -> bool:
+    """Whether a default is sent where nobody gives a value; ToolBench's are examples."""
+    return parameter.json_schema is not None and parameter.default not in ("", None)
+
+
+def _leaves(value: Any, depth: int = 0) -> Iterator[Any]:
+    if isinstance(value, dict | list) and depth < 8:
+        for one in list(value.values() if isinstance(value, dict) else value)[:50]:
+            yield from _leaves(one, depth + 1)
+    else:
+        yield value
+
+
+def _line(text: str) -> str:
+    return " ".join(clean(text, TEXT_LIMIT).split())
+
+
+def _name(text: str) -> str:
+    return " ".join(clean(text, NAME_LIMIT).replace('"', " ").split())

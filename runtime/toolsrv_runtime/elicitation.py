@@ -1,0 +1,173 @@
+"""Asking a person for the values that a call requires and that nobody has given."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from toolsrv_registry.api import Api, Parameter
+from toolsrv_registry.functions import parameter_keys
+from toolsrv_runtime import events
+from toolsrv_runtime.calls import arguments as args
+from toolsrv_runtime.contract.questions import AskValue, Given, Question
+from toolsrv_runtime.errors import ArgumentError
+from toolsrv_runtime.evidence.claims import typed
+from toolsrv_runtime.formats.base import Inquirer, Move, View
+from toolsrv_runtime.search.tree import Node
+from toolsrv_runtime.state import State
+from toolsrv_runtime.waiting import off_loop, until_stopped
+
+_DIGITS = re.compile(r"[-+]?[\d.]+")
+"""A number, or a code of digits that stays as it is written."""
+
+MOST_TRIES = 2
+"""Times that one question is put: once more where the answer is no value of the parameter."""
+
+
+MOST_POSTPONED = 2
+"""Times that a call of one API is refused because another one may tell what it lacks."""
+
+_EARLY = (
+    "the request does not give {!r}: call another function that tells it first, then this one with "
+    "what that says"
+)
+_UNANSWERED = (
+    "the request gives no value for {!r}, nobody could be asked for it, and none may be made up: the "
+    "call was not made (serve the other parts of the request)"
+)
+
+
+class NotGivenError(Exception):
+    """A call lacks a value. ``early``: another call may tell it; else a person would have to."""
+
+    def __init__(self, message: str, *, early: bool) -> None:
+        super().__init__(message)
+        self.early = early
+
+
+class Elicitation:
+    """The questions of one solve: each parameter of an API is asked for once.
+
+    ``ask`` is how a person is asked, None where nobody can be.
+    """
+
+    def __init__(
+        self, state: State, form: Inquirer, view: Callable[[Node], View], ask: AskValue | None
+    ) -> None:
+        self._state = state
+        self._format = form
+        self._view = view
+        self._ask = ask
+        self._postponed: Counter[str] = Counter()
+        self._asked: dict[tuple[str, str], Given | None] = {}
+
+    async def values(self, node: Node, api: Api, move: Move) -> dict[str, Any]:
+        """Return values for the arguments of a call that nobody gave, empty where all were given.
+
+        Raises:
+            NotGivenError: one is missing still, and the call must not be made.
+            Interrupted: the user wants to stop.
+        """
+        found = dict[str, Any]()
+        questions = await self._questions(node, api, move)
+        if any((api.id, one.parameter) not in self._asked for one in questions):
+            await self._postpone(api, move, self._view(node), questions[0])
+        for question in questions:
+            key = (question.api_id, question.parameter)
+            if key not in self._asked:
+                parameter = parameter_keys(api)[question.parameter]
+                given = await self._answer(node, question, parameter, api)
+                self._asked[key] = given
+                if given is None:
+                    self._state.unanswered.append(question)
+                else:
+                    self._state.given.append(given)
+            answer = self._asked[key]
+            if answer is None:
+                raise NotGivenError(_UNANSWERED.format(question.parameter), early=False)
+            found[question.parameter] = answer.value
+        return found
+
+    async def lacks_value(self, node: Node, api: Api, move: Move) -> bool:
+        """Whether a call that is still to come lacks a value, as it is seen at ``node``.
+
+        Raises:
+            Interrupted: the user wants to stop.
+        """
+        return bool(await self._questions(node, api, move))
+
+    async def _questions(self, node: Node, api: Api, move: Move) -> Sequence[Question]:
+        view = self._view(node)
+        asked = {parameter for one, parameter in self._asked if one == api.id}
+        return await off_loop(lambda: self._format.missing(view, move, asked), self._state.stop)
+
+    async def _postpone(self, api: Api, move: Move, view: View, question: Question) -> None:
+        """Refuse a call whose value another function may tell, a few times, before a person is asked.
+
+        Raises:
+            NotGivenError: another function is to be called first.
+        """
+        if self._postponed[api.id] >= MOST_POSTPONED:
+            return
+        names = await off_loop(lambda: self._format.suppliers(view, move), self._state.stop)
+        if names:
+            self._postponed[api.id] += 1
+            self._state.postponed.setdefault(api.id, question)
+            raise NotGivenError(_EARLY.format(question.parameter), early=True)
+
+    async def _answer(
+        self, node: Node, question: Question, parameter: Parameter, api: Api
+    ) -> Given | None:
+        """Ask, once more where the answer cannot be used; None where nobody gives a value."""
+        if self._ask is None:
+            return None
+        put = question
+        for _ in range(MOST_TRIES):
+            self._tell(node, put, None)
+            with self._state.waiting():
+                said = await until_stopped(self._ask(put), self._state.outer)
+            if said is None or said == "":
+                break
+            try:
+                value = _read(api, parameter, question, said)
+            except ArgumentError as error:
+                text = f"{question.text} (Not usable: {error.message}.)"
+                put = question.model_copy(update={"text": text})
+                continue
+            self._tell(node, question, True)
+            return Given(question=question, value=value)
+        self._tell(node, question, False)
+        return None
+
+    def _tell(self, node: Node, question: Question, answered: bool | None) -> None:
+        state = self._state
+        state.tell(
+            events.QuestionEvent(
+                seconds=state.seconds(),
+                node=node.id,
+                depth=len(node.calls()),
+                parameter=question.parameter,
+                text=question.text,
+                answered=answered,
+            )
+        )
+
+
+def _read(api: Api, parameter: Parameter, question: Question, said: Any) -> Any:
+    """Return what a person said as a value: "5,000 euros" is 5000 where a number is wanted.
+
+    Raises:
+        ArgumentError: it is no value of the parameter.
+    """
+    if isinstance(said, str) and not _DIGITS.fullmatch(said := said.strip()):
+        named = question.json_schema.get("type", ())
+        kinds = {named} if isinstance(named, str) else set(named)
+        stated = [one for one in typed(said) if one.kind == "number"]
+        if {"number", "integer"} & kinds and len(stated) == 1:
+            number = float(stated[0].numbers[0][0])
+            said = int(number) if number.is_integer() else number
+        elif "number" in kinds and not re.search(r"\d", said):
+            raise ArgumentError(f"must be a number, not {said[:60]!r}", hint="give a number")
+    return args.convert(api, parameter, said)
