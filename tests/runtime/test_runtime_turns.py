@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,6 +15,7 @@ from tests.agents import (
     CAPITAL,
     CHAT,
     CURRENCY,
+    TASK,
     Judge,
     Searched,
     capital,
@@ -33,6 +35,7 @@ from toolsrv_runtime.agent.chat_agent import ChatAgent
 from toolsrv_runtime.agent.conversation import Turn
 from toolsrv_runtime.agent.coverage import Need
 from toolsrv_runtime.agent.tools import NO_FUNCTION_FITS
+from toolsrv_runtime.asking import Asking
 from toolsrv_runtime.contract.chat import (
     AssistantMessage,
     ChatRequest,
@@ -46,8 +49,12 @@ from toolsrv_runtime.finder import Finder
 from toolsrv_runtime.formats.base import Meter, Move, Step, View
 from toolsrv_runtime.formats.fit import Shape
 from toolsrv_runtime.models.scripted import ScriptedChat
+from toolsrv_runtime.offer import Offer
+from toolsrv_runtime.options import SolveOptions
 from toolsrv_runtime.profile import REMOTE
 from toolsrv_runtime.profiles.user import read_profile
+from toolsrv_runtime.search.tree import Node
+from toolsrv_runtime.state import State
 from toolsrv_runtime.stop import Stop
 from toolsrv_runtime.templates.call_syntax import Slot
 from toolsrv_runtime.templates.reply_parser import new_id
@@ -212,6 +219,61 @@ def test_a_branch_left_excludes_the_set_and_shows_what_failed_in_it(retriever: F
     note = request.messages[-1].text
     assert "no country 'Nowhere'" in note
     assert "no country 'Elsewhere'" in note
+
+
+# ---------------------------------------------------------------- in a subtask
+def test_a_subtask_asks_for_no_more_calls_than_it_has_room_for(retriever: Finder) -> None:
+    parts = ["the capital of Peru", "the currency of Chile"]
+    many = [capital(one) for one in ("Peru", "Chile", "Spain", "Italy")]
+    chat = model(
+        letter=[json.dumps({"subtasks": parts})],
+        call=[many, [currency(), currency("Peru")]],
+        answer=["Lima and the Chilean Peso."],
+    )
+    blind = Searched(retriever, Judge(silent=True))
+    outcome = solve(blind, chat, profile=SEVERAL, switches=frozenset({"plan"}))
+    assert outcome.status == "answered"
+    assert [one.expected.calls for one in prompts_of(chat, "call")] == [3, 3]
+    made = [(one.function, one.arguments["country"]) for one in outcome.evidence]
+    assert made == [(CAPITAL, one) for one in ("Peru", "Chile", "Spain")] + [
+        (CURRENCY, one) for one in ("Chile", "Peru")
+    ]
+    assert outcome.usage.calls == 5
+
+
+def test_a_reply_of_a_subtask_does_not_go_on_behind_it(retriever: Finder) -> None:
+    parts = json.dumps({"subtasks": ["the capital of Peru", "the currency of Chile"]})
+    chat = model(letter=[parts])
+    options = SolveOptions(candidates=3)
+    offer = Offer(Searched(retriever, Judge(silent=True)), TASK, 3, None)
+    state = State(TASK, options, offer, Stop(), lambda _: None)
+    asking = Asking(state, ChatAgent(chat, SEVERAL), anew_after_give_up=False, draws=False)
+    tree, steps = state.ledger.findings.tree, state.ledger.steps
+
+    def made(above: Node, one: Step) -> Node:
+        node = tree.add(above, one.move)
+        steps[node.id] = one
+        return node
+
+    async def planned() -> list[Move | None]:
+        await asking.begin()
+        one, two = await asking.divide(tree.root)
+        node = tree.add(tree.root, one)
+        await asking.begin_part(node, 0, solved=True)
+        node = made(node, first_of(capital(), currency()))
+        found = [asking.planned(node)]
+        node = tree.add(node, two)
+        await asking.begin_part(node, 1, solved=True)
+        found.append(asking.planned(node))
+        node = made(node, first_of(currency("Peru"), capital("Chile")))
+        found.append(asking.planned(node))
+        node = tree.add(node, Move("done", "", ""))
+        await asking.begin_part(node, None, solved=True)
+        found.append(asking.planned(node))
+        return [*found, asking.planned(made(node, first_of(capital("Spain"), currency("Spain"))))]
+
+    found = [one and json.loads(one.arguments)["country"] for one in asyncio.run(planned())]
+    assert found == ["Chile", None, "Chile", None, "Spain"]
 
 
 # ---------------------------------------------------------------- in a grammar
