@@ -242,8 +242,8 @@ class Calling:
     async def _planned(self, node: Node, move: Move, made: str) -> AsyncIterator[PlannedCall]:
         """Yield the further calls of a reply that are to be sent, without the one that is made.
 
-        Up to the first that may change something: it is made in its turn, and what follows after.
-        One that lacks a value that nobody gave is made in its turn too, where a person is asked.
+        Up to the first that may change something, or lacks a value that a person is to be asked
+        for: it is made in its turn, and what follows after.
         """
         asks = self._elicitation
         for one in move.also:
@@ -259,8 +259,9 @@ class Calling:
                 continue
             if key == made or self._is_known(key) or self._turn.holds(key):
                 continue
-            if asks is None or not await asks.lacks_value(node, api, one):
-                yield PlannedCall(key, api, arguments)
+            if asks is not None and await asks.lacks_value(node, api, one):
+                return
+            yield PlannedCall(key, api, arguments)
 
     def _is_known(self, key: str) -> bool:
         return key in self._known and self._state.options.close_repeats
