@@ -87,7 +87,7 @@ class Result:
         arguments = _object(self.step.move.arguments)
         try:
             response = json.loads(self.step.observation)
-        except ValueError:
+        except (ValueError, RecursionError):
             response = self.step.observation
         if isinstance(response, dict):
             return json.dumps({**arguments, **response}, ensure_ascii=False)
@@ -121,13 +121,16 @@ class AnswerWriter:
         more = [self._question(view, one.text, [one], SENTENCE_TOKENS, known) for one in left_out]
         return _joined([whole, *more])
 
-    def untraced(self, view: View, answer: str, *, names: bool = True) -> list[str]:
+    def untraced(
+        self, view: View, answer: str, *, names: bool = True, also: Sequence[str] = ()
+    ) -> list[str]:
         """Return what an answer states and neither the task, nor a result, nor today's date does.
 
-        ``names`` False leaves out names, which are told by English capitals.
+        ``also`` are further texts that are known. ``names`` False leaves out names, which are told
+        by English capitals.
         """
         found = [(at + 1, step.response) for at, step in enumerate(view.path) if step.ok]
-        said = "\n".join(answer for _, answer in view.answers)
+        said = "\n".join((*(answer for _, answer in view.answers), *also))
         known = f"{view.task}\n{said}\n{prompts.today(self._now)}"
         claims = trace(answer, known, found).unsupported
         return list(dict.fromkeys(one.text for one in claims if names or one.kind != "name"))
@@ -212,6 +215,6 @@ def _plain(value: Any) -> str:
 def _object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

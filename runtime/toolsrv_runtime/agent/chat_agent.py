@@ -34,6 +34,7 @@ from toolsrv_runtime.contract.chat import (
     ToolCall,
 )
 from toolsrv_runtime.contract.questions import Question
+from toolsrv_runtime.errors import GrammarError
 from toolsrv_runtime.formats import told
 from toolsrv_runtime.formats.asides import says_something
 from toolsrv_runtime.formats.base import FINISH, Judgement, Meter, Move, Prior, Step, View
@@ -306,7 +307,7 @@ class _Asking:
         if not says_something(text):
             return "the model's answer says nothing"
         path = self._view.path
-        made = [step.move.function for step in path if step.ok and step.move.function != FINISH]
+        made = [one.step.move.function for one in results_of(self._view, self._needs)]
         left = coverage.unserved(self._needs, made)
         if not self._needs and any(step.unanswered for step in path):
             left = (self._view.task,)
@@ -387,7 +388,12 @@ class _Asking:
     def _called(self, expected: Expected, note: str) -> Move | str:
         """Return the call that is made, at the second try if need be, or what is wrong with it."""
         self._view, expected = self._agent.switches.before_call(self._view, expected, self._write)
-        request, reply = self._send(expected, note)
+        try:
+            request, reply = self._send(expected, note)
+        except GrammarError as error:
+            if not (self._agent.helps("exclude") and _made(self._view)):
+                raise  # else all calls that the grammar allows are excluded
+            return f"no other call is left here: {error.message}"
         if problem := _fault(reply):
             names = ", ".join(request.expected.names)
             note = prompts.CORRECTION.format(problem=problem, names=names)
@@ -411,7 +417,8 @@ class _Asking:
         request = itself.request(self._view.task, self._view.functions, self._now)
         text = clean(self._write(request).text, 4_000).strip()
         writer = AnswerWriter(self._write, self._now)
-        if not says_something(text) or writer.untraced(self._view, text):
+        named = itself.examples(self._view.functions)
+        if not says_something(text) or writer.untraced(self._view, text, also=named):
             return _give_up("no function serves the task, and what the model said is not known")
         return replace(_answer(text), without_calls=True)
 
@@ -496,5 +503,5 @@ def _row(step: Step) -> str:
 def _json(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

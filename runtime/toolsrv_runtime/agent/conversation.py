@@ -23,8 +23,6 @@ from toolsrv_runtime.contract.chat import (
 from toolsrv_runtime.formats.base import FINISH, Move, Step, View
 from toolsrv_runtime.formats.fit import Shape
 
-ID_BASE = "0123456789abcdefghijklmnopqrstuvwxyz"
-
 
 @dataclass(frozen=True, slots=True)
 class Turn:
@@ -40,14 +38,12 @@ class Turn:
     now: datetime
     note: str = ""
     rejected: str = ""
-    with_functions: bool = True
     max_tokens: int = 512
     several: bool = False
 
     def documents(self) -> list[list[str]]:
         """Return the view's functions as JSON, each in all its forms."""
-        offered = self.view.functions if self.with_functions else ()
-        return [[_dumped(one) for one in forms(each)] for each in offered]
+        return [[_dumped(one) for one in forms(each)] for each in self.view.functions]
 
     def observations(self) -> list[str]:
         """Return the results that stand in the request, oldest first."""
@@ -60,8 +56,6 @@ class Turn:
             for step, text in zip(self.view.path, shape.observations, strict=True)
         ]
         tools = (*(_loaded(one) for one in shape.documents if one), no_function_fits())
-        if not self.with_functions:
-            tools = ()
         names = {one.name for one in tools}
         expected = replace(
             self.expected, names=tuple(one for one in self.expected.names if one in names)
@@ -111,7 +105,10 @@ def call_of(step: Step, number: int) -> ToolCall:
 
 def call_of_move(move: Move, number: int) -> ToolCall:
     """Return a move's call, with an id that ``number`` determines."""
-    arguments = json.loads(move.arguments or "{}")
+    try:
+        arguments = json.loads(move.arguments or "{}")
+    except (ValueError, RecursionError):
+        arguments = {}
     return ToolCall(
         move.function, arguments if isinstance(arguments, dict) else {}, call_id(number)
     )

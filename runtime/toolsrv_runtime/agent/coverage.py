@@ -126,7 +126,8 @@ def open_needs(
 ) -> tuple[Need, ...]:
     """Return the needs that no successful call on a path serves and that are worth trying still.
 
-    ``failed`` are the steps that failed anywhere in the search.
+    ``failed`` are the steps that failed anywhere in the search. A repeated call brings nothing new: it
+    serves no need, but counts as an attempt.
     """
     left = [step for step in path if step.move.function != FINISH]
     found = []
@@ -135,7 +136,7 @@ def open_needs(
         tried = [step for step in left if step.move.function in names and not step.early]
         if any(step.unanswered for step in tried):
             continue
-        served = next((step for step in tried if step.ok), None)
+        served = next((step for step in tried if step.ok and not step.repeats), None)
         if served is not None:
             left.remove(served)
         elif len(tried) < ATTEMPTS and _count(failed, need) < MOST_FAILED:

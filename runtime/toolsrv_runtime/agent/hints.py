@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 
 from toolsrv_registry.functions import Function
@@ -21,6 +22,11 @@ class MatcherHints(NoHints):
     ) -> tuple[str, ...]:
         """Return the needs that no successful call of ``results`` served, in the task's words."""
         by_id = {function.api.id: function.name for function in functions}
-        made = [by_id[one.api_id] for one in results if one.ok and one.api_id in by_id]
+        distinct = {
+            (one.api_id, json.dumps(dict(one.arguments), sort_keys=True, default=str)): one.api_id
+            for one in results
+            if one.ok and one.api_id in by_id
+        }
+        made = [by_id[api_id] for api_id in distinct.values()]
         wanted, _ = coverage.needs(task, functions, self._prior)
         return coverage.unserved(wanted, made)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from toolsrv_catalogs.text import clean
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import Function
 from toolsrv_registry.matcher import Asked
@@ -25,6 +26,10 @@ there a function fits better.
 """
 
 REPLY_TOKENS = 160
+
+MOST_EXAMPLES = 5
+NAME_LIMIT = 60
+"""Characters of an API's name among the examples."""
 
 
 def _api(name: str, tool_description: str, description: str) -> Api:
@@ -61,10 +66,16 @@ def asks_itself(task: str, functions: Sequence[Function], prior: Prior) -> bool:
     return best >= SERVED and all(one.serves < best for one in offered)
 
 
+def examples(functions: Sequence[Function]) -> list[str]:
+    """Return the names of a few APIs, cleaned: catalogs are untrusted, and these enter instructions."""
+    names = (" ".join(clean(one.api.name, NAME_LIMIT).split()) for one in functions[:MOST_EXAMPLES])
+    return [name for name in names if name]
+
+
 def request(task: str, functions: Sequence[Function], now: datetime) -> ChatRequest:
     """Return the request for a reply without a call."""
     system = prompts.ITSELF.format(
-        today=prompts.today(now), examples=", ".join(one.api.name for one in functions[:5])
+        today=prompts.today(now), examples=", ".join(examples(functions))
     )
     return ChatRequest(
         (SystemMessage(system), UserMessage(task)), (), Expected(), REPLY_TOKENS, now=now

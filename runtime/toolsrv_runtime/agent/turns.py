@@ -53,6 +53,6 @@ def _key(move: Move) -> str:
     """Return the same text for the same call, whatever the order of its arguments."""
     try:
         arguments = json.loads(move.arguments or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         arguments = move.arguments
     return json.dumps([move.function, arguments], sort_keys=True)

@@ -26,6 +26,25 @@ def allowed(request: ChatRequest) -> tuple[Tool, ...]:
     return tuple(one for one in request.tools if one.name in request.expected.names)
 
 
+def without_optional(request: ChatRequest) -> ChatRequest:
+    """Return a request in which tools of ``required_only`` have no optional parameters.
+
+    Servers know no field for it, so such parameters are not shown to them.
+    """
+    wanted = request.expected.required_only
+    if not wanted:
+        return request
+    tools = (_required(one) if one.name in wanted else one for one in request.tools)
+    return replace(request, tools=tuple(tools))
+
+
+def _required(tool: Tool) -> Tool:
+    required = tool.parameters.get("required", ())
+    properties = tool.parameters.get("properties", {})
+    kept = {key: one for key, one in properties.items() if key in required}
+    return replace(tool, parameters={**tool.parameters, "properties": kept})
+
+
 def normalized(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return a conversation that servers accept.
 

@@ -137,6 +137,8 @@ def _problem(request: ChatRequest, reply: ChatReply) -> str:
             return f"There is no tool {clean(call.name, 80)!r}"
         if call.name not in expected.names:
             return f"{call.name} cannot be called now"
+        if _listed(call, expected.excluded):
+            return f"{call.name} was called with exactly these arguments before"
     if reply.calls:
         return ""
     if expected.names and not expected.text:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from toolsrv_registry import wellformed
 from toolsrv_runtime.contract.chat import ChatRequest, Expected, Tool, ToolCall
 from toolsrv_runtime.engine.base import SpecialTokens
 from toolsrv_runtime.formats.lark import literal
@@ -52,7 +53,8 @@ def reply_grammar(learnt: Learnt, tokens: SpecialTokens, request: ChatRequest) -
         begin, think = _reasoning(writer, learnt, expected.reasoning)
         start = f"{begin} /\\s{{0,2}}/ {start}"
         rules.append(think)
-    return "\n".join([f"start: {start}", *rules]) + "\n"
+    # A catalog or a response may hold a half of a character, which llguidance refuses.
+    return wellformed.text("\n".join([f"start: {start}", *rules]) + "\n")
 
 
 def _reasoning(writer: _Writer, learnt: Learnt, budget: int) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from toolsrv_runtime.contract.chat import (
     UserMessage,
 )
 from toolsrv_runtime.models import textual
-from toolsrv_runtime.models.conversation import allowed, normalized
+from toolsrv_runtime.models.conversation import allowed, normalized, without_optional
 from toolsrv_runtime.models.replies import arguments_json
 
 Mode = Literal["tools", "json_schema", "grammar", "none"]
@@ -83,6 +83,7 @@ def write(request: ChatRequest, mode: Mode, model: str) -> dict[str, Any]:
     Reasoning has tokens of its own beside those of the reply; where it may have none, the field
     is sent by which vLLM, SGLang and llama-server turn it off.
     """
+    request = without_optional(request)
     expected = request.expected
     body: dict[str, Any] = {
         "model": model,

@@ -1,0 +1,70 @@
+"""The grammar of answers that may only copy numbers and names, over a vocabulary of long tokens."""
+
+from __future__ import annotations
+
+import itertools
+
+import llguidance
+import pytest
+
+from toolsrv_runtime.contract.chat import ChatRequest, Expected, Tool, UserMessage
+from toolsrv_runtime.engine.grammars import Grammars
+from toolsrv_runtime.templates.tool_template import ToolTemplate
+
+KNOWN = ("the capital of Peru", 'Data {"capital": "Lima", "people": 1234567, "pays": "Sol \ud800"}')
+LENGTH = 5
+"""Letters of the longest tokens: long ones are what makes a grammar of single characters fail."""
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> llguidance.LLTokenizer:
+    words = ("".join(one) for one in itertools.product("abeimnost ", repeat=LENGTH))
+    pieces = [bytes([one]) for one in range(256)] + [one.encode() for one in words]
+    encoder = {piece: number for number, piece in enumerate(pieces)}
+    made: llguidance.LLTokenizer = llguidance.LLTokenizer.from_tiktoken(  # type: ignore[attr-defined]
+        encoder=encoder,
+        special_tokens={"<end>": len(pieces)},
+        pattern=r"[\s\S]",
+        eos_token=len(pieces),
+    )
+    return made
+
+
+def accepted(tokenizer: llguidance.LLTokenizer, text: str) -> bool:
+    expected = Expected(copied=KNOWN)
+    grammar = ToolTemplate(None).grammar(ChatRequest((UserMessage("u"),), (), expected))
+    matcher = Grammars(tokenizer).matcher(grammar)
+    for byte in text.encode():
+        matcher.compute_logit_bias()
+        assert not matcher.is_error(), matcher.get_error()
+        if not matcher.consume_token(byte):
+            return False
+    matcher.compute_logit_bias()
+    assert not matcher.is_error(), matcher.get_error()
+    return bool(matcher.is_accepting())
+
+
+@pytest.mark.parametrize(
+    ("text", "may"),
+    [
+        ("The capital is Lima. It has 1234567 people and pays in Sol.", True),
+        ("lower case words of any length may be written here. And so on.", True),
+        ("It is Quito.", False),
+        ("It has 99 people.", False),
+    ],
+)
+def test_numbers_and_names_of_a_copied_text_stand_in_its_sources(
+    tokenizer: llguidance.LLTokenizer, text: str, may: bool
+) -> None:
+    assert accepted(tokenizer, text) is may
+
+
+def test_a_schema_with_half_a_character_still_makes_a_grammar(
+    tokenizer: llguidance.LLTokenizer,
+) -> None:
+    odd = {"type": "string", "enum": ["a\ud800", "b"]}
+    parameters = {"type": "object", "properties": {"x\udc00": odd}, "required": []}
+    tool = Tool("f", "", parameters)
+    request = ChatRequest((UserMessage("u"),), (tool,), Expected(("f",), text=False))
+    matcher = Grammars(tokenizer).matcher(ToolTemplate(None).grammar(request))
+    assert not matcher.is_error()
