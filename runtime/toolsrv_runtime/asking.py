@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
@@ -64,6 +64,7 @@ class Asking:
         self._sought: set[str] = set()
         self._parts: tuple[str, ...] = ()
         self._part: _Part | None = None
+        self._before = 0
         self._unsolved: tuple[str, ...] | None = None
         self.gave_up = False
 
@@ -105,6 +106,11 @@ class Asking:
         self._state.tell_budget()
         return move
 
+    def planned(self, node: Node) -> Move | None:
+        """Return the next call of the reply that ends at ``node``; see ``View.planned``."""
+        view = self.view(node)
+        return (view if self._part is None else self._part.view(view)).planned
+
     async def prefers(self, node: Node, first: Node, second: Node) -> bool:
         """Whether the model finds the reply that ends at ``first`` the better one below ``node``.
 
@@ -138,7 +144,9 @@ class Asking:
         state = self._state
         steps, offer = state.ledger.steps, state.offer
         path = tuple(steps[n.id] for n in node.calls() if n.id in steps)
-        tried = tuple(steps[n.id] for n in node.tried() if n.id in steps)
+        if self._before and self._part is None:
+            path = _ended(path, self._before)
+        tried = tuple(steps[n.id] for one in node.tried() for n in _turn(one) if n.id in steps)
         past: Iterable[Step] = steps.values()
         if state.options.strategy == "cot" and self._draws:
             tried, past = (), path
@@ -189,6 +197,7 @@ class Asking:
         if number is None:
             worked = [one.api_id for one in self._state.ledger.results.values() if one.ok]
             self._part, self._unsolved = None, self._unsolved or ()
+            self._before = len(node.calls())
             offer.keep(worked)
             return
         part = self._parts[number]
@@ -291,3 +300,23 @@ class Asking:
 
     async def _off_loop(self, work: Callable[[], _T]) -> _T:
         return await off_loop(work, self._state.stop)
+
+
+def _ended(path: tuple[Step, ...], calls: int) -> tuple[Step, ...]:
+    """Return a path on which the reply of the last of its first ``calls`` calls has no further one."""
+    if not path[calls - 1 : calls]:
+        return path
+    last = path[calls - 1]
+    return (*path[: calls - 1], replace(last, move=replace(last.move, also=())), *path[calls:])
+
+
+def _turn(node: Node) -> Iterator[Node]:
+    """Yield a node and those below it whose calls came in the same reply."""
+    while True:
+        yield node
+        move, below = node.move, next(iter(node.tried()), None)
+        if below is None or not isinstance(move, Move) or not isinstance(below.move, Move):
+            return
+        if not move.is_followed_by(below.move):
+            return
+        node = below

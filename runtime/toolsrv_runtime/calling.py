@@ -3,14 +3,15 @@
 A call that stands on its path already is answered from there; the second such repetition closes
 the branch. Calls are the same when their arguments are after binding: "15" is 15 is 15.0. A call
 that a person has declined is declined again without a question, and an API whose live calls failed
-``MOST_FAILED`` times gets no further request in this solve, whoever chooses the arguments.
+``MOST_FAILED`` times gets no further request in this solve, whoever chooses the arguments. The
+further calls of a reply are started with its first one (``turn_calls``).
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -18,6 +19,7 @@ from toolsrv_registry.api import Api
 from toolsrv_runtime import events
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.caller import CallResult
+from toolsrv_runtime.calls.policy import READING
 from toolsrv_runtime.calls.result import Ask, Consent, Kind, declined
 from toolsrv_runtime.elicitation import Elicitation, NotGivenError
 from toolsrv_runtime.errors import ArgumentError
@@ -28,6 +30,7 @@ from toolsrv_runtime.search.dfsdt import Observed
 from toolsrv_runtime.search.tree import Code, Node
 from toolsrv_runtime.second_opinion import SecondOpinion
 from toolsrv_runtime.state import State
+from toolsrv_runtime.turn_calls import PlannedCall, TurnCalls
 from toolsrv_runtime.waiting import until_stopped
 
 MOST_REPEATS = 1
@@ -84,6 +87,9 @@ class Calling:
         self._made: dict[int, str] = {}
         self._declined: set[str] = set()
         self._failed: Counter[str] = Counter()
+        self._turn = TurnCalls(
+            caller.call, state.budget, lambda api: MOST_FAILED - self._failed[api.id]
+        )
 
     async def act(self, node: Node) -> Observed:
         """Carry out the move of ``node``.
@@ -113,6 +119,10 @@ class Calling:
                 seen = await self._second_opinion.on(node, seen)
             return self._seen(node, Step(move, seen.text, seen.code == Code.ANSWER), seen.code)
         return await self._call(node, move, rounds)
+
+    async def close(self) -> None:
+        """Cancel the calls that were started and not acted on."""
+        await self._turn.close()
 
     def _seen(self, node: Node, step: Step, what: Code) -> Observed:
         """Write down what a move came to; close the branch if it goes round in circles."""
@@ -147,9 +157,11 @@ class Calling:
         except NotGivenError as error:
             lacking, result = error, _refused(api, {}, "needs_input", str(error))
         else:
-            self._made[node.id] = call_key(api.id, shown)
+            key = self._made[node.id] = call_key(api.id, shown)
+            if not self._is_known(key) and not self._turn.holds(key) and not self._is_left(api):
+                self._check_requests()
             self._tell_call(node, move, api, shown, depth)
-            result = await self._result(node, api, arguments)
+            result = await self._result(node, PlannedCall(key, api, arguments), move)
         schema = self._caller.schema(api)
         text = self._format.observation(result.response, result.error, schema)
         state.ledger.results[node.id] = result
@@ -190,30 +202,73 @@ class Calling:
             )
         )
 
-    async def _result(self, node: Node, api: Api, arguments: dict[str, Any]) -> CallResult:
+    async def _result(self, node: Node, call: PlannedCall, move: Move) -> CallResult:
         """Call, or repeat what the same call gave before in this solve; faithfully, call again."""
-        key = self._made[node.id]
-        if key in self._known and self._state.options.close_repeats:
+        key, api = call.key, call.api
+        if self._is_known(key):
             return self._known[key]
         if self._is_left(api):
-            return _left(api, args.bind(api, arguments))
-        self._state.budget.calls += 1
-        tainted = self._tainted()
-        call = self._caller.call(api, arguments, tainted=tainted)
-        result = await until_stopped(call, self._state.stop)
-        if result.consent is not None:
-            allowed = await self._allowed(node, result.consent)
-            if allowed:
-                call = self._caller.call(api, arguments, tainted=tainted, consent=result.consent)
-                result = await until_stopped(call, self._state.stop)
-            elif allowed is False:
-                result = declined(result)
+            return _left(api, args.bind(api, call.arguments))
+        if self._turn.holds(key):
+            self._turn.start([one async for one in self._planned(node, move, key)])
+        result = await self._turn.take(key, self._state.stop)
+        if result is None:
+            result = await self._send(node, call, move)
         if result.source == "live" and not result.ok and not result.refused:
             self._failed[api.id] += 1
         if result.refused:
             result = result.model_copy(update={"error": f"{result.error} ({result.hint})"})
         self._known[key] = result
         return result
+
+    async def _send(self, node: Node, call: PlannedCall, move: Move) -> CallResult:
+        """Make a call, with the further ones of its reply beside it; ask a person if need be."""
+        api, arguments = call.api, call.arguments
+        self._check_requests()
+        self._state.budget.calls += 1
+        tainted = self._tainted()
+        if api.method.upper() in READING:
+            self._turn.start([one async for one in self._planned(node, move, call.key)], api)
+        made = self._caller.call(api, arguments, tainted=tainted)
+        result = await until_stopped(made, self._state.stop)
+        if result.consent is None:
+            return result
+        allowed = await self._allowed(node, result.consent)
+        if allowed:
+            made = self._caller.call(api, arguments, tainted=tainted, consent=result.consent)
+            return await until_stopped(made, self._state.stop)
+        return declined(result) if allowed is False else result
+
+    async def _planned(self, node: Node, move: Move, made: str) -> AsyncIterator[PlannedCall]:
+        """Yield the further calls of a reply that are to be sent, without the one that is made.
+
+        Up to the first that may change something, or lacks a value that a person is to be asked
+        for: it is made in its turn, and what follows after.
+        """
+        asks = self._elicitation
+        for one in move.also:
+            api = self._state.offer.all.lookup(one.target or one.function)
+            if api is None or self._is_left(api):
+                continue
+            if api.method.upper() not in READING:
+                return
+            try:
+                arguments = args.parse(one.arguments)
+                key = call_key(api.id, args.bind(api, arguments))
+            except ArgumentError:
+                continue
+            if key == made or self._is_known(key) or self._turn.holds(key):
+                continue
+            if asks is not None and await asks.lacks_value(node, api, one):
+                return
+            yield PlannedCall(key, api, arguments)
+
+    def _is_known(self, key: str) -> bool:
+        return key in self._known and self._state.options.close_repeats
+
+    def _check_requests(self) -> None:
+        if over := self._state.budget.requests_ended():
+            raise CallsOverError(over)
 
     def _is_left(self, api: Api) -> bool:
         """Whether so many live calls of an API failed that it gets no further one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from toolsrv_registry.api import Api, Parameter
@@ -70,13 +70,10 @@ class Elicitation:
             NotGivenError: one is missing still, and the call must not be made.
             Interrupted: the user wants to stop.
         """
-        view, found = self._view(node), dict[str, Any]()
-        asked = {parameter for one, parameter in self._asked if one == api.id}
-        questions = await off_loop(
-            lambda: self._format.missing(view, move, asked), self._state.stop
-        )
-        if any(one.parameter not in asked for one in questions):
-            await self._postpone(api, move, view, questions[0])
+        found = dict[str, Any]()
+        questions = await self._questions(node, api, move)
+        if any((api.id, one.parameter) not in self._asked for one in questions):
+            await self._postpone(api, move, self._view(node), questions[0])
         for question in questions:
             key = (question.api_id, question.parameter)
             if key not in self._asked:
@@ -92,6 +89,19 @@ class Elicitation:
                 raise NotGivenError(_UNANSWERED.format(question.parameter), early=False)
             found[question.parameter] = answer.value
         return found
+
+    async def lacks_value(self, node: Node, api: Api, move: Move) -> bool:
+        """Whether a call that is still to come lacks a value, as it is seen at ``node``.
+
+        Raises:
+            Interrupted: the user wants to stop.
+        """
+        return bool(await self._questions(node, api, move))
+
+    async def _questions(self, node: Node, api: Api, move: Move) -> Sequence[Question]:
+        view = self._view(node)
+        asked = {parameter for one, parameter in self._asked if one == api.id}
+        return await off_loop(lambda: self._format.missing(view, move, asked), self._state.stop)
 
     async def _postpone(self, api: Api, move: Move, view: View, question: Question) -> None:
         """Refuse a call whose value another function may tell, a few times, before a person is asked.

@@ -22,6 +22,9 @@ SORTED = PlainSerializer(
 MOST_CANDIDATES = 32
 """APIs that a model may be offered at once."""
 
+MOST_CALLS_PER_TURN = 8
+"""Calls that a profile may let one reply hold."""
+
 _COMPACT_CANDIDATES = 9
 
 
@@ -42,7 +45,8 @@ class Profile(BaseModel):
     ``compact`` or ``remote``; ``candidates`` how many APIs a task is offered by default (the
     paper's five); ``chat_template`` is the Jinja source that the file carries, and
     ``chat_template_from`` the user's profile that has another ("" for the file's). ``anew_after_give_up``: when the model gives up, other APIs are
-    searched for and offered, besides when all that were offered have failed. ``aids`` and
+    searched for and offered, besides when all that were offered have failed. ``calls_per_turn`` is
+    how many calls one reply may hold, at most as many as the task has open needs. ``aids`` and
     ``switches`` are what a chat model gets where a solve names none (``SolveOptions``); ``aids`` None
     are all there are.
     """
@@ -68,6 +72,7 @@ class Profile(BaseModel):
     flash_attention: bool | None = None
     gpu_layers: int | None = None
     threads: int | None = None
+    calls_per_turn: int = 1
     aids: Annotated[frozenset[str] | None, SORTED] = None
     switches: Annotated[frozenset[str], SORTED] = frozenset()
 
@@ -88,6 +93,7 @@ REMOTE = Profile(
     context=8192,
     max_reply_tokens=1024,
     observation_limit=2048,
+    calls_per_turn=MOST_CALLS_PER_TURN,
     aids=DEFAULTS["server"].aids,
     switches=DEFAULTS["server"].switches,
 )

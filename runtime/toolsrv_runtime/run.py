@@ -67,6 +67,7 @@ class Run:
         *,
         offered: int,
         most_offered: int = MOST_CANDIDATES,
+        calls_per_turn: int = 1,
         hints: TaskHints = NO_HINTS,
         anew_after_give_up: bool = True,
         draws: bool = False,
@@ -93,6 +94,7 @@ class Run:
         self._engine = engine
         self._format = form
         self._draws = draws
+        self._calls_per_turn = calls_per_turn
 
     def usage(self) -> out.Usage:
         """Return what the solve has cost so far."""
@@ -122,7 +124,8 @@ class Run:
         rules = Rules(
             width=options.width,
             depth=options.depth,
-            max_replies=options.limits.model_calls + 1,  # so that the budget ends it, and says so
+            # More than the budget can bring, so that the budget ends it, and says so.
+            max_replies=(options.limits.model_calls + 1) * self._calls_per_turn,
             retry_root=options.retry_root,
         )
         searches: dict[str, Search] = {"dfsdt": dfsdt, "dfs": dfs}
@@ -166,6 +169,7 @@ class Run:
             return f"the model failed: {error.message}"
         finally:
             search.close()
+            await self._calling.close()
 
     def _cut_off(self) -> str:
         """Return why a search that came to its own end did not come to the task's."""
@@ -180,6 +184,8 @@ class Run:
             case Think() | Compare() | Divide() | Begin():
                 if self._state.unanswered and self._asking.gave_up:
                     return "a value is missing that nobody gave"
+                if isinstance(wish, Think) and self._asking.planned(wish.node) is not None:
+                    return self._state.late()  # a reply says already what comes next
                 return self._state.ended()
             case Act(node) if node.move is None or node.move.function != FINISH:
                 return self._state.late()

@@ -176,6 +176,7 @@ class Solver:
                 outer,
                 offered=each.candidates or profile.candidates,
                 most_offered=profile.most_candidates,
+                calls_per_turn=profile.calls_per_turn,
                 hints=self._hints,
                 anew_after_give_up=profile.anew_after_give_up,
                 draws=profile.draws,

@@ -28,13 +28,17 @@ def load_model(settings: Settings) -> tuple[Engine | ChatModel, Profile]:
         UsageError: the MCP client's own model is meant.
     """
     if isinstance(settings.model, str):
-        return load_special(
+        model, profile = load_special(
             settings.model,
             engine_model=settings.engine_model,
             silence_s=settings.engine_timeout,
             within_s=settings.max_seconds,
         )
-    return _load_file(settings, settings.model, settings.origin("model"))
+    else:
+        model, profile = _load_file(settings, settings.model, settings.origin("model"))
+    if settings.calls_per_turn is None:
+        return model, profile
+    return model, profile.model_copy(update={"calls_per_turn": settings.calls_per_turn})
 
 
 def load_simulator(settings: Settings) -> tuple[Engine | ChatModel, Profile]:

@@ -182,6 +182,12 @@ class Settings(BaseSettings):
         le=100_000,
         description="Layers of the model on a GPU; unset: the profile's, else all that fit.",
     )
+    calls_per_turn: int | None = Field(
+        default=None,
+        ge=1,
+        le=8,
+        description="Calls that one reply may hold; unset: the profile's (1, servers 8).",
+    )
     seed: int = Field(default=0, ge=0, le=2**32 - 1, description="Seed of the sampling.")
     faithful: bool = Field(
         default=False, description="Do as ToolBench does where that has a defect."

@@ -215,6 +215,29 @@ def test_one_value_is_asked_for_once_however_often_the_call_comes(interest: list
     assert {one.arguments["amount"] for one in tried.outcome.evidence} == {5000}
 
 
+def test_a_further_call_of_a_reply_that_lacks_a_value_is_not_made_before_the_person_answers(
+    apis: dict[str, Api],
+) -> None:
+    both = [
+        apis["Finance/money_planner/compound_interest"],
+        apis["Data/country_facts/capital_city"],
+    ]
+    capital = ToolCall("capital_city_for_country_facts", {"country": "Peru"})
+    person = Person("5000")
+    tried = Tried(
+        [[capital, MADE_UP], "no more", "Lima, and 7401.22 of 5000."],
+        both,
+        task="What is the capital of Peru, and what will my savings be after 10 years at 4 % interest?",
+        person=person,
+        without="coverage",
+    )
+    assert tried.outcome.status == "answered", tried.outcome.reason
+    assert [one.parameter for one in person.asked] == ["amount"]
+    amounts = [one.arguments.get("amount") for one in tried.outcome.evidence]
+    assert amounts == [None, 5000]
+    assert tried.outcome.usage.calls == 2  # none with the amount that the model made up
+
+
 def test_nothing_is_asked_where_the_aid_is_left_out(interest: list[Api]) -> None:
     person = Person("5000")
     tried = Tried(

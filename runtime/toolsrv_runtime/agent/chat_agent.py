@@ -18,9 +18,9 @@ from typing import Any
 
 from toolsrv_catalogs.text import clean
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.agent import coverage, itself, missing, plan, prompts, values
+from toolsrv_runtime.agent import coverage, itself, missing, plan, prompts, turns, values
 from toolsrv_runtime.agent.answering import AnswerWriter, DataQuestion, results_of
-from toolsrv_runtime.agent.conversation import Turn, call_of
+from toolsrv_runtime.agent.conversation import Turn, call_of, call_of_move
 from toolsrv_runtime.agent.fitting import Fitting
 from toolsrv_runtime.agent.switches import Switches
 from toolsrv_runtime.agent.tools import NO_FUNCTION_FITS
@@ -40,6 +40,7 @@ from toolsrv_runtime.formats.asides import says_something
 from toolsrv_runtime.formats.base import FINISH, Judgement, Meter, Move, Prior, Step, View
 from toolsrv_runtime.formats.fit import Shape
 from toolsrv_runtime.profile import Profile
+from toolsrv_runtime.search.plan import PART_CALLS
 from toolsrv_runtime.stop import Stop
 
 AIDS = frozenset({"coverage", "match", "exclude", "check", "decline", "shortlist", "values", "ask"})
@@ -119,6 +120,8 @@ class ChatAgent:
 
     def propose(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> Move | str:
         """Return the next move; see ``Format.propose``."""
+        if (move := view.planned) is not None:
+            return replace(move, about=view.task) if view.whole else move
         asking = _Asking(self, view, max_tokens, stop, meter)
         return asking.part_move() if view.whole else asking.move()
 
@@ -207,6 +210,18 @@ class ChatAgent:
         """Whether an aid is in use."""
         return aid in self._aids
 
+    def calls_per_turn(self) -> int:
+        """Return how many calls a reply may hold, 1 where the model's syntax holds no more."""
+        one = isinstance(self._model, LocalModel) and not self._model.several
+        return 1 if one else self._profile.calls_per_turn
+
+    def sees_needs(self, view: View) -> bool:
+        """Whether a matcher says what the task asks for."""
+        prior = self._prior
+        if prior is None or "coverage" not in self._aids:
+            return False
+        return coverage.has_matcher(view.task, view.functions, prior)
+
     @property
     def probe_tokens(self) -> int | None:
         """Room of a reply that only shows whether it calls; None where a cut call cannot be seen."""
@@ -257,6 +272,10 @@ class _Asking:
         self._meter = meter
         self._now = datetime.now().astimezone()
         self._needs, self._behind = agent.needs(view)
+        self._most = agent.calls_per_turn()
+        self._several = self._most > 1
+        if view.whole:  # what a subtask has no room for would be started for nothing
+            self._most = max(1, min(self._most, PART_CALLS - len(view.path)))
 
     def move(self) -> Move | str:
         """Return the next move."""
@@ -309,23 +328,28 @@ class _Asking:
         if not offered:
             return _give_up("every call that could serve the task failed")
         note, reading = "", self._agent.reading(self._view)
+        most = 1 if self._most == 1 or self._agent.sees_needs(self._view) else self._most
         if left and reading is not None:
+            known = {function.name: function for function in offered}
             need = self._next(left, reading)
+            wanted = turns.together(need, left, lambda one: reading.ready(one, known), self._most)
+            serving, most = {name for one in wanted for name in one.functions}, len(wanted)
             if self._agent.helps("match"):
-                offered = [one for one in offered if one.name in need.functions] or offered
+                offered = [one for one in offered if one.name in serving] or offered
             if started:
-                note = prompts.OPEN_PART.format(part=need.text)
+                note = prompts.open_parts([one.text for one in wanted])
             again = any(
-                not step.ok and step.move.function in need.functions
+                not step.ok and step.move.function in serving
                 for step in (*self._view.path, *self._view.tried)
             )
             helps = self._agent.helps("values") and not again  # the words as they stand may be why
-            if helps and (hint := reading.hint(need, offered)):
+            hints = (reading.hint(one, offered) for one in wanted) if helps else ()
+            if hint := "\n".join(filter(None, hints)):
                 note = f"{note}\n{prompts.VALUES.format(hint=hint)}".strip()
         names = [function.name for function in offered]
         if not started and not left:
             names.append(NO_FUNCTION_FITS)
-        return self._called(Expected(tuple(names), text=False), note)
+        return self._called(Expected(tuple(names), most, text=False), note)
 
     def _next(self, left: Sequence[coverage.Need], reading: values.Reading) -> coverage.Need:
         """Return the need to serve next: one whose values are known, or what may tell a value."""
@@ -353,11 +377,12 @@ class _Asking:
         if self._view.open_parts == () or not self._view.functions:
             return self.answer()
         names = tuple(function.name for function in self._view.functions)
-        _, reply = self._send(Expected(names), "", most=self._agent.probe_tokens)
+        calls = 1 if self._most == 1 or self._agent.sees_needs(self._view) else self._most
+        _, reply = self._send(Expected(names, calls), "", most=self._agent.probe_tokens)
         if reply.finish == "length" and self._agent.begins_call(reply.raw):
-            return self._called(Expected(names, text=False), "")
+            return self._called(Expected(names, calls, text=False), "")
         if reply.calls and not reply.problem:
-            return self._read(reply)
+            return self._read(reply, calls)
         return self.answer()
 
     def _called(self, expected: Expected, note: str) -> Move | str:
@@ -376,7 +401,7 @@ class _Asking:
             problem = _fault(reply)
         if problem:
             return f"the model's reply cannot be used, nor a second one: {problem}"
-        return self._read(reply)
+        return self._read(reply, expected.calls)
 
     def part_move(self) -> Move | str:
         """Return the next move of a subtask."""
@@ -407,7 +432,9 @@ class _Asking:
         if self._agent.helps("exclude") and expected.names:
             expected = replace(expected, excluded=_made(view))
         expected = replace(expected, required_only=tuple(_needlessly_failed(view)))
-        turn = Turn(view, expected, self._now, note, rejected, max_tokens=room)
+        turn = Turn(
+            view, expected, self._now, note, rejected, max_tokens=room, several=self._several
+        )
         return self._agent.send(view.task, turn, view.seed, self._stop, self._meter)
 
     def _write(self, request: DataQuestion | ChatRequest) -> ChatReply:
@@ -415,12 +442,11 @@ class _Asking:
         view = self._view
         return self._agent.send(view.task, request, view.seed, self._stop, self._meter)[1]
 
-    def _read(self, reply: ChatReply) -> Move:
-        call = reply.calls[0]
-        if call.name == NO_FUNCTION_FITS:
-            return _give_up(clean(str(call.arguments.get("reason", "")), 300).strip())
-        thought = clean(reply.text, 2000).strip() or None
-        return Move(thought, call.name, json.dumps(call.arguments, ensure_ascii=False))
+    def _read(self, reply: ChatReply, most: int) -> Move:
+        move = turns.joined(reply.calls, reply.text, self._view.path, most)
+        if move.function != NO_FUNCTION_FITS:
+            return move
+        return _give_up(clean(str(_json(move.arguments).get("reason", "")), 300).strip())
 
 
 def _fault(reply: ChatReply) -> str:
@@ -438,9 +464,11 @@ def _give_up(reason: str) -> Move:
 
 
 def _made(view: View) -> tuple[ToolCall, ...]:
-    """Return the calls of a path and those tried below its end."""
+    """Return the calls of a path and those tried below its end, with all of their replies."""
     steps = (*view.path, *view.tried)
-    return tuple(call_of(step, at) for at, step in enumerate(steps) if step.move.function != FINISH)
+    made = [call_of(step, at) for at, step in enumerate(steps) if step.move.function != FINISH]
+    also = enumerate(turns.planned(view.tried), len(steps))
+    return (*made, *(call_of_move(move, at) for at, move in also))
 
 
 def _needlessly_failed(view: View) -> Iterator[str]:

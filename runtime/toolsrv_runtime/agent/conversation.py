@@ -20,7 +20,7 @@ from toolsrv_runtime.contract.chat import (
     ToolMessage,
     UserMessage,
 )
-from toolsrv_runtime.formats.base import FINISH, Step, View
+from toolsrv_runtime.formats.base import FINISH, Move, Step, View
 from toolsrv_runtime.formats.fit import Shape
 
 
@@ -29,7 +29,8 @@ class Turn:
     """What is asked at a node of the search.
 
     ``note`` is said by the
-    user at the end, after ``rejected``, the reply that it sends back ("" for none).
+    user at the end, after ``rejected``, the reply that it sends back ("" for none). ``several``: the
+    model may make several calls in one reply.
     """
 
     view: View
@@ -38,6 +39,7 @@ class Turn:
     note: str = ""
     rejected: str = ""
     max_tokens: int = 512
+    several: bool = False
 
     def documents(self) -> list[list[str]]:
         """Return the view's functions as JSON, each in all its forms."""
@@ -63,18 +65,19 @@ class Turn:
         )
 
     def _messages(self, path: Sequence[Step]) -> list[Message]:
+        system = prompts.SYSTEM_SEVERAL if self.several else prompts.SYSTEM
         told: list[Message] = [
-            SystemMessage(prompts.SYSTEM.format(today=prompts.today(self.now))),
+            SystemMessage(system.format(today=prompts.today(self.now))),
             UserMessage(plan.asked(self.view)),
         ]
         for question, answer in self.view.answers:
             told += [AssistantMessage(question), UserMessage(answer)]
-        for number, step in enumerate(path):
-            if step.move.function == FINISH:
-                continue
-            call = call_of(step, number)
-            told.append(AssistantMessage(step.move.thought or "", (call,)))
-            told.append(ToolMessage(call, step.observation))
+        for turn in _turns(path):
+            results = [
+                ToolMessage(call_of(step, number), step.observation) for number, step in turn
+            ]
+            calls = tuple(one.call for one in results)
+            told += [AssistantMessage(turn[0][1].move.thought or "", calls), *results]
         if self.rejected:
             told.append(AssistantMessage(self.rejected))
         if self.note:
@@ -82,14 +85,32 @@ class Turn:
         return told
 
 
+def _turns(path: Sequence[Step]) -> list[list[tuple[int, Step]]]:
+    """Return the calls of a path with their places, those that came in one reply together."""
+    turns: list[list[tuple[int, Step]]] = []
+    for number, step in enumerate(path):
+        if step.move.function == FINISH:
+            continue
+        if number and turns and path[number - 1].move.is_followed_by(step.move):
+            turns[-1].append((number, step))
+        else:
+            turns.append([(number, step)])
+    return turns
+
+
 def call_of(step: Step, number: int) -> ToolCall:
     """Return a step's call, with an id that its place on the path determines."""
+    return call_of_move(step.move, number)
+
+
+def call_of_move(move: Move, number: int) -> ToolCall:
+    """Return a move's call, with an id that ``number`` determines."""
     try:
-        arguments = json.loads(step.move.arguments or "{}")
+        arguments = json.loads(move.arguments or "{}")
     except (ValueError, RecursionError):
         arguments = {}
     return ToolCall(
-        step.move.function, arguments if isinstance(arguments, dict) else {}, call_id(number)
+        move.function, arguments if isinstance(arguments, dict) else {}, call_id(number)
     )
 
 

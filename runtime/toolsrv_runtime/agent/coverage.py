@@ -116,6 +116,11 @@ def is_unserved(task: str, functions: Sequence[Function], prior: Prior, *, fits:
     return bool(matches) and all(one.serves < least for one in matches)
 
 
+def has_matcher(task: str, functions: Sequence[Function], prior: Prior) -> bool:
+    """Whether the matcher can be used."""
+    return bool(prior.match(Asked(task), [one.api for one in functions[:1]]))
+
+
 def open_needs(
     wanted: Iterable[Need], path: Sequence[Step], failed: Sequence[Step] = ()
 ) -> tuple[Need, ...]:

@@ -177,6 +177,10 @@ class ChatModel(Protocol):
 class LocalModel(ChatModel, Protocol):
     """A chat model in this process: it can measure texts and say how likely given replies are."""
 
+    @property
+    def several(self) -> bool:
+        """Whether its call syntax can hold several calls in one reply."""
+
     def tokens(self, text: str) -> int:
         """Return the tokens of a text that stands in a prompt as data."""
 

@@ -7,7 +7,7 @@ nothing of trees, APIs' hosts or budgets.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 from toolsrv_registry import wellformed
@@ -58,7 +58,7 @@ class Move:
     reply and may be searched for before it counts. A format that reads calls its own way says
     so: ``target`` is the offered function that is meant where ``function`` is not its name,
     ``verdict`` what the reply comes to. ``without_calls``: an answer that needs none, to talk with the
-    assistant itself.
+    assistant itself. ``also`` are the further calls of the same reply, in order.
     """
 
     thought: str | None
@@ -71,6 +71,16 @@ class Move:
     target: str = ""
     verdict: Verdict | None = None
     without_calls: bool = False
+    also: tuple[Move, ...] = ()
+
+    def is_followed_by(self, move: Move) -> bool:
+        """Whether ``move`` is the next call of the reply that this one came in."""
+        return bool(self.also) and self.also[0].call == move.call
+
+    @property
+    def call(self) -> tuple[str, str]:
+        """Function and arguments."""
+        return self.function, self.arguments
 
     def __post_init__(self) -> None:
         """Make what the model wrote well-formed Unicode: it goes into requests and records."""
@@ -131,6 +141,19 @@ class View:
     earlier: tuple[Step, ...] = ()
     open_parts: tuple[str, ...] | None = None
     conditions: tuple[str, ...] = ()
+
+    @property
+    def planned(self) -> Move | None:
+        """The next call of the reply that the path ends in, with those after it; None for none.
+
+        None too once it was tried here, and behind a call that a person declined: what else the
+        reply wanted may have been for the same end.
+        """
+        last = self.path[-1] if self.path else None
+        if last is None or self.tried or last.declined or not last.move.also:
+            return None
+        first, *rest = last.move.also
+        return replace(first, also=tuple(rest))
 
 
 @dataclass(frozen=True, slots=True)

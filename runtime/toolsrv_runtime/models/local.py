@@ -29,6 +29,11 @@ class LocalChatModel:
         return self._template.syntax
 
     @property
+    def several(self) -> bool:
+        """Whether a reply may hold several calls."""
+        return self._template.call_syntax.several
+
+    @property
     def context(self) -> int | None:
         """Tokens of prompt and reply together."""
         return self._engine.context

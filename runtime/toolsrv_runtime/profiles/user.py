@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from toolsrv_runtime.errors import ProfileError
 from toolsrv_runtime.file_in import read_file
 from toolsrv_runtime.options import Switch
-from toolsrv_runtime.profile import MOST_CANDIDATES, FormatName, KvType
+from toolsrv_runtime.profile import MOST_CALLS_PER_TURN, MOST_CANDIDATES, FormatName, KvType
 from toolsrv_runtime.profiles.builtin import BUILTIN, Reasoned
 from toolsrv_runtime.profiles.facts import MOST_STRETCHED, ModelFacts
 
@@ -51,6 +51,7 @@ class UserProfile(BaseModel):
     candidates: int | None = Field(default=None, ge=1, le=MOST_CANDIDATES)
     grounded: bool | None = None
     anew_after_give_up: bool | None = None
+    calls_per_turn: int | None = Field(default=None, ge=1, le=MOST_CALLS_PER_TURN)
     aids: frozenset[str] | None = None
     switches: frozenset[Switch] | None = None
     chat_template: str | None = None

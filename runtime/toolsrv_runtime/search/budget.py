@@ -12,12 +12,14 @@ class Budget:
     """Limits and what is spent of them; ``started`` is in ``time.monotonic`` seconds.
 
     ``longest`` is how many seconds the longest step took, which is what the closing one may take;
-    ``waited`` how many seconds a person was waited for, which nobody has spent.
+    ``waited`` how many seconds a person was waited for, which nobody has spent. ``ahead`` of
+    ``calls`` were started together with an earlier call of their turn and not acted on yet.
     """
 
     limits: Limits
     started: float
     calls: int = 0
+    ahead: int = 0
     tokens: int = 0
     model_calls: int = 0
     longest: float = 0.0
@@ -51,10 +53,19 @@ class Budget:
         return ""
 
     def calls_ended(self) -> str:
-        """Return why no further call may be made ("" while one may)."""
-        if self.calls >= self.limits.calls:
+        """Return why no further call may be acted on ("" while one may)."""
+        if self.calls - self.ahead >= self.limits.calls:
             return _used_up(self.limits.calls, "call")
         return ""
+
+    def requests_ended(self) -> str:
+        """Return why no further call may be started ("" while one may)."""
+        return "" if self.calls_left else _used_up(self.limits.calls, "call")
+
+    @property
+    def calls_left(self) -> int:
+        """Calls that may still be started."""
+        return max(0, self.limits.calls - self.calls)
 
 
 def _used_up(limit: int, what: str) -> str:

@@ -74,23 +74,30 @@ def _calls(writer: _Writer, syntax: CallSyntax, request: ChatRequest) -> list[st
     """Return the rules of calls, the first named ``calls``; none where no call is expected."""
     expected = request.expected
     rules: list[str] = []
-    options = []
-    call_id = new_id(request, 0) if expected.calls == 1 else ""
+    indices = []
+    most = expected.calls if syntax.several else 1
+    kinds = ["call"]
+    if most > 1 and Slot.ID in syntax.parts:
+        kinds.append(
+            "further"
+        )  # only the first call has the id that excluded calls are written with
     for index, tool in enumerate(request.tools):
         if tool.name not in expected.names or expected.calls < 1:
             continue
         arguments = _arguments(writer, syntax, f"arguments_{index}", tool, expected)
         if not arguments:
             continue
-        parts = (_part(writer, part, tool, index, call_id) for part in syntax.parts)
-        rules += [f"call_{index}: {' '.join(parts)}", *arguments]
-        options.append(f"call_{index}")
-    if not options:
+        rules += arguments
+        for kind, call_id in zip(kinds, (new_id(request, 0), ""), strict=False):
+            parts = (_part(writer, part, tool, index, call_id) for part in syntax.parts)
+            rules.append(f"{kind}_{index}: {' '.join(parts)}")
+        indices.append(index)
+    if not indices:
         return []
-    most = expected.calls if syntax.several else 1
-    more = f"({writer.write(syntax.separator)} call){{0,{most - 1}}}" if most > 1 else ""
+    more = f"({writer.write(syntax.separator)} {kinds[-1]}){{0,{most - 1}}}" if most > 1 else ""
     calls = f"{writer.write(syntax.begin)} call {more} {writer.write(syntax.end)}"
-    return [f"calls: {calls}", f"call: {' | '.join(options)}", *rules]
+    options = [f"{kind}: {' | '.join(f'{kind}_{one}' for one in indices)}" for kind in kinds]
+    return [f"calls: {calls}", *options, *rules]
 
 
 def _part(writer: _Writer, part: str | Slot, tool: Tool, index: int, call_id: str) -> str:

@@ -1,0 +1,58 @@
+"""Several calls in one reply: which parts of a task go together, and what the reply comes to. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from toolsrv_catalogs.text import clean
+from toolsrv_runtime.agent.coverage import Need
+from toolsrv_runtime.agent.tools import NO_FUNCTION_FITS
+from toolsrv_runtime.contract.chat import ToolCall
+from toolsrv_runtime.formats.base import Move, Step
+
+
+def together(
+    need: Need, left: Sequence[Need], ready: Callable[[Need], bool], most: int
+) -> tuple[Need, ...]:
+    """Return ``need`` and the other open needs that one reply may serve with it.
+
+    Only those whose values are known: what waits for a result is called for once it is there.
+    """
+    others = (one for one in left if one is not need and ready(one)) if most > 1 else ()
+    return (need, *others)[:most]
+
+
+def joined(calls: Sequence[ToolCall], text: str, path: Sequence[Step], most: int) -> Move:
+    """Return the first new call of a reply as a move, with at most ``most - 1`` others as ``also``.
+
+    Identical calls count once, and one that stands on the path is left out, unless nothing is left
+    then: the reply's first call counts. ``no_function_fits`` beside calls says nothing.
+    """
+    moves = [_move(one) for one in calls if one.name != NO_FUNCTION_FITS or len(calls) == 1]
+    moves = list({_key(one): one for one in reversed(moves or [_move(calls[0])])}.values())[::-1]
+    made = {_key(step.move) for step in path}
+    fresh = [one for one in moves if _key(one) not in made] or moves[:1]
+    thought = clean(text, 2000).strip() or None
+    return replace(fresh[0], thought=thought, also=tuple(fresh[1:most]))
+
+
+def planned(steps: Sequence[Step]) -> list[Move]:
+    """Return the further calls of the replies that steps came in, without the steps themselves."""
+    made = {_key(step.move) for step in steps}
+    also = {_key(one): one for step in steps for one in step.move.also}
+    return [one for key, one in also.items() if key not in made]
+
+
+def _move(call: ToolCall) -> Move:
+    return Move(None, call.name, json.dumps(call.arguments, ensure_ascii=False))
+
+
+def _key(move: Move) -> str:
+    """Return the same text for the same call, whatever the order of its arguments."""
+    try:
+        arguments = json.loads(move.arguments or "{}")
+    except (ValueError, RecursionError):
+        arguments = move.arguments
+    return json.dumps([move.function, arguments], sort_keys=True)
