@@ -464,9 +464,16 @@ def _give_up(reason: str) -> Move:
 
 
 def _made(view: View) -> tuple[ToolCall, ...]:
-    """Return the calls of a path and those tried below its end, with all of their replies."""
+    """Return the calls of a path and those tried below its end, with all of their replies.
+
+    A call that came too early was not made, and is to be made later.
+    """
     steps = (*view.path, *view.tried)
-    made = [call_of(step, at) for at, step in enumerate(steps) if step.move.function != FINISH]
+    made = [
+        call_of(step, at)
+        for at, step in enumerate(steps)
+        if step.move.function != FINISH and not step.early
+    ]
     also = enumerate(turns.planned(view.tried), len(steps))
     return (*made, *(call_of_move(move, at) for at, move in also))
 
