@@ -59,12 +59,12 @@ def characters(body: dict[str, Any]) -> int:
 def test_a_refused_length_is_asked_again_with_less_and_noted(
     offers: tuple[str, ...], retriever: Finder
 ) -> None:
-    with ModelServer([PERU, "It is Lima."], offers=offers, most=4000) as server:
+    with ModelServer([PERU, "It is Lima."], offers=offers, most=3300) as server:
         outcome = solve(server.url, retriever, candidates=8)
         sent = [*server.refused, *server.requests]
     assert (outcome.status, outcome.answer) == ("answered", "It is Lima.")
     assert server.refused
-    assert all(characters(body) <= 4000 for body in server.requests)
+    assert all(characters(body) <= 3300 for body in server.requests)
     assert len({json.dumps(body["messages"]) + str(body.get("tools")) for body in sent}) == len(
         sent
     )
@@ -92,7 +92,7 @@ def test_the_oldest_response_is_condensed_first_and_the_task_never(retriever: Fi
 
 
 def test_what_was_learnt_of_the_length_holds_for_the_next_request(retriever: Finder) -> None:
-    with ModelServer([PERU, "Lima"], most=4500) as server:
+    with ModelServer([PERU, "Lima"], most=3300) as server:
         solve(server.url, retriever, candidates=8)
         assert len(server.refused) == 1
 
