@@ -135,7 +135,7 @@ def test_anything_else_is_no(host: Any, solve: tuple[str, ...], typed: str) -> N
         code, out = one.end()
     outcome = json.loads(out)
     (call,) = outcome["evidence"]
-    assert (code, outcome["status"], outcome["answer"]) == (3, "partial", "Done.")
+    assert (code, outcome["status"], outcome["answer"]) == (3, "partial", "")
     assert outcome["reason"].startswith("the person declined POST 127.0.0.1:")
     assert (call["status"], call["kind"]) == (0, "declined")
     assert "the person said no to POST 127.0.0.1:" in call["error"]

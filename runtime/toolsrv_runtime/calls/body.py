@@ -14,13 +14,14 @@ import re
 import zlib
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
-
-import httpx
 
 from toolsrv_catalogs.text import clean
 from toolsrv_registry import wellformed
+
+if TYPE_CHECKING:  # heavy, and named in annotations alone
+    import httpx
 
 SHOWN_OF_TOO_LARGE = 20_000
 """Characters that are kept of a body that is over the limit."""

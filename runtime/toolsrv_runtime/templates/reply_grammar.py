@@ -88,7 +88,8 @@ def _calls(writer: _Writer, syntax: CallSyntax, request: ChatRequest) -> list[st
         if not arguments:
             continue
         rules += arguments
-        for kind, call_id in zip(kinds, (new_id(request, 0), ""), strict=False):
+        first = new_id(request, 0) if most == 1 else ""
+        for kind, call_id in zip(kinds, (first, ""), strict=False):
             parts = (_part(writer, part, tool, index, call_id) for part in syntax.parts)
             rules.append(f"{kind}_{index}: {' '.join(parts)}")
         indices.append(index)
