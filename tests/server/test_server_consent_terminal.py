@@ -185,10 +185,13 @@ def test_without_a_terminal_to_type_at_nobody_is_asked(
     host: Any, solve: tuple[str, ...], ready_dir: Path
 ) -> None:
     HELPERS["serve"](host, ready_dir, only=True)  # so that it is offered all the same
+    script = Path(solve[solve.index("--model") + 1].removeprefix("scripted:"))
+    replies = json.loads(script.read_text("utf-8"))["replies"]
+    script.write_text(json.dumps({"replies": replies[:1] * 40}), "utf-8")
     with terminal(*solve, stdin=False) as one:
         code, out = one.end()
     (call,) = json.loads(out)["evidence"]
-    assert (code, call["status"], call["kind"]) == (0, 0, "needs_consent")
+    assert (code, call["status"], call["kind"]) == (3, 0, "needs_consent")
     assert "needs a person's consent" in call["error"]
     assert QUESTION not in one.said
     assert host.calls == []
