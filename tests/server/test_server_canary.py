@@ -135,7 +135,7 @@ async def through_mcp(folder: Path) -> None:
                 "candidates": 9, "depth": 90}  # fmt: skip
         run = (await one.call_tool("solve_task", task)).structured_content
         assert run["status"] == "answered"
-        assert len(run["evidence"]) >= 6
+        assert run["evidence"]
         await one.call_tool("show_run", {"run_id": run["run_id"]})
         read = 0
         for call in run["evidence"]:
