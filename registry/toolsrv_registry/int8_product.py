@@ -21,6 +21,12 @@ _PEAK = 127
 _UINT8, _INT8, _INT32 = 2, 3, 6  # TensorProto.DataType
 _IR_VERSION, _OPSET = 10, 20
 _TINY = 1e-12
+_NO_SATURATION = "session.x64quantprecision"
+"""Processors without VNNI add two products in 16 bits, where cosines were off by up to 0.03.
+
+The slower kernel takes 0.62 ms for 4 rows and 16,000 vectors instead of 0.47; elsewhere it changes
+nothing.
+"""
 
 Floats = npt.NDArray[np.float32]
 
@@ -41,6 +47,7 @@ class Int8Product:
         runtime = onnxruntime()
         options = runtime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.add_session_config_entry(_NO_SATURATION, "1")
         self._scales = scales
         self._session: Any = runtime.InferenceSession(
             _graph(np.ascontiguousarray(integers.T)), options, providers=["CPUExecutionProvider"]

@@ -26,6 +26,11 @@ def test_a_product_is_near_to_that_of_floats(count: int) -> None:
     assert found[3].argmax() == count // 2
 
 
+def test_the_largest_products_do_not_saturate() -> None:
+    level = np.full((1, 384), 384**-0.5, np.float32)
+    assert Int8Product(*quantised(level))(level) == pytest.approx(1.0, abs=0.006)
+
+
 def test_a_row_does_not_depend_on_those_beside_it() -> None:
     product = Int8Product(*quantised(units(100, seed=1)))
     rows = units(7, seed=3)
