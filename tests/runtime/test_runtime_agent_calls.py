@@ -245,6 +245,14 @@ def test_a_reply_that_is_no_call_is_sent_back_once(apis: Apis, bad: Any, problem
     assert CAPITAL in note.text
 
 
+def test_after_a_success_an_unusable_call_is_sent_back_and_is_no_end(apis: Apis) -> None:
+    chat = model(more=[ToolCall("no_such_function"), currency()])
+    move = propose(chat, view(apis, LIMA), without="coverage")
+    assert isinstance(move, Move)
+    assert move.function == CURRENCY
+    assert "no tool 'no_such_function'" in chat.requests[1].messages[-1].text
+
+
 def test_a_second_unusable_reply_is_a_reason_and_no_third_is_asked_for(apis: Apis) -> None:
     chat = model(call=["words", "more words"])
     said = propose(chat, view(apis))

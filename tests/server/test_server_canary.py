@@ -128,14 +128,14 @@ async def through_mcp(folder: Path) -> None:
     parameters = StdioServerParameters(
         command="bash",
         args=["-c", f"{serve} 2> {folder}/mcp.err | tee {folder}/mcp.out"],
-        env=dict(os.environ),
+        env={**os.environ, "TOOLSRV_AIDS": "none"},  # the calls of the script, needed or not
     )
     async with Client(parameters) as one:
         task = {"task": TASK, "wait_s": 60, "category": "Data", "strategy": "react",
-                "candidates": 9, "depth": 90}  # fmt: skip
+                "candidates": 12, "depth": 90}  # fmt: skip
         run = (await one.call_tool("solve_task", task)).structured_content
         assert run["status"] == "answered"
-        assert run["evidence"]
+        assert len(run["evidence"]) >= 6
         await one.call_tool("show_run", {"run_id": run["run_id"]})
         read = 0
         for call in run["evidence"]:

@@ -372,15 +372,24 @@ class _Asking:
         )
 
     def _call_or_answer(self) -> Move | str:
-        """Return a further call where the model wants one, else the answer."""
+        """Return a further call where the model wants one, else the answer.
+
+        A call that cannot be made is sent back once: it is a wish to go on, not an answer, unless
+        the matcher sees that every need is served.
+        """
         self._view = self._agent.switches.before_choice(self._view, self._write)
         if self._view.open_parts == () or not self._view.functions:
             return self.answer()
         names = tuple(function.name for function in self._view.functions)
         calls = 1 if self._most == 1 or self._agent.sees_needs(self._view) else self._most
-        _, reply = self._send(Expected(names, calls), "", most=self._agent.probe_tokens)
+        expected = Expected(names, calls)
+        request, reply = self._send(expected, "", most=self._agent.probe_tokens)
         if reply.finish == "length" and self._agent.begins_call(reply.raw):
-            return self._called(Expected(names, calls, text=False), "")
+            return self._called(replace(expected, text=False), "")
+        if reply.problem:
+            _, reply = self._send(expected, _correction(request, reply.problem), reply.raw)
+        if reply.problem and not self._agent.sees_needs(self._view):
+            return _unusable(reply.problem)
         if reply.calls and not reply.problem:
             return self._read(reply, calls)
         return self.answer()
@@ -395,12 +404,11 @@ class _Asking:
                 raise  # else all calls that the grammar allows are excluded
             return f"no other call is left here: {error.message}"
         if problem := _fault(reply):
-            names = ", ".join(request.expected.names)
-            note = prompts.CORRECTION.format(problem=problem, names=names)
+            note = _correction(request, problem)
             _, reply = self._send(expected, note, reply.raw or "(nothing)")
             problem = _fault(reply)
         if problem:
-            return f"the model's reply cannot be used, nor a second one: {problem}"
+            return _unusable(problem)
         return self._read(reply, expected.calls)
 
     def part_move(self) -> Move | str:
@@ -447,6 +455,15 @@ class _Asking:
         if move.function != NO_FUNCTION_FITS:
             return move
         return _give_up(clean(str(_json(move.arguments).get("reason", "")), 300).strip())
+
+
+def _correction(request: ChatRequest, problem: str) -> str:
+    names = ", ".join(request.expected.names)
+    return prompts.CORRECTION.format(problem=problem, names=names)
+
+
+def _unusable(problem: str) -> str:
+    return f"the model's reply cannot be used, nor a second one: {problem}"
 
 
 def _fault(reply: ChatReply) -> str:
