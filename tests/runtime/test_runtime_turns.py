@@ -27,7 +27,7 @@ from tests.agents import (
     system_of,
     view,
 )
-from tests.template_files import FILES, template
+from tests.template_files import FILES, NAMES, TOOLS, accepts, template
 
 from toolsrv_registry.api import Api
 from toolsrv_runtime.agent import turns
@@ -38,6 +38,7 @@ from toolsrv_runtime.agent.tools import NO_FUNCTION_FITS
 from toolsrv_runtime.asking import Asking
 from toolsrv_runtime.contract.chat import (
     AssistantMessage,
+    ChatRequest,
     Expected,
     ToolCall,
     ToolMessage,
@@ -56,6 +57,7 @@ from toolsrv_runtime.search.tree import Node
 from toolsrv_runtime.state import State
 from toolsrv_runtime.stop import Stop
 from toolsrv_runtime.templates.call_syntax import Slot
+from toolsrv_runtime.templates.reply_parser import new_id
 
 Apis = Mapping[str, Api]
 SEVERAL = CHAT.model_copy(update={"calls_per_turn": 8})
@@ -284,3 +286,17 @@ WITH_IDS = [
 
 def test_some_templates_have_several_calls_with_ids() -> None:
     assert WITH_IDS
+
+
+@pytest.mark.parametrize("name", WITH_IDS)
+def test_the_first_of_several_calls_has_the_id_of_excluded_ones(name: str) -> None:
+    one, two = ToolCall("get_weather", {"city": "Lima"}), ToolCall("get_weather", {"city": "Bern"})
+    request = ChatRequest((UserMessage("go"),), TOOLS, Expected(NAMES, 2, excluded=(one,)))
+    grammar, write = template(name).grammar(request), template(name).call_syntax.write
+    first, second = replace(one, id=new_id(request, 0)), replace(two, id="abcdefghi")
+    (alone,) = template(name).excluded(request)
+    assert alone == write([first])
+    assert accepts(name, grammar, alone)
+    assert accepts(name, grammar, write([first, second]))
+    assert not accepts(name, grammar, write([replace(one, id="abcdefghi")]))
+    assert not accepts(name, grammar, write([first, second, second]))
