@@ -78,9 +78,8 @@ def _calls(writer: _Writer, syntax: CallSyntax, request: ChatRequest) -> list[st
     most = expected.calls if syntax.several else 1
     kinds = ["call"]
     if most > 1 and Slot.ID in syntax.parts:
-        kinds.append(
-            "further"
-        )  # only the first call has the id that excluded calls are written with
+        # Only the first call has the id that excluded calls are written with.
+        kinds.append("further")
     for index, tool in enumerate(request.tools):
         if tool.name not in expected.names or expected.calls < 1:
             continue
@@ -88,8 +87,7 @@ def _calls(writer: _Writer, syntax: CallSyntax, request: ChatRequest) -> list[st
         if not arguments:
             continue
         rules += arguments
-        first = new_id(request, 0) if most == 1 else ""
-        for kind, call_id in zip(kinds, (first, ""), strict=False):
+        for kind, call_id in zip(kinds, (new_id(request, 0), ""), strict=False):
             parts = (_part(writer, part, tool, index, call_id) for part in syntax.parts)
             rules.append(f"{kind}_{index}: {' '.join(parts)}")
         indices.append(index)
