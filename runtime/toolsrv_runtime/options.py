@@ -64,7 +64,7 @@ class SolveOptions(BaseModel):
     ``look_wider``, of more hits than are offered those come first that the matcher finds the task
     to need.
 
-    For chat models: ``switches`` (``SWITCHES``) and ``aids`` (``agent.chat_agent.AIDS``), None for
+    For chat models: ``switches`` (``SWITCHES``) and ``aids`` (``agent.guidance.AIDS``), None for
     those of the model's profile; ``votes``: so many solves with seeds from ``seed`` on, the answer
     whose values most of them state. The budget is that of all together.
 

@@ -287,7 +287,7 @@ class Settings(BaseSettings):
     @classmethod
     def _names_aids(cls, value: str) -> str:
         if value:
-            from toolsrv_runtime.agent.chat_agent import AIDS
+            from toolsrv_runtime.agent.guidance import AIDS
             from toolsrv_runtime.options import parse_names
 
             _accept(lambda text: parse_names(text, AIDS, "aid"), value)

@@ -48,7 +48,7 @@ def solve_options(settings: Settings, given: Mapping[str, Any]) -> SolveOptions:
 def _aids(text: str) -> frozenset[str] | None:
     if not text.strip():
         return None
-    from toolsrv_runtime.agent.chat_agent import AIDS
+    from toolsrv_runtime.agent.guidance import AIDS
     from toolsrv_runtime.options import parse_names
 
     return parse_names(text, AIDS, "aid")

@@ -26,7 +26,8 @@ from tests.agents import (
 
 from toolsrv_registry.api import Api
 from toolsrv_runtime.agent.answering import tells
-from toolsrv_runtime.agent.chat_agent import AIDS, ChatAgent
+from toolsrv_runtime.agent.chat_agent import ChatAgent
+from toolsrv_runtime.agent.guidance import AIDS
 from toolsrv_runtime.contract.chat import ChatReply, ChatRequest, UserMessage
 from toolsrv_runtime.errors import GrammarError
 from toolsrv_runtime.finder import Finder

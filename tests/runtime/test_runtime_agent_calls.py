@@ -29,8 +29,9 @@ from tests.agents import (
 )
 
 from toolsrv_registry.api import Api
-from toolsrv_runtime.agent.chat_agent import AIDS, ChatAgent
+from toolsrv_runtime.agent.chat_agent import ChatAgent
 from toolsrv_runtime.agent.coverage import Need, open_needs, unserved
+from toolsrv_runtime.agent.guidance import AIDS
 from toolsrv_runtime.agent.tools import NO_FUNCTION_FITS
 from toolsrv_runtime.contract.chat import ChatReply, ToolCall, ToolMessage, UserMessage
 from toolsrv_runtime.finder import Finder

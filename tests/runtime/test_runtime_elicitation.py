@@ -18,7 +18,7 @@ from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import FunctionList
 from toolsrv_runtime.agent import missing
-from toolsrv_runtime.agent.chat_agent import AIDS
+from toolsrv_runtime.agent.guidance import AIDS
 from toolsrv_runtime.agent.missing import Known
 from toolsrv_runtime.calls.caller import default_caller
 from toolsrv_runtime.contract.chat import AssistantMessage, ChatRequest, ToolCall, UserMessage

@@ -84,7 +84,7 @@ class Result:
     @property
     def data(self) -> str:
         """Arguments and response as one line of JSON."""
-        arguments = _object(self.step.move.arguments)
+        arguments = self.step.move.parsed
         try:
             response = json.loads(self.step.observation)
         except (ValueError, RecursionError):
@@ -161,7 +161,7 @@ def tells(answer: str, step: Step) -> bool:
 
     A response that only says yes or no, or repeats its arguments, is taken to be told.
     """
-    given = {_plain(one) for one in _leaves(_object(step.move.arguments))}
+    given = {_plain(one) for one in _leaves(step.move.parsed)}
     fresh = [one for one in _leaves(step.response) if _plain(one) not in given]
     values = [one for one in fresh if not isinstance(one, bool) and one is not None]
     if not values:
@@ -210,11 +210,3 @@ def _leaves(value: Any, depth: int = 0) -> Iterator[Any]:
 
 def _plain(value: Any) -> str:
     return str(value).casefold().strip()
-
-
-def _object(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}

@@ -18,10 +18,11 @@ from typing import Any
 
 from toolsrv_catalogs.text import clean
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.agent import coverage, itself, missing, plan, prompts, turns, values
+from toolsrv_runtime.agent import coverage, itself, plan, prompts, turns, values
 from toolsrv_runtime.agent.answering import AnswerWriter, DataQuestion, results_of
 from toolsrv_runtime.agent.conversation import Turn, call_of, call_of_move
 from toolsrv_runtime.agent.fitting import Fitting
+from toolsrv_runtime.agent.guidance import AIDS, Guidance
 from toolsrv_runtime.agent.switches import Switches
 from toolsrv_runtime.agent.tools import NO_FUNCTION_FITS
 from toolsrv_runtime.calls.compress import Budget
@@ -42,18 +43,6 @@ from toolsrv_runtime.formats.fit import Shape
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.search.plan import PART_CALLS
 from toolsrv_runtime.stop import Stop
-
-AIDS = frozenset({"coverage", "match", "exclude", "check", "decline", "shortlist", "values", "ask"})
-"""What helps a model, each of which can be left out.
-
-``coverage``: needs that the matcher sees in the task are called for before an answer is taken;
-``match``: for a need only functions are offered that the matcher finds to serve it; ``exclude``: an
-identical call on a path is not made again; ``check``: an answer is checked against the results and
-written again once; ``decline``: a task for which the matcher sees no function is given up without
-asking the model; ``shortlist``: candidates that the matcher rules out are not shown;
-``values``: the model is told which words of the task the matcher takes for which argument; ``ask``: a
-person is asked for values that nobody gave, where without it the model makes them up.
-"""
 
 _STRIDE = 1_000_003  # replies of one solve never reach it, so seeds do not overlap
 _GIVE_UP = "give_up_and_restart"
@@ -87,9 +76,8 @@ class ChatAgent:
     ) -> None:
         self._model = model
         self._profile = profile
-        self._prior = prior
-        self._aids = aids
         self._fitting = Fitting(model)
+        self.guidance = Guidance(prior, aids)
         self.switches = Switches(switches)
 
     def configured(
@@ -101,7 +89,9 @@ class ChatAgent:
             known = ", ".join(sorted(AIDS))
             raise UsageError(f"there is no aid {unknown[0]!r}", hint=f"there are {known}")
         profile = self._profile.model_copy(update={"temperature": temperature})
-        return ChatAgent(self._model, profile, prior=self._prior, aids=aids, switches=switches)
+        return ChatAgent(
+            self._model, profile, prior=self.guidance.prior, aids=aids, switches=switches
+        )
 
     @property
     def name(self) -> str:
@@ -127,7 +117,7 @@ class ChatAgent:
 
     def divide(self, view: View, *, max_tokens: int, stop: Stop, meter: Meter) -> tuple[str, ...]:
         """Return the subtasks of the task; see ``Configurable.divide``."""
-        if self.asks_itself(view) or self.declines(view):
+        if self.guidance.asks_itself(view) or self.guidance.declines(view):
             return ()
         return _Asking(self, view, max_tokens, stop, meter).subtasks()
 
@@ -140,7 +130,7 @@ class ChatAgent:
         """Whether ``first`` is the better next step; see ``Format.prefers``."""
         note = prompts.COMPARE.format(first=_row(first), second=_row(second))
         asking = _Asking(self, view, 16, stop, meter)
-        return bool(_json(asking.reply(Expected(schema=_LETTERS), note).text) != "B")
+        return bool(asking.reply(Expected(schema=_LETTERS), note).parsed != "B")
 
     def verify(
         self,
@@ -156,71 +146,24 @@ class ChatAgent:
         words = prompts.UNTRACED.format(words=", ".join(untraced)) if untraced else ""
         note = prompts.JUDGE.format(answer=answer, untraced=words)
         asking = _Asking(self, view, min(max_tokens, _JUDGEMENT_TOKENS), stop, meter)
-        said = _json(asking.reply(Expected(schema=_JUDGEMENT), note).text)
-        if not isinstance(said, dict) or not isinstance(said.get("accept"), bool):
+        said = asking.reply(Expected(schema=_JUDGEMENT), note).parsed_object
+        if not isinstance(said.get("accept"), bool):
             return None
         return Judgement(said["accept"], clean(str(said.get("reason", "")), 400).strip())
 
-    def needs(self, view: View) -> tuple[tuple[coverage.Need, ...], tuple[coverage.Need, ...]]:
-        """Return what the matcher sees that the task asks for, and what may follow from it."""
-        if self._prior is None or "coverage" not in self._aids:
-            return (), ()
-        return coverage.needs(view.task, view.functions, self._prior)
-
-    def shown(self, view: View) -> View:
-        """Return the view with the functions that the model is shown."""
-        if self._prior is None or "shortlist" not in self._aids:
-            return view
-        called = {step.move.function for step in (*view.path, *view.tried)}
-        kept = coverage.shortlist(view.task, view.functions, self._prior)
-        also = (one for one in view.functions if one.name in called and one not in kept)
-        return replace(view, functions=(*kept, *also))
-
-    def declines(self, view: View) -> bool:
-        """Whether the matcher sees nothing on offer that serves any of the task."""
-        if self._prior is None or "decline" not in self._aids or view.path:
-            return False
-        return coverage.is_unserved(view.task, view.functions, self._prior, fits=view.fits)
-
-    def reading(self, view: View) -> values.Reading | None:
-        """Return the matcher's reading of the task behind the results so far."""
-        return (
-            values.Reading(view.task, (*view.earlier, *view.path), self._prior)
-            if self._prior
-            else None
-        )
-
     def missing(self, view: View, move: Move, asked: Collection[str]) -> Sequence[Question]:
         """Return the questions that a call leaves open; see ``Inquirer.missing``."""
-        if self._prior is None or "ask" not in self._aids:
-            return ()
-        held = missing.known(view, prompts.today(datetime.now().astimezone()))
-        return missing.questions(view, move, held, self._prior, asked)
+        today = prompts.today(datetime.now().astimezone())
+        return self.guidance.missing(view, move, today, asked)
 
     def suppliers(self, view: View, move: Move) -> Sequence[str]:
         """Return functions whose answers may hold what a call lacks; see ``Inquirer.suppliers``."""
-        return missing.suppliers(view, move, self._prior) if self._prior is not None else ()
-
-    def asks_itself(self, view: View) -> bool:
-        """Whether the task is talk with the assistant."""
-        prior = None if view.whole else self._prior
-        return prior is not None and itself.asks_itself(view.task, view.functions, prior)
-
-    def helps(self, aid: str) -> bool:
-        """Whether an aid is in use."""
-        return aid in self._aids
+        return self.guidance.suppliers(view, move)
 
     def calls_per_turn(self) -> int:
         """Return how many calls a reply may hold, 1 where the model's syntax holds no more."""
         one = isinstance(self._model, LocalModel) and not self._model.several
         return 1 if one else self._profile.calls_per_turn
-
-    def sees_needs(self, view: View) -> bool:
-        """Whether a matcher says what the task asks for."""
-        prior = self._prior
-        if prior is None or "coverage" not in self._aids:
-            return False
-        return coverage.has_matcher(view.task, view.functions, prior)
 
     @property
     def probe_tokens(self) -> int | None:
@@ -266,12 +209,13 @@ class _Asking:
         self, agent: ChatAgent, view: View, max_tokens: int, stop: Stop, meter: Meter
     ) -> None:
         self._agent = agent
-        self._view = view = agent.shown(view)
+        self._guidance = agent.guidance
+        self._view = view = agent.guidance.shown(view)
         self._max_tokens = max_tokens
         self._stop = stop
         self._meter = meter
         self._now = datetime.now().astimezone()
-        self._needs, self._behind = agent.needs(view)
+        self._needs, self._behind = agent.guidance.needs(view)
         self._most = agent.calls_per_turn()
         self._several = self._most > 1
         if view.whole:  # what a subtask has no room for would be started for nothing
@@ -283,9 +227,9 @@ class _Asking:
         started = any(step.ok for step in view.path)
         left = coverage.open_needs(self._needs, view.path, view.failed)
         if not started and not view.path:
-            if agent.asks_itself(view):
+            if agent.guidance.asks_itself(view):
                 return self._reply_itself()
-            if agent.declines(view):
+            if agent.guidance.declines(view):
                 return _give_up("the matcher sees no function that serves any part of the task")
         if not left and any(step.unanswered for step in (*view.path, *view.tried)):
             return self.answer() if started else _give_up("a value is missing that nobody gave")
@@ -299,21 +243,23 @@ class _Asking:
         """Return an answer with what the path holds; in a subtask, its end."""
         if self._view.whole:
             return plan.done(self._view)
-        writer = AnswerWriter(self._write, self._now, check=self._agent.helps("check"))
+        writer = AnswerWriter(self._write, self._now, check=self._guidance.helps("check"))
         text = writer.write(self._view, self._needs)
-        data = [one.data for one in results_of(self._view, self._needs)]
-        text, notes = self._agent.switches.after_draft(self._view, data, text, self._write, writer)
+        results = list(results_of(self._view, self._needs))
+        text, notes = self._agent.switches.after_draft(
+            self._view, [one.data for one in results], text, self._write, writer
+        )
         self._meter.note(notes)
         if not says_something(text):
             return "the model's answer says nothing"
-        path = self._view.path
-        made = [one.step.move.function for one in results_of(self._view, self._needs)]
-        left = coverage.unserved(self._needs, made)
-        if not self._needs and any(step.unanswered for step in path):
-            left = (self._view.task,)
-        return replace(
-            _answer(text), missing=left if self._needs else left or self._view.open_parts or ()
-        )
+        if self._needs:
+            made = [one.step.move.function for one in results]
+            missing = coverage.unserved(self._needs, made)
+        elif any(step.unanswered for step in self._view.path):
+            missing = (self._view.task,)
+        else:
+            missing = self._view.open_parts or ()
+        return replace(_answer(text), missing=missing)
 
     def reply(self, expected: Expected, note: str = "", *, rejected: str = "") -> ChatReply:
         """Return the model's reply to the conversation so far."""
@@ -327,14 +273,14 @@ class _Asking:
         offered = [one for one in offered if one.name != early] or offered
         if not offered:
             return _give_up("every call that could serve the task failed")
-        note, reading = "", self._agent.reading(self._view)
-        most = 1 if self._most == 1 or self._agent.sees_needs(self._view) else self._most
+        note, reading = "", self._guidance.reading(self._view)
+        most = 1 if self._most == 1 or self._guidance.sees_needs(self._view) else self._most
         if left and reading is not None:
             known = {function.name: function for function in offered}
             need = self._next(left, reading)
             wanted = turns.together(need, left, lambda one: reading.ready(one, known), self._most)
             serving, most = {name for one in wanted for name in one.functions}, len(wanted)
-            if self._agent.helps("match"):
+            if self._guidance.helps("match"):
                 offered = [one for one in offered if one.name in serving] or offered
             if started:
                 note = prompts.open_parts([one.text for one in wanted])
@@ -342,7 +288,9 @@ class _Asking:
                 not step.ok and step.move.function in serving
                 for step in (*self._view.path, *self._view.tried)
             )
-            helps = self._agent.helps("values") and not again  # the words as they stand may be why
+            helps = (
+                self._guidance.helps("values") and not again
+            )  # the words as they stand may be why
             hints = (reading.hint(one, offered) for one in wanted) if helps else ()
             if hint := "\n".join(filter(None, hints)):
                 note = f"{note}\n{prompts.VALUES.format(hint=hint)}".strip()
@@ -360,7 +308,7 @@ class _Asking:
 
     def _following(self) -> tuple[coverage.Need, ...]:
         """Return what follows from the results: a function whose argument one of them holds."""
-        reading = self._agent.reading(self._view)
+        reading = self._guidance.reading(self._view)
         if reading is None:
             return ()
         called = {step.move.function for step in self._view.path}
@@ -381,14 +329,14 @@ class _Asking:
         if self._view.open_parts == () or not self._view.functions:
             return self.answer()
         names = tuple(function.name for function in self._view.functions)
-        calls = 1 if self._most == 1 or self._agent.sees_needs(self._view) else self._most
+        calls = 1 if self._most == 1 or self._guidance.sees_needs(self._view) else self._most
         expected = Expected(names, calls)
         request, reply = self._send(expected, "", most=self._agent.probe_tokens)
         if reply.finish == "length" and self._agent.begins_call(reply.raw):
             return self._called(replace(expected, text=False), "")
         if reply.problem:
             _, reply = self._send(expected, _correction(request, reply.problem), reply.raw)
-        if reply.problem and not self._agent.sees_needs(self._view):
+        if reply.problem and not self._guidance.sees_needs(self._view):
             return _unusable(reply.problem)
         if reply.calls and not reply.problem:
             return self._read(reply, calls)
@@ -400,7 +348,7 @@ class _Asking:
         try:
             request, reply = self._send(expected, note)
         except GrammarError as error:
-            if not (self._agent.helps("exclude") and _made(self._view)):
+            if not (self._guidance.helps("exclude") and _made(self._view)):
                 raise  # else all calls that the grammar allows are excluded
             return f"no other call is left here: {error.message}"
         if problem := _fault(reply):
@@ -418,7 +366,7 @@ class _Asking:
     def subtasks(self) -> tuple[str, ...]:
         """Return the subtasks that the model names."""
         view = self._view
-        return plan.read(self._write(plan.request(view.task, self._now)).text, view.task)
+        return plan.read(self._write(plan.request(view.task, self._now)), view.task)
 
     def _reply_itself(self) -> Move | str:
         """Return a reply without a call; a give-up where it says what only functions know."""
@@ -437,7 +385,7 @@ class _Asking:
         room = min(self._max_tokens, most or self._max_tokens)
         if view.tried and not rejected:
             note = f"{prompts.TRIED.format(calls=_rows(view.tried))}\n{note}".strip()
-        if self._agent.helps("exclude") and expected.names:
+        if self._guidance.helps("exclude") and expected.names:
             expected = replace(expected, excluded=_made(view))
         expected = replace(expected, required_only=tuple(_needlessly_failed(view)))
         turn = Turn(
@@ -454,7 +402,7 @@ class _Asking:
         move = turns.joined(reply.calls, reply.text, self._view.path, most)
         if move.function != NO_FUNCTION_FITS:
             return move
-        return _give_up(clean(str(_json(move.arguments).get("reason", "")), 300).strip())
+        return _give_up(clean(str(move.parsed.get("reason", "")), 300).strip())
 
 
 def _correction(request: ChatRequest, problem: str) -> str:
@@ -504,11 +452,9 @@ def _needlessly_failed(view: View) -> Iterator[str]:
         for function in view.functions
     }
     for step in (*view.path, *view.tried):
-        given = _json(step.move.arguments) if not step.ok else None
-        if isinstance(given, dict):
-            suspects = optional.get(step.move.function, set()) & given.keys()
-            if any(key in step.observation for key in suspects):
-                yield step.move.function
+        suspects = optional.get(step.move.function, set()) & step.move.parsed.keys()
+        if not step.ok and any(key in step.observation for key in suspects):
+            yield step.move.function
 
 
 def _rows(steps: Sequence[Step]) -> str:
@@ -522,10 +468,3 @@ def _row(step: Step) -> str:
         "result": clean(step.observation, 300),
     }
     return json.dumps(row, ensure_ascii=False)
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None

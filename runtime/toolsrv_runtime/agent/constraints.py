@@ -82,7 +82,7 @@ class Conditions:
         if task not in self._listed:
             text = LIST.format(task=task)
             reply = ask(_request(text, _LISTED, LIST_TOKENS, examples=True))
-            self._listed[task] = _read(reply.text, task)
+            self._listed[task] = _read(reply, task)
         return self._listed[task]
 
     def broken_by_step(self, task: str, step: Step, ask: Ask) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ class Conditions:
         listed = "\n".join(f"{at}. {one}" for at, one in enumerate(conditions, 1))
         said = CHECK.format(task=task, conditions=listed, what=what, text=text)
         reply = ask(_request(said, _verdicts(len(conditions)), VERDICT_TOKENS))
-        states = _states(reply.text, len(conditions))
+        states = _states(reply, len(conditions))
         return tuple(
             one for one, state in zip(conditions, states, strict=True) if state == "broken"
         )
@@ -131,9 +131,9 @@ def _verdicts(count: int) -> dict[str, Any]:
     }
 
 
-def _read(text: str, task: str) -> tuple[str, ...]:
+def _read(reply: ChatReply, task: str) -> tuple[str, ...]:
     """Return the conditions that a reply names in the words of the task; others are made up."""
-    value = _object(text).get("conditions")
+    value = reply.parsed_object.get("conditions")
     listed = value if isinstance(value, list) else []
     found = [" ".join(clean(one, LIMIT).split()) for one in listed if isinstance(one, str)]
     said = set(_WORD.findall(task.casefold()))
@@ -146,16 +146,8 @@ def _is_said(condition: str, said: set[str]) -> bool:
     return 2 * sum(word in said for word in words) > len(words)
 
 
-def _states(text: str, count: int) -> Sequence[State]:
+def _states(reply: ChatReply, count: int) -> Sequence[State]:
     """Return the state of each condition; what is said otherwise is unknown."""
-    value = _object(text)
+    value = reply.parsed_object
     said = [value.get(str(number)) for number in range(1, count + 1)]
     return ["broken" if one == "broken" else "kept" if one == "kept" else "unknown" for one in said]
-
-
-def _object(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}

@@ -105,13 +105,7 @@ def call_of(step: Step, number: int) -> ToolCall:
 
 def call_of_move(move: Move, number: int) -> ToolCall:
     """Return a move's call, with an id that ``number`` determines."""
-    try:
-        arguments = json.loads(move.arguments or "{}")
-    except (ValueError, RecursionError):
-        arguments = {}
-    return ToolCall(
-        move.function, arguments if isinstance(arguments, dict) else {}, call_id(number)
-    )
+    return ToolCall(move.function, move.parsed, call_id(number))
 
 
 def call_id(number: int) -> str:

@@ -10,7 +10,6 @@ values, yes or no) and what has a default are the model's to make.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -143,13 +142,9 @@ def questions(
 ) -> list[Question]:
     """Return the questions that a call leaves open; ``asked`` are the keys of earlier ones."""
     function = next((one for one in view.functions if one.name == move.function), None)
-    try:
-        written = json.loads(move.arguments or "{}")
-    except ValueError:
+    if function is None:
         return []
-    if function is None or not isinstance(written, dict):
-        return []
-    return [question(function, key) for key in missing(function, written, held, prior, asked)]
+    return [question(function, key) for key in missing(function, move.parsed, held, prior, asked)]
 
 
 def suppliers(view: View, move: Move, prior: Prior) -> tuple[str, ...]:

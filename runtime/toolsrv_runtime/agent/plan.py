@@ -18,6 +18,7 @@ from toolsrv_runtime.agent import prompts
 from toolsrv_runtime.agent.coverage import Need, open_needs
 from toolsrv_runtime.contract.chat import (
     AssistantMessage,
+    ChatReply,
     ChatRequest,
     Expected,
     Message,
@@ -101,17 +102,13 @@ def request(task: str, now: datetime) -> ChatRequest:
     )
 
 
-def read(text: str, task: str) -> tuple[str, ...]:
+def read(reply: ChatReply, task: str) -> tuple[str, ...]:
     """Return the subtasks that a reply names; none where the task is to be solved as one.
 
     Repetitions, empty ones and those that state values which the task does not are left out. One
     subtask alone is the task itself.
     """
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return ()
-    named = value.get("subtasks") if isinstance(value, dict) else None
+    named = reply.parsed_object.get("subtasks")
     found: dict[str, str] = {}
     for one in named if isinstance(named, list) else ():
         if not isinstance(one, str):

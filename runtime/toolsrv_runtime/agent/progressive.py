@@ -6,7 +6,6 @@ are then shown, whole. Few functions are shown whole at once, since a list would
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 
 from toolsrv_registry.functions import Function
@@ -48,7 +47,7 @@ def choose(
     """
     if len(functions) <= FEW:
         return tuple(functions)
-    named = _named(ask(request(view, functions, needed=needed)).text)
+    named = _named(ask(request(view, functions, needed=needed)))
     chosen = [one for one in functions if one.name in named][:MOST]
     if not chosen and needed:
         return tuple(functions[:MOST])
@@ -83,14 +82,7 @@ def request(view: View, functions: Sequence[Function], *, needed: bool) -> ChatR
     )
 
 
-def _named(text: str) -> frozenset[str]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return frozenset()
-    named = value.get("functions") if isinstance(value, dict) else None
-    return (
-        frozenset(one for one in named if isinstance(one, str))
-        if isinstance(named, list)
-        else frozenset()
-    )
+def _named(reply: ChatReply) -> frozenset[str]:
+    named = reply.parsed_object.get("functions")
+    listed = named if isinstance(named, list) else []
+    return frozenset(one for one in listed if isinstance(one, str))

@@ -6,7 +6,6 @@ again may as well invent.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 
 from toolsrv_catalogs.text import clean
@@ -58,7 +57,7 @@ Untraced = Callable[[str], Sequence[str]]
 
 def checked(task: str, data: Sequence[str], draft: str, ask: Ask, untraced: Untraced) -> str:
     """Return a draft as the model corrects it, or as it is where the model finds no problem."""
-    value = _object(ask(_request(task, data, draft, CHECK, Expected(schema=_SCHEMA))).text)
+    value = ask(_request(task, data, draft, CHECK, Expected(schema=_SCHEMA))).parsed_object
     if not value.get("problems"):
         return draft
     return _better(str(value.get("answer", "")), draft, untraced)
@@ -96,11 +95,3 @@ def _request(
         UserMessage(note),
     )
     return ChatRequest(messages, expected=expected, max_tokens=TOKENS)
-
-
-def _object(text: str) -> dict[str, object]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}

@@ -51,8 +51,4 @@ def _move(call: ToolCall) -> Move:
 
 def _key(move: Move) -> str:
     """Return the same text for the same call, whatever the order of its arguments."""
-    try:
-        arguments = json.loads(move.arguments or "{}")
-    except (ValueError, RecursionError):
-        arguments = move.arguments
-    return json.dumps([move.function, arguments], sort_keys=True)
+    return json.dumps([move.function, move.parsed], sort_keys=True)

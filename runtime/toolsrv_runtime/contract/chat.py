@@ -7,6 +7,7 @@ and judges the reply. Replies are data; nothing in them is carried out here.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -139,6 +140,23 @@ class ChatReply:
     cached: int = 0
     generated: int = 0
     forced: int = 0
+
+    @property
+    def parsed(self) -> Any:
+        """The text as JSON, None where it is none: of a reply that a schema was asked for."""
+        return _parsed(self.text)
+
+    @property
+    def parsed_object(self) -> dict[str, Any]:
+        """The text as a JSON object, empty where it is none."""
+        return self.parsed if isinstance(self.parsed, dict) else {}
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 @runtime_checkable

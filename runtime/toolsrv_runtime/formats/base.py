@@ -6,6 +6,7 @@ nothing of trees, APIs' hosts or budgets.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
@@ -81,6 +82,15 @@ class Move:
     def call(self) -> tuple[str, str]:
         """Function and arguments."""
         return self.function, self.arguments
+
+    @property
+    def parsed(self) -> dict[str, Any]:
+        """The arguments as an object, empty where they are no JSON object."""
+        try:
+            value = json.loads(self.arguments or "{}")
+        except (ValueError, RecursionError):
+            return {}
+        return value if isinstance(value, dict) else {}
 
     def __post_init__(self) -> None:
         """Make what the model wrote well-formed Unicode: it goes into requests and records."""

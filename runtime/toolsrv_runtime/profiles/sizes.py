@@ -18,7 +18,7 @@ SMALL = 2_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """``aids`` None: all there are (``agent.chat_agent.AIDS``)."""
+    """``aids`` None: all there are (``agent.guidance.AIDS``)."""
 
     aids: frozenset[str] | None = None
     switches: frozenset[str] = frozenset()
