@@ -250,7 +250,7 @@ def test_nothing_is_asked_where_the_aid_is_left_out(interest: list[Api]) -> None
 def test_of_the_values_that_tasks_leave_out_most_are_seen_and_no_other() -> None:
     apis = {api.id: api for api in load_offline_catalog().apis}
     seen, others = 0, 0
-    rows = [json.loads(line) for line in (DATA / "tasks_missing.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (DATA / "missing_values.jsonl").read_text().splitlines()]
     for row in rows:
         (function,) = FunctionList([apis[row["api"]]])
         found = missing.missing(function, row["arguments"], Known(row["task"]), Shipped())

@@ -33,7 +33,7 @@ NOWHERE = 0.4
 
 Of the 790 required arguments of the 564 right calls of tasks_open and tasks_fresh none that cannot
 be traced has it (the highest has 0.01); of those of 1,489 further tasks one has. Of the 30 values
-that tasks_missing leaves out 25 are seen.
+that missing_values leaves out 25 are seen.
 """
 
 SERVES = -1.5
@@ -152,7 +152,7 @@ def suppliers(view: View, move: Move, prior: Prior) -> tuple[str, ...]:
 
     What one of them answers may be the value that a call lacks: of 61 right calls of tasks_open and
     tasks_fresh that lack a value before their turn, 60 have such a function (59 the right one), and
-    of the 30 tasks of tasks_missing one has.
+    of the 30 tasks of missing_values one has.
     """
     served = {step.move.function for step in view.path if step.ok}
     others = [one for one in view.functions if one.name not in {*served, move.function}]
