@@ -337,7 +337,7 @@ class _Asking:
         if reply.problem:
             _, reply = self._send(expected, _correction(request, reply.problem), reply.raw)
         if reply.problem and not self._guidance.sees_needs(self._view):
-            return _unusable(reply.problem)
+            return _unusable(reply.problem, reply)
         if reply.calls and not reply.problem:
             return self._read(reply, calls)
         return self.answer()
@@ -356,7 +356,7 @@ class _Asking:
             _, reply = self._send(expected, note, reply.raw or "(nothing)")
             problem = _fault(reply)
         if problem:
-            return _unusable(problem)
+            return _unusable(problem, reply)
         return self._read(reply, expected.calls)
 
     def part_move(self) -> Move | str:
@@ -410,8 +410,9 @@ def _correction(request: ChatRequest, problem: str) -> str:
     return prompts.CORRECTION.format(problem=problem, names=names)
 
 
-def _unusable(problem: str) -> str:
-    return f"the model's reply cannot be used, nor a second one: {problem}"
+def _unusable(problem: str, reply: ChatReply) -> str:
+    cut = f" (after {reply.generated} tokens)" if reply.finish == "length" else ""
+    return f"the model's reply cannot be used, nor a second one: {problem}{cut}"
 
 
 def _fault(reply: ChatReply) -> str:
