@@ -101,6 +101,19 @@ def test_without_the_aid_match_every_function_may_be_called(apis: Apis) -> None:
     assert {CAPITAL, CURRENCY} <= set(chat.requests[0].expected.names)
 
 
+def test_without_the_aid_match_the_model_may_begin_by_saying_that_nothing_fits(
+    apis: Apis,
+) -> None:
+    chat = model(call=[FITS_NOT, currency()])
+    said = finished(propose(chat, view(apis), without="match"))
+    assert said == {"return_type": "give_up_and_restart", "reason": "no function sells stamps"}
+    for called in (LIMA, WRONG):
+        propose(chat, view(apis, called), without="match")
+    first, *later = chat.requests
+    assert set(first.expected.names) == {one.name for one in first.tools}
+    assert all(NO_FUNCTION_FITS not in one.expected.names for one in later)
+
+
 def test_without_coverage_the_model_may_answer_after_its_first_call(apis: Apis) -> None:
     chat = model(answer=["It is Lima."])
     said = finished(propose(chat, view(apis, LIMA), without="coverage"))

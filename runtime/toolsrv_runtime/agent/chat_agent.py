@@ -2,9 +2,10 @@
 
 Until a call has succeeded a reply is a call, or ``no_function_fits``: small models, left free,
 write their calls as prose. The matcher says which words of the task no call has served yet
-(``coverage``): while there are any, a reply is a call for them. Only then may the model say that it
-is done, and the answer is written in a conversation of its own (``answering``). Models differ by
-their ``ChatModel``, never by their agent.
+(``coverage``): while there are any, a reply is a call for them. A model that chooses for itself
+(without the aid ``match``) may begin with ``no_function_fits`` all the same. Only when no need is
+open may the model say that it is done, and the answer is written in a conversation of its own
+(``answering``). Models differ by their ``ChatModel``, never by their agent.
 """
 
 from __future__ import annotations
@@ -295,7 +296,8 @@ class _Asking:
             if hint := "\n".join(filter(None, hints)):
                 note = f"{note}\n{prompts.VALUES.format(hint=hint)}".strip()
         names = [function.name for function in offered]
-        if not started and not left:
+        chooses = not self._view.path and not self._guidance.helps("match")
+        if not started and (chooses or not left):
             names.append(NO_FUNCTION_FITS)
         return self._called(Expected(tuple(names), most, text=False), note)
 

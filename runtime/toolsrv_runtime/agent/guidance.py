@@ -17,12 +17,13 @@ AIDS = frozenset({"coverage", "match", "exclude", "check", "decline", "shortlist
 """What helps a model, each of which can be left out.
 
 ``coverage``: needs that the matcher sees in the task are called for before an answer is taken;
-``match``: for a need only functions are offered that the matcher finds to serve it; ``exclude``: an
-identical call on a path is not made again; ``check``: an answer is checked against the results and
-written again once; ``decline``: a task for which the matcher sees no function is given up without
-asking the model; ``shortlist``: candidates that the matcher rules out are not shown;
-``values``: the model is told which words of the task the matcher takes for which argument; ``ask``: a
-person is asked for values that nobody gave, where without it the model makes them up.
+``match``: for a need only functions are offered that the matcher finds to serve it, and the model
+cannot begin by saying that none fits; ``exclude``: an identical call on a path is not made again;
+``check``: an answer is checked against the results and written again once; ``decline``: a task for
+which the matcher sees no function is given up without asking the model; ``shortlist``: candidates
+that the matcher rules out are not shown; ``values``: the model is told which words of the task the
+matcher takes for which argument; ``ask``: a person is asked for values that nobody gave, where
+without it the model makes them up.
 """
 
 
