@@ -109,7 +109,8 @@ async def test_more_questions_than_one_request_may_have_go_on_with_the_run(
 ) -> None:
     asked: Asked = []
     lands = ["Peru", "Chile", "Bolivia", "Japan", "France", "Spain", "Italy", "Norway"]
-    script = [*(said(CAPITAL, country=land) for land in lands), "no call", "Many."]
+    many = "Lima, Santiago, Sucre, Tokyo, Paris, Madrid, Rome and Oslo."
+    script = [*(said(CAPITAL, country=land) for land in lands), "no call", many]
     async with client(ready_dir, era, script, asked) as one:
         call = {"task": TASK, "wait_s": 60, "depth": 96}
         run = (await one.call_tool("solve_task", call)).structured_content
@@ -117,7 +118,8 @@ async def test_more_questions_than_one_request_may_have_go_on_with_the_run(
             assert run["status"] == "working"
             again = {"run_id": run["run_id"], "wait_s": 60}
             run = (await one.call_tool("get_run", again)).structured_content
-    assert (run["status"], run["answer"]) == ("answered", "Many.")
+    assert (run["status"], run["answer"]) == ("answered", many)
+    assert len(asked) == len(script)
 
 
 async def test_a_client_without_a_model_is_told_what_to_do(ready_dir: Path, era: str) -> None:
