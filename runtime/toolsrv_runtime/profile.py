@@ -48,7 +48,9 @@ class Profile(BaseModel):
     searched for and offered, besides when all that were offered have failed. ``calls_per_turn`` is
     how many calls one reply may hold, at most as many as the task has open needs. ``aids`` and
     ``switches`` are what a chat model gets where a solve names none (``SolveOptions``); ``aids`` None
-    are all there are.
+    are all there are. ``answers_in_place``: the answer is written where the calls were
+    made, as a model that was trained on whole conversations does; others answer a question of its own
+    about the results.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -75,6 +77,7 @@ class Profile(BaseModel):
     calls_per_turn: int = 1
     aids: Annotated[frozenset[str] | None, SORTED] = None
     switches: Annotated[frozenset[str], SORTED] = frozenset()
+    answers_in_place: bool = False
 
     @property
     def draws(self) -> bool:

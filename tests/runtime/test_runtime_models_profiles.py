@@ -149,7 +149,7 @@ def test_an_unknown_profile_names_the_known_ones(tmp_path: Path) -> None:
     own(tmp_path, "mine", "")
     with pytest.raises(ProfileError, match="no profile 'nine'") as caught:
         choose(facts(), asked="nine", folder=tmp_path)
-    assert "mine, compact, chat, toolllama-1, toolllama-2" in caught.value.hint
+    assert "mine, compact, chat, small, toolllama-1, toolllama-2" in caught.value.hint
     with pytest.raises(ProfileError, match="cannot read"):
         choose(facts(), asked=str(tmp_path / "none.toml"))
 

@@ -16,7 +16,8 @@ from typing import Any
 
 from toolsrv_catalogs.text import clean
 from toolsrv_runtime.agent import prompts
-from toolsrv_runtime.agent.coverage import Need
+from toolsrv_runtime.agent.conversation import Turn
+from toolsrv_runtime.agent.coverage import Need, serves
 from toolsrv_runtime.agent.tools import forms
 from toolsrv_runtime.contract.chat import (
     AssistantMessage,
@@ -71,7 +72,7 @@ class DataQuestion:
         return ChatRequest(tuple(messages), (), expected, max_tokens=self.max_tokens, now=self.now)
 
 
-Ask = Callable[[DataQuestion], ChatReply]
+Ask = Callable[[DataQuestion | Turn], ChatReply]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +96,30 @@ class Result:
 
 
 class AnswerWriter:
-    """Writes the answer of one path; ``ask`` puts a request to the model."""
+    """Writes the answer of one path; ``ask`` puts a request to the model.
 
-    def __init__(self, ask: Ask, now: datetime, *, check: bool = True) -> None:
+    ``check``: what is wrong with an answer is written again. ``in_place``: the model answers in the
+    conversation of the calls, a part of the task in one with its call alone.
+    """
+
+    def __init__(
+        self, ask: Ask, now: datetime, *, check: bool = True, in_place: bool = False
+    ) -> None:
         self._ask = ask
         self._now = now
         self._check = check
+        self._in_place = in_place
 
-    def write(self, view: View, needs: Sequence[Need]) -> str:
-        """Return the answer to a task from the successful calls of a path, "" where none says it."""
+    def write(self, view: View, needs: Sequence[Need], draft: str = "") -> str:
+        """Return the answer to a task from the successful calls of a path, "" where none says it.
+
+        ``draft`` is what the model said in place already.
+        """
         results = list(results_of(view, needs))
         if not results:
             return ""
-        whole = self._question(view, view.task, results, ANSWER_TOKENS)
+        draft = draft if self._in_place else ""
+        whole = draft or self._question(view, view.task, results, ANSWER_TOKENS)
         if not self._check:
             return whole
         known = (view.task, prompts.today(self._now), *(one.data for one in results))
@@ -144,16 +156,31 @@ class AnswerWriter:
         copied: tuple[str, ...] = (),
     ) -> str:
         """Return what the model says, "" where it is a call: the calls are over."""
-        data = tuple(one.data for one in results)
-        question = DataQuestion(text, data, self._now, tokens, copied)
+        question = self._asked(view, text, results, tokens, copied)
         try:
             reply = self._ask(question)
         except GrammarError:  # more values to copy than a grammar holds
             if not copied:
                 raise
-            reply = self._ask(replace(question, copied=()))
+            reply = self._ask(self._asked(view, text, results, tokens, ()))
         said = clean(reply.text, 20_000).strip()
         return "" if _is_call(said, view) else said
+
+    def _asked(
+        self,
+        view: View,
+        text: str,
+        results: Sequence[Result],
+        tokens: int,
+        copied: tuple[str, ...],
+    ) -> DataQuestion | Turn:
+        """Return the request for an answer to ``text``: the whole task or a part of it."""
+        if not self._in_place:
+            data = tuple(one.data for one in results)
+            return DataQuestion(text, data, self._now, tokens, copied)
+        path = view.path if text == view.task else tuple(one.step for one in results)
+        part = replace(view, task=text, path=path)
+        return Turn(part, Expected(copied=copied), self._now, max_tokens=tokens)
 
 
 def tells(answer: str, step: Step) -> bool:
@@ -179,7 +206,7 @@ def results_of(view: View, needs: Sequence[Need]) -> Iterator[Result]:
     for step in view.path:
         if not step.ok or step.move.function == FINISH or step.repeats:
             continue
-        need = next((one for one in left if step.move.function in one.functions), None)
+        need = next((one for one in left if serves(step, one, needs)), None)
         if need is not None:
             left.remove(need)
         yield Result(need.text if need is not None else view.task, step)

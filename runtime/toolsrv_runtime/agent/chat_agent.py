@@ -95,6 +95,11 @@ class ChatAgent:
         )
 
     @property
+    def answers_in_place(self) -> bool:
+        """Whether the answer is written in the conversation of the calls."""
+        return self._profile.answers_in_place
+
+    @property
     def name(self) -> str:
         """The format, and how the model's calls are written."""
         syntax = self._model.syntax
@@ -240,12 +245,20 @@ class _Asking:
             return self._call_or_answer()
         return self._call(left, started=started)
 
-    def answer(self) -> Move | str:
-        """Return an answer with what the path holds; in a subtask, its end."""
+    def answer(self, draft: str = "") -> Move | str:
+        """Return an answer with what the path holds; in a subtask, its end.
+
+        ``draft`` is what the model said in place already.
+        """
         if self._view.whole:
             return plan.done(self._view)
-        writer = AnswerWriter(self._write, self._now, check=self._guidance.helps("check"))
-        text = writer.write(self._view, self._needs)
+        writer = AnswerWriter(
+            self._write,
+            self._now,
+            check=self._guidance.helps("check"),
+            in_place=self._agent.answers_in_place,
+        )
+        text = writer.write(self._view, self._needs, draft)
         results = list(results_of(self._view, self._needs))
         text, notes = self._agent.switches.after_draft(
             self._view, [one.data for one in results], text, self._write, writer
@@ -254,8 +267,7 @@ class _Asking:
         if not says_something(text):
             return "the model's answer says nothing"
         if self._needs:
-            made = [one.step.move.function for one in results]
-            missing = coverage.unserved(self._needs, made)
+            missing = coverage.unserved(self._needs, [one.step for one in results])
         elif any(step.unanswered for step in self._view.path):
             missing = (self._view.task,)
         else:
@@ -274,7 +286,7 @@ class _Asking:
         offered = [one for one in offered if one.name != early] or offered
         if not offered:
             return _give_up("every call that could serve the task failed")
-        note, reading = "", self._guidance.reading(self._view)
+        note, asked, reading = "", "", self._guidance.reading(self._view)
         most = 1 if self._most == 1 or self._guidance.sees_needs(self._view) else self._most
         if left and reading is not None:
             known = {function.name: function for function in offered}
@@ -283,8 +295,12 @@ class _Asking:
             serving, most = {name for one in wanted for name in one.functions}, len(wanted)
             if self._guidance.helps("match"):
                 offered = [one for one in offered if one.name in serving] or offered
-            if started:
+            # Which of several needs the first call is for, a free choice of functions leaves open.
+            several = len(left) > 1 and not self._guidance.helps("match")
+            if started or several:
                 note = prompts.open_parts([one.text for one in wanted])
+            if not self._guidance.helps("match") and len(wanted) == 1 and need in left:
+                asked = need.text
             again = any(
                 not step.ok and step.move.function in serving
                 for step in (*self._view.path, *self._view.tried)
@@ -299,7 +315,10 @@ class _Asking:
         chooses = not self._view.path and not self._guidance.helps("match")
         if not started and (chooses or not left):
             names.append(NO_FUNCTION_FITS)
-        return self._called(Expected(tuple(names), most, text=False), note)
+        move = self._called(Expected(tuple(names), most, text=False), note)
+        if isinstance(move, str) or move.function == FINISH or not asked:
+            return move
+        return replace(move, need=asked)
 
     def _next(self, left: Sequence[coverage.Need], reading: values.Reading) -> coverage.Need:
         """Return the need to serve next: one whose values are known, or what may tell a value."""
@@ -333,8 +352,10 @@ class _Asking:
         names = tuple(function.name for function in self._view.functions)
         calls = 1 if self._most == 1 or self._guidance.sees_needs(self._view) else self._most
         expected = Expected(names, calls)
-        request, reply = self._send(expected, "", most=self._agent.probe_tokens)
-        if reply.finish == "length" and self._agent.begins_call(reply.raw):
+        in_place = self._agent.answers_in_place
+        probe = None if in_place else self._agent.probe_tokens
+        request, reply = self._send(expected, "", most=probe)
+        if probe and reply.finish == "length" and self._agent.begins_call(reply.raw):
             return self._called(replace(expected, text=False), "")
         if reply.problem:
             _, reply = self._send(expected, _correction(request, reply.problem), reply.raw)
@@ -342,7 +363,8 @@ class _Asking:
             return _unusable(reply.problem, reply)
         if reply.calls and not reply.problem:
             return self._read(reply, calls)
-        return self.answer()
+        said = in_place and not reply.problem
+        return self.answer(clean(reply.text, 20_000).strip() if said else "")
 
     def _called(self, expected: Expected, note: str) -> Move | str:
         """Return the call that is made, at the second try if need be, or what is wrong with it."""
@@ -395,7 +417,7 @@ class _Asking:
         )
         return self._agent.send(view.task, turn, view.seed, self._stop, self._meter)
 
-    def _write(self, request: DataQuestion | ChatRequest) -> ChatReply:
+    def _write(self, request: DataQuestion | Turn | ChatRequest) -> ChatReply:
         request = replace(request, max_tokens=min(request.max_tokens, self._max_tokens))
         view = self._view
         return self._agent.send(view.task, request, view.seed, self._stop, self._meter)[1]

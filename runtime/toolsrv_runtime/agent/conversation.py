@@ -67,7 +67,7 @@ class Turn:
     def _messages(self, path: Sequence[Step]) -> list[Message]:
         system = prompts.SYSTEM_SEVERAL if self.several else prompts.SYSTEM
         told: list[Message] = [
-            SystemMessage(system.format(today=prompts.today(self.now))),
+            SystemMessage(system.format(today=prompts.calendar(self.now))),
             UserMessage(plan.asked(self.view)),
         ]
         for question, answer in self.view.answers:

@@ -7,7 +7,7 @@ candidates that serve it. No words of any language are known here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from toolsrv_registry.functions import Function
@@ -129,11 +129,11 @@ def open_needs(
     ``failed`` are the steps that failed anywhere in the search. A repeated call brings nothing new: it
     serves no need, but counts as an attempt.
     """
+    wanted = tuple(wanted)
     left = [step for step in path if step.move.function != FINISH]
     found = []
     for need in wanted:
-        names = need.functions
-        tried = [step for step in left if step.move.function in names and not step.early]
+        tried = [step for step in left if serves(step, need, wanted) and not step.early]
         if any(step.unanswered for step in tried):
             continue
         served = next((step for step in tried if step.ok and not step.repeats), None)
@@ -144,11 +144,20 @@ def open_needs(
     return tuple(_in_turn(found, path))
 
 
-def unserved(wanted: Iterable[Need], made: Iterable[str]) -> tuple[str, ...]:
-    """Return the words of the needs that none of ``made`` serves, the functions called with success."""
+def serves(step: Step, need: Need, wanted: Collection[Need]) -> bool:
+    """Whether a call is for a need of ``wanted``: the model was asked to serve it, else by its function."""
+    asked = step.move.need
+    if asked and any(one.text == asked for one in wanted):
+        return asked == need.text
+    return step.move.function in need.functions
+
+
+def unserved(wanted: Iterable[Need], made: Iterable[Step]) -> tuple[str, ...]:
+    """Return the words of the needs that none of ``made`` serves, the steps that succeeded."""
+    wanted = tuple(wanted)
     left, found = list(made), []
     for need in wanted:
-        served = next((name for name in left if name in need.functions), None)
+        served = next((step for step in left if serves(step, need, wanted)), None)
         if served is None:
             found.append(need.text)
         else:

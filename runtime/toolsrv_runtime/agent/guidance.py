@@ -57,7 +57,9 @@ class Guidance:
         """Whether the matcher sees nothing on offer that serves any of the task."""
         if self.prior is None or "decline" not in self._aids or view.path:
             return False
-        return coverage.is_unserved(view.task, view.functions, self.prior, fits=view.fits)
+        # A model that chooses for itself may say so too: it is asked where the matcher only doubts.
+        fits = view.fits or not self.helps("match")
+        return coverage.is_unserved(view.task, view.functions, self.prior, fits=fits)
 
     def reading(self, view: View) -> values.Reading | None:
         """Return the matcher's reading of the task behind the results so far."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from toolsrv_registry.functions import Function
 from toolsrv_runtime.agent import coverage
 from toolsrv_runtime.contract.hints import MadeCall, NoHints
-from toolsrv_runtime.formats.base import Prior
+from toolsrv_runtime.formats.base import Move, Prior, Step
 
 
 class MatcherHints(NoHints):
@@ -27,6 +27,6 @@ class MatcherHints(NoHints):
             for one in results
             if one.ok and one.api_id in by_id
         }
-        made = [by_id[api_id] for api_id in distinct.values()]
+        made = [Step(Move(None, by_id[api_id], "{}"), "", ok=True) for api_id in distinct.values()]
         wanted, _ = coverage.needs(task, functions, self._prior)
         return coverage.unserved(wanted, made)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 SYSTEM = (
     "You serve the user's request with the functions. Call one function at a time, with values "
@@ -74,3 +74,10 @@ def open_parts(parts: Sequence[str]) -> str:
 def today(now: datetime) -> str:
     """Return a date as people write it, weekday first: "Thursday, 26 November 2026"."""
     return f"{now:%A}, {now.day} {now:%B} {now.year}"
+
+
+def calendar(now: datetime) -> str:
+    """Return the date, and the days around it by name: small models look dates up, they count badly."""
+    days = [now + timedelta(days=one) for one in range(-1, 8)]
+    first = f"{today(now)} ({now:%Y-%m-%d}); yesterday was {days[0]:%Y-%m-%d}"
+    return f"{first}, tomorrow is " + ", ".join(f"{one:%A} {one:%Y-%m-%d}" for one in days[2:])

@@ -54,7 +54,8 @@ class Verdict:
 class Move:
     """A model's reply. ``arguments`` is the JSON text; ``pieces`` is how it stands in a prompt.
 
-    ``about`` is the part of the task that the reply serves, where the format knows it;
+    ``about`` is the part of the task that the reply serves, where the format knows it; ``need`` the
+    open part that a model was asked to serve, free to choose the function;
     ``missing`` the parts that an answer leaves open, ``wanted`` what would serve better than this
     reply and may be searched for before it counts. A format that reads calls its own way says
     so: ``target`` is the offered function that is meant where ``function`` is not its name,
@@ -73,6 +74,7 @@ class Move:
     verdict: Verdict | None = None
     without_calls: bool = False
     also: tuple[Move, ...] = ()
+    need: str = ""
 
     def is_followed_by(self, move: Move) -> bool:
         """Whether ``move`` is the next call of the reply that this one came in."""

@@ -6,13 +6,16 @@ from collections.abc import Callable, Mapping
 
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.profiles.facts import ModelFacts
-from toolsrv_runtime.profiles.sizes import DEFAULTS, size_class
+from toolsrv_runtime.profiles.sizes import DEFAULTS, TUNED, size_class
 
 CHAT_CONTEXT = 8192
 """Context given to a chat model that could carry more: enough for five functions and a path."""
 
 CHAT_CANDIDATES = 8
 """APIs that are found for a task; the matcher leaves about three of them to be shown."""
+
+SMALL_CONTEXT = 2560
+"""The longest conversations of the fine-tuned model, and room for a reply."""
 
 TOOLLLAMA_CONTEXT = 8192
 
@@ -74,6 +77,25 @@ def chat(facts: ModelFacts) -> Reasoned:
     }
 
 
+def small(facts: ModelFacts) -> Reasoned:
+    """Return how the fine-tuned model that ships is run: any chat model, as far as it was trained."""
+    profile, reasons = chat(facts)
+    changes = {
+        "name": "small",
+        "context": min(facts.trained_context, SMALL_CONTEXT),
+        "observation_limit": 400,
+        "answers_in_place": True,
+        "aids": TUNED,
+    }
+    return profile.model_copy(update=changes), {
+        **reasons,
+        "format": "the chat template that it was trained with",
+        "context": f"it was trained on conversations of up to {SMALL_CONTEXT} tokens",
+        "aids": "measured for this model",
+        "answers_in_place": "it was trained on whole conversations",
+    }
+
+
 def toolllama_1(facts: ModelFacts) -> Reasoned:
     """Return how a ToolLLaMA on LLaMA 1 (2,048 positions) is run."""
     return _toolllama("toolllama-1", 4, facts)
@@ -119,6 +141,7 @@ def _why_chat(facts: ModelFacts) -> str:
 BUILTIN: Mapping[str, Callable[[ModelFacts], Reasoned]] = {
     "compact": compact,
     "chat": chat,
+    "small": small,
     "toolllama-1": toolllama_1,
     "toolllama-2": toolllama_2,
 }
