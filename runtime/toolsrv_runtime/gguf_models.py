@@ -44,7 +44,13 @@ from toolsrv_runtime.suitable import (
     whole_sequences,
 )
 
-SHIPPED_MODEL = Path(__file__).parent / "models" / "nano.q8_0.gguf"
+_MODELS = Path(__file__).parent / "models"
+
+SHIPPED_MODELS = {"nano": _MODELS / "nano.q8_0.gguf", "small": _MODELS / "small.q4_0.gguf"}
+"""Name -> file of the models that ship."""
+
+SHIPPED_MODEL = SHIPPED_MODELS["nano"]
+"""The one that is used where none is named."""
 
 SMALL_MODEL_BYTES = 64_000_000
 """Up to this size few threads evaluate a model."""

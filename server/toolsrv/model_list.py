@@ -20,7 +20,11 @@ from toolsrv.models import SAMPLING, is_special
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 
 SHIPPED = "nano"
-"""The name of the model that ships; it is in no file and cannot be removed."""
+"""The name of the model that is used where none is named."""
+
+SHIPS = (SHIPPED, "small")
+"""The names of the models that ship; they are in no file and cannot be removed."""
+
 MOST_CHARACTERS = 64
 """Of a name: a list of them stays readable."""
 
@@ -54,7 +58,7 @@ class ModelList:
         self.file = self.folder / "models.json"
 
     def entries(self) -> list[Entry]:
-        """Return the models by name, without the one that ships.
+        """Return the models by name, without those that ship.
 
         Raises:
             DataError: The list is damaged or cannot be read.
@@ -80,7 +84,7 @@ class ModelList:
         for one in entries:
             if one.name == name:
                 return one
-        known = ", ".join([SHIPPED, *(one.name for one in entries)])
+        known = ", ".join([*SHIPS, *(one.name for one in entries)])
         raise NotFoundError(f"there is no model {name!r} on the list", hint=f"there are: {known}")
 
     def check_name(self, name: str, path: Path) -> None:
@@ -148,7 +152,7 @@ class ModelList:
 
 def _taken(entries: list[Entry]) -> dict[str, str]:
     """Return which file each name stands for; other models' names stand for none."""
-    return {one.name: one.path for one in entries} | {SHIPPED: "", SAMPLING: ""}
+    return {one.name: one.path for one in entries} | dict.fromkeys((*SHIPS, SAMPLING), "")
 
 
 def _check_name(name: str, path: Path, taken: Mapping[str, str]) -> None:
@@ -184,10 +188,6 @@ def file_of(text: str, data_dir: Path) -> Path:
     Raises:
         DataError: The list is damaged or cannot be read.
     """
-    from toolsrv_runtime.gguf_models import SHIPPED_MODEL
-
-    if text == SHIPPED:
-        return SHIPPED_MODEL
     named = resolve(text, data_dir) if is_name(text) else None
     return named or Path(text).expanduser()
 
@@ -195,6 +195,10 @@ def file_of(text: str, data_dir: Path) -> Path:
 def resolve(name: str, data_dir: Path) -> Path | None:
     """Return the file that a name stands for, None where it is not on the list."""
     for one in ModelList(data_dir).entries():
-        if one.name == name:
+        if one.name == name:  # a list of before "small" shipped may have one of that name
             return Path(one.path)
+    if name in SHIPS:
+        from toolsrv_runtime.gguf_models import SHIPPED_MODELS
+
+        return SHIPPED_MODELS[name]
     return None

@@ -17,7 +17,7 @@ from click.testing import Result
 from toolsrv.model_list import ModelList
 from toolsrv_runtime.convert.checkpoint import convert
 from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
-from toolsrv_runtime.gguf_models import SHIPPED_MODEL
+from toolsrv_runtime.gguf_models import SHIPPED_MODEL, SHIPPED_MODELS
 
 HubHost = runpy.run_path(str(Path(__file__).parents[1] / "hub_host.py"))["HubHost"]
 REPO = "maker/tiny-GGUF"
@@ -70,22 +70,22 @@ def test_a_pulled_model_is_on_the_list_used_by_name_and_removed(
     gone = run("model", "remove", "tiny.f16", "--yes")
     assert "its file is deleted" in gone.stdout
     assert not Path(said["path"]).exists()
-    assert set(listed(run)) == {"nano"}
+    assert set(listed(run)) == {"nano", "small"}
     assert len(hub.ranges) == 1
 
 
 def test_a_name_is_taken_wherever_a_model_is(run: Run, hub: Any) -> None:
-    assert run("model", "pull", REPO, "--name", "small").exit_code == 0
-    info = json.loads(run("model", "info", "small", "--json").stdout)
+    assert run("model", "pull", REPO, "--name", "little").exit_code == 0
+    info = json.loads(run("model", "info", "little", "--json").stdout)
     assert info["architecture"] == "llama"
     unknown = run("solve", "x", "--model", "smell")
     assert unknown.exit_code == 2
     assert "toolsrv model list" in unknown.stderr
     missing = run("model", "use", "smell")
     assert missing.exit_code == 2
-    assert "there are: nano, small" in missing.stderr
+    assert "there are: nano, small, little" in missing.stderr
     hub.files["maker/other"] = {"x.gguf": hub.files[REPO]["tiny.f16.gguf"]}
-    taken = run("model", "pull", "maker/other", "--name", "small")
+    taken = run("model", "pull", "maker/other", "--name", "little")
     assert (taken.exit_code, "another model" in taken.stderr) == (2, True)
 
 
@@ -95,8 +95,9 @@ def test_a_name_is_taken_wherever_a_model_is(run: Run, hub: Any) -> None:
         (("pull", "maker/none"), 2, "has no maker/none"),
         (("pull", f"{REPO}:x.gguf"), 2, "holds no file 'x.gguf'"),
         (("pull", "not a repo"), 2, "not the name of a repository"),
-        (("remove", "nano", "--yes"), 2, "ships with toolsrv"),
-        (("remove", "none", "--yes"), 2, "there are: nano"),
+        (("remove", "nano", "--yes"), 2, "'nano' ships with toolsrv"),
+        (("remove", "small", "--yes"), 2, "'small' ships with toolsrv"),
+        (("remove", "none", "--yes"), 2, "there are: nano, small"),
         (("use", "/no/such.gguf"), 1, "there is no model file"),
     ],
 )
@@ -111,7 +112,8 @@ def test_a_wrong_request_is_told_in_one_line(
 
 
 @pytest.mark.parametrize(
-    "name", ["nano", "sampling", "../x", "x.gguf", "", " x", "a\nb", "scripted:x", "x" * 65]
+    "name",
+    ["nano", "small", "sampling", "../x", "x.gguf", "", " x", "a\nb", "scripted:x", "x" * 65],
 )
 def test_what_is_no_name_is_refused_before_anything_is_brought(
     run: Run, hub: Any, name: str, data_dir: Path
@@ -138,9 +140,9 @@ def test_names_made_of_long_file_names_are_cut(tmp_path: Path) -> None:
 def test_a_name_is_taken_where_a_model_is_quantised_or_measured(
     run: Run, hub: Any, tmp_path: Path
 ) -> None:
-    assert run("model", "pull", REPO, "--name", "small").exit_code == 0
+    assert run("model", "pull", REPO, "--name", "little").exit_code == 0
     made = tmp_path / "made.gguf"
-    done = run("model", "quantize", "small", "--out", str(made))
+    done = run("model", "quantize", "little", "--out", str(made))
     assert done.exit_code == 0, done.stderr
     assert made.is_file()
     assert "quantised already" in run("model", "quantize", "nano").stderr
@@ -164,7 +166,7 @@ def test_a_wrong_checksum_leaves_no_file_and_no_entry(run: Run, hub: Any, data_d
     done = run("model", "pull", REPO)
     assert done.exit_code == 1
     assert "is not what the hub lists" in done.stderr
-    assert set(listed(run)) == {"nano"}
+    assert set(listed(run)) == {"nano", "small"}
     assert not list(data_dir.rglob("*.gguf*"))
 
 
@@ -187,7 +189,7 @@ def test_made_models_are_put_on_the_list_and_their_files_stay(run: Run, tmp_path
     assert (
         run("model", "quantize", "--type", "q8_0", str(tmp_path / "mine.f16.gguf")).exit_code == 0
     )
-    assert set(listed(run)) == {"nano", "mine.f16", "mine.q8_0"}
+    assert set(listed(run)) == {"nano", "small", "mine.f16", "mine.q8_0"}
     gone = run("model", "remove", "mine.f16", "--yes")
     assert "its file stays" in gone.stdout
     assert (tmp_path / "mine.f16.gguf").is_file()
@@ -214,7 +216,23 @@ def test_a_model_in_use_without_a_name_has_a_row(
     assert "TOOLSRV_MODEL" in row["source"]
     monkeypatch.delenv("TOOLSRV_MODEL")
     assert run("model", "use", "nano").exit_code == 0
-    assert set(listed(run)) == {"nano"}
+    assert set(listed(run)) == {"nano", "small"}
+
+
+def test_the_small_model_that_ships_has_a_name(run: Run) -> None:
+    small = SHIPPED_MODELS["small"]
+    rows = listed(run)
+    assert list(rows) == ["nano", "small"]
+    assert [rows[one]["path"] for one in rows] == [str(SHIPPED_MODEL), str(small)]
+    assert (rows["small"]["source"], rows["small"]["in_use"]) == ("ships with toolsrv", False)
+    assert rows["small"]["size_bytes"] == small.stat().st_size
+    assert run("model", "use", "small").exit_code == 0
+    used = listed(run)
+    assert [one["in_use"] for one in used.values()] == [False, True]
+    info = json.loads(run("model", "info", "--json").stdout)
+    assert (info["path"], info["profile"]["name"]) == (str(small), "small")
+    assert run("model", "remove", "small", "--yes").exit_code == 2
+    assert small.is_file()
 
 
 def test_a_damaged_list_says_which_file(run: Run, data_dir: Path) -> None:

@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 @json_option
 @pass_session
 def list_(session: Session, as_json: bool) -> None:
-    """List the models that have a name: pulled, made, and the one that ships.
+    """List the models that have a name: pulled, made, and those that ship.
 
     A model in use that has none (a file or a server that the settings name) stands at the end.
     """
-    from toolsrv.model_list import SHIPPED
-    from toolsrv_runtime.gguf_models import SHIPPED_MODEL
+    from toolsrv_runtime.gguf_models import SHIPPED_MODEL, SHIPPED_MODELS
 
     loaded = session.load()
     model = loaded.settings.model or SHIPPED_MODEL
     used = str(model if isinstance(model, str) else model.absolute())
     rows: list[dict[str, Any]] = [
-        {"name": SHIPPED, "path": str(SHIPPED_MODEL), "source": "ships with toolsrv",
-         "size_bytes": SHIPPED_MODEL.stat().st_size, "sha256": None, "added": ""}
+        {"name": name, "path": str(path), "source": "ships with toolsrv",
+         "size_bytes": path.stat().st_size, "sha256": None, "added": ""}
+        for name, path in SHIPPED_MODELS.items()
     ]  # fmt: skip
     rows += [one.model_dump() for one in _list(session).entries()]
     if used not in {row["path"] for row in rows}:
@@ -124,7 +124,7 @@ def use(session: Session, model: str, as_json: bool) -> None:
     A file is opened, a server is asked for a short reply, and a script (scripted:FILE) is read.
     """
     from toolsrv import config_file, settings
-    from toolsrv.model_list import SHIPPED, is_name
+    from toolsrv.model_list import SHIPPED, SHIPS, is_name
     from toolsrv_runtime.gguf_models import inspect_model
 
     own = session.load(model=model).settings
@@ -133,7 +133,7 @@ def use(session: Session, model: str, as_json: bool) -> None:
     else:
         if (
             is_name(model)
-            and model != SHIPPED
+            and model not in SHIPS
             and not (own.model is not None and is_file(own.model))
         ):
             _list(session).get(model)  # tells which names there are
@@ -163,12 +163,12 @@ def use(session: Session, model: str, as_json: bool) -> None:
 @pass_session
 def remove(session: Session, name: str, yes: bool, as_json: bool) -> None:
     """Take a model off the list; a file that was pulled is deleted, any other stays."""
-    from toolsrv.model_list import SHIPPED
+    from toolsrv.model_list import SHIPPED, SHIPS
 
     models = _list(session)
-    if name == SHIPPED:
+    if name in SHIPS and all(one.name != name for one in models.entries()):
         raise UsageError(
-            f"{SHIPPED!r} ships with toolsrv and cannot be removed",
+            f"{name!r} ships with toolsrv and cannot be removed",
             hint="use another model with: toolsrv model use NAME",
         )
     entry = models.get(name)
