@@ -1,0 +1,7 @@
+"""Command line of the generator."""
+
+from __future__ import annotations
+
+from toolsrv_lab.conversations.corners.generator import main
+
+main()

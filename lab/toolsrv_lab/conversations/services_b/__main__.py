@@ -1,0 +1,7 @@
+"""Command line of the generator."""
+
+from __future__ import annotations
+
+from toolsrv_lab.conversations.services_b.generator import main
+
+main()
