@@ -276,9 +276,9 @@ _ARITHMETIC = re.compile(r"(?:[\d\s.,+*/^()%-]|sqrt|pi)+")
 def _is_same(gold: GoldCall, response: Any, call: Evidence) -> bool:
     """Whether a call answered what the task's own call answers.
 
-    An expression may be written in many ways: where a response repeats it, only its result counts.
-    So do the wanted fields alone where two values stand the other way round: from Rome to Oslo it is
-    as far as from Oslo to Rome.
+    An expression may be written in many ways: where a response repeats it, under whatever name, only
+    its result counts. So do the wanted fields alone where two values stand the other way round: from
+    Rome to Oslo it is as far as from Oslo to Rome.
     """
     if call.api_id != gold.api or call.response == response:
         return call.api_id == gold.api
@@ -289,10 +289,12 @@ def _is_same(gold: GoldCall, response: Any, call: Evidence) -> bool:
         return bool(gold.answer) and all(mine.get(key) == theirs.get(key) for key in gold.answer)
     written = {
         key
-        for key in gold.arguments.keys() & call.arguments.keys()
-        if response.get(key) == gold.arguments[key]
-        and all(_ARITHMETIC.fullmatch(str(one[key])) for one in (gold.arguments, call.arguments))
-        and any(sign in str(call.arguments[key]) for sign in "+-*/^")
+        for name in gold.arguments.keys() & call.arguments.keys()
+        if all(_ARITHMETIC.fullmatch(str(one[name])) for one in (gold.arguments, call.arguments))
+        and any(sign in str(call.arguments[name]) for sign in "+-*/^")
+        for key, value in response.items()
+        if value == gold.arguments[name]
+        and (key == name or call.response.get(key) == call.arguments[name])
     }
     return bool(written) and all(
         call.response.get(key) == value for key, value in response.items() if key not in written

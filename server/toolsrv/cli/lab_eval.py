@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
     from toolsrv_lab.evaluation.statistics import Mean, Share
     from toolsrv_lab.solving import FaultyCaller
+    from toolsrv_registry.registry import Registry
     from toolsrv_runtime.solve import Solver
     from toolsrv_runtime.stop import Stop
 
@@ -56,14 +57,17 @@ def identity(settings: Settings) -> tuple[str, str]:
     return SHIPPED if model is None else model.stem, file_hash(model or SHIPPED_MODEL)
 
 
-def solver_on(bench: Workbench, caller: FaultyCaller) -> Solver:
-    """Return a solver on the bench's model that calls with ``caller``, as evaluations do."""
+def solver_on(bench: Workbench, caller: FaultyCaller, registry: Registry | None = None) -> Solver:
+    """Return a solver on the bench's model that calls with ``caller``, as evaluations do.
+
+    ``registry``, with its index, stands in for the bench's.
+    """
     from toolsrv.offered import Offered
     from toolsrv_runtime.solve import Solver
 
     engine, profile = bench.model()
     return Solver(
-        retriever=Offered(bench.searchable()),
+        retriever=Offered(registry or bench.searchable()),
         engine=engine,
         profile=profile,
         caller=caller,

@@ -6,8 +6,10 @@ The work is done by ``toolsrv_lab.evaluation``.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from toolsrv_lab.retrieval.queries import Query
     from toolsrv_lab.solving import Task, Verdict
     from toolsrv_registry.api import Api
+    from toolsrv_registry.registry import Registry
     from toolsrv_runtime.solve import SolveOptions
 
 Cells = dict["Cell", "SolveOptions"]
@@ -48,6 +51,9 @@ Cells = dict["Cell", "SolveOptions"]
 @click.option("--tasks", "path", type=click.Path(path_type=Path), required=True, metavar="FILE",
               help="JSON lines: tasks over the catalog that ships (id, kind, task, calls), or "
               "queries over imported ones (query_id, query, relevant).")  # fmt: skip
+@click.option("--other-words", is_flag=True,
+              help="Solve tasks over a copy of the catalog that ships, in which everything is named "
+              "and described otherwise.")  # fmt: skip
 @click.option("--set", "given", multiple=True, metavar="KEY=VALUE",
               help="Any option of a solve, for all cells: --set width=3 --set limits.seconds=60.")  # fmt: skip
 @click.option("--limit", type=click.IntRange(1),
@@ -67,6 +73,7 @@ def eval_models(
     strategies: tuple[str, ...],
     aids: tuple[str, ...],
     path: Path,
+    other_words: bool,
     given: tuple[str, ...],
     limit: int | None,
     seed: int | None,
@@ -84,7 +91,8 @@ def eval_models(
     from toolsrv_lab.evaluation.result_log import ResultLog
 
     path = path.expanduser()
-    kind: _Kind = _Queries(path) if _holds_queries(path) else _Tasks(path)
+    copy = click.get_current_context().with_resource(_copy()) if other_words else None
+    kind: _Kind = _Queries(path, copy) if _holds_queries(path) else _Tasks(path, copy)
     flags: dict[str, Any] = {"seed": seed, "threads": threads, "simulate": kind.simulate}
     benches = [session.workbench(model=name, **flags) for name in lab_eval.listed(models)]
     cells = [_cells(bench, strategies, aids, given) for bench in benches]
@@ -93,7 +101,7 @@ def eval_models(
     kind.prepare(benches[0], limit)
     folder = lab_eval.out_folder(out)
     log_path = folder / lab_eval.LOG if folder else None
-    settings = _settings(benches[0], path, given, flags)
+    settings = _settings(benches[0], copy, path, given, flags)
     every = [cell for one in cells for cell in one]
     with ResultLog(log_path, settings) as log:
         kind.open(log)
@@ -131,12 +139,29 @@ def _cells(
     }
 
 
+@contextlib.contextmanager
+def _copy() -> Iterator[Registry]:
+    """Give a registry of the copy in other words, in a folder that goes with it."""
+    from toolsrv_lab.evaluation.other_words import open_registry
+
+    with (
+        TemporaryDirectory(prefix="toolsrv-", ignore_cleanup_errors=True) as folder,
+        open_registry(Path(folder)) as registry,
+    ):
+        yield registry
+
+
 def _settings(
-    bench: Workbench, path: Path, given: Sequence[str], flags: Mapping[str, Any]
+    bench: Workbench,
+    copy: Registry | None,
+    path: Path,
+    given: Sequence[str],
+    flags: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return what results depend on besides the cell: those of others are not put into one file."""
     options = bench.options().model_dump(mode="json", exclude={"strategy", "aids", "category"})
-    catalogs = [one.name for one in bench.registry().store.catalogs() if one.enabled]
+    store = (copy or bench.registry()).store
+    catalogs = [one.name for one in store.catalogs() if one.enabled]
     return {
         "options": options,
         "set": sorted(given),
@@ -157,17 +182,21 @@ def _holds_queries(path: Path) -> bool:
 
 
 class _Tasks:
-    """Tasks over the catalog that ships."""
+    """Tasks over the catalog that ships, or over its ``copy`` in other words."""
 
     simulate = "off"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, copy: Registry | None) -> None:
+        from toolsrv_lab.evaluation import other_words
         from toolsrv_lab.solving import read_tasks
 
+        self._copy = copy
         self._tasks: dict[str, Task] = {}
         self._every = read_tasks(path)
         if not self._every:
             raise UsageError(f"there are no tasks in {str(path)!r}", hint="one JSON object a line")
+        if copy is not None:
+            self._every = other_words.tasks(self._every)
         self._apis: dict[str, Api] = {}
         self._log: CellLog[Verdict]
 
@@ -179,7 +208,8 @@ class _Tasks:
         from toolsrv_lab.evaluation.sampling import draw_by_stratum
         from toolsrv_lab.solving import check_tasks
 
-        self._apis = {api.id: api for api in bench.registry().store.apis()}
+        store = (self._copy or bench.registry()).store
+        self._apis = {api.id: api for api in store.apis()}
         check_tasks(self._every, self._apis)
         drawn = draw_by_stratum(
             self._every,
@@ -209,8 +239,10 @@ class _Tasks:
                 progress.step(False)
             return
         try:
+            if self._copy is not None:
+                self._copy.ensure_index(bench.progress)
             async with FaultyCaller(transports=transports()) as caller:
-                solver = lab_eval.solver_on(bench, caller)
+                solver = lab_eval.solver_on(bench, caller, self._copy)
 
                 async def solve(task: Task, options: SolveOptions) -> Verdict:
                     return await solve_one(
@@ -277,9 +309,14 @@ class _Queries:
 
     simulate = "schema"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, copy: Registry | None) -> None:
         from toolsrv_lab.retrieval.queries import read_queries
 
+        if copy is not None:
+            raise UsageError(
+                f"{str(path)!r} holds queries, and only the catalog that ships has other words",
+                hint="name a file of tasks with --tasks, or leave --other-words out",
+            )
         self._every = read_queries(path)
         self._queries: dict[str, Query] = {}
         self._apis: dict[str, Api] = {}
