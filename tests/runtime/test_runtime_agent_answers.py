@@ -154,6 +154,8 @@ def test_without_a_successful_call_there_is_nothing_to_answer_with(apis: Apis) -
         ("Yes.", {"exists": True}, True),
         ("Nothing.", {"rows": [{"name": "Lima"}]}, False),
         ("About 1,200 m.", {"height": 1200}, True),
+        ("Peru is no member.", {"member": False, "since": "never"}, True),
+        ("Nothing of that.", {"member": False, "since": "never"}, False),
     ],
 )
 def test_an_answer_tells_a_result_whose_news_it_states(

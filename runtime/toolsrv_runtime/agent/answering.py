@@ -186,7 +186,8 @@ class AnswerWriter:
 def tells(answer: str, step: Step) -> bool:
     """Whether an answer states a value of a response that was not among its call's arguments.
 
-    A response that only says yes or no, or repeats its arguments, is taken to be told.
+    A response that only says yes or no, or repeats its arguments, is taken to be told; one that says
+    yes or no beside other values, if the answer names what was asked about.
     """
     given = {_plain(one) for one in _leaves(step.move.parsed)}
     fresh = [one for one in _leaves(step.response) if _plain(one) not in given]
@@ -195,6 +196,9 @@ def tells(answer: str, step: Step) -> bool:
         return True
     said = _plain(answer)
     if any(_plain(one) in said for one in values):
+        return True
+    judged = any(isinstance(one, bool) for one in fresh)
+    if judged and any(one and one in said for one in given):
         return True
     traced = trace(answer, "", [(1, values)])
     return bool(traced.supported)
