@@ -72,7 +72,9 @@ class Guidance:
     def asks_itself(self, view: View) -> bool:
         """Whether the task is talk with the assistant."""
         prior = None if view.whole else self.prior
-        return prior is not None and itself.asks_itself(view.task, view.functions, prior)
+        return prior is not None and itself.asks_itself(
+            view.task, view.functions, prior, fits=view.fits
+        )
 
     def sees_needs(self, view: View) -> bool:
         """Whether a matcher says what the task asks for."""
