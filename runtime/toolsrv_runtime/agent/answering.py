@@ -1,8 +1,8 @@
-"""Writing the answer: a short conversation of its own, with all results in view, checked for each.
+"""Writing the answer, with all results in view, checked for each of them.
 
 Small models that go on in the conversation of their calls write further calls, or tell the last
-result alone. Asked as a question about data, with two examples before it, they tell what was asked
-for. An answer that states what no result says is written again with numbers and names that can only
+result alone. Asked in a conversation of its own as a question about data, with two examples before
+it, they tell what was asked for. One that was trained on whole conversations answers in place. An answer that states what no result says is written again with numbers and names that can only
 be copied; a result that it leaves out is asked for by itself.
 """
 

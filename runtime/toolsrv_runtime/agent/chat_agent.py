@@ -4,8 +4,8 @@ Until a call has succeeded a reply is a call, or ``no_function_fits``: small mod
 write their calls as prose. The matcher says which words of the task no call has served yet
 (``coverage``): while there are any, a reply is a call for them. A model that chooses for itself
 (without the aid ``match``) may begin with ``no_function_fits`` all the same. Only when no need is
-open may the model say that it is done, and the answer is written in a conversation of its own
-(``answering``). Models differ by their ``ChatModel``, never by their agent.
+open may the model say that it is done, and the answer is written (``answering``): in a conversation of
+its own, or in place by a model that was trained to. Models differ by their ``ChatModel``, never by their agent.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ CHAT_CANDIDATES = 8
 """APIs that are found for a task; the matcher leaves about three of them to be shown."""
 
 SMALL_CONTEXT = 2560
-"""The longest conversations of the fine-tuned model, and room for a reply."""
+"""The longest conversations that the fine-tuned model was trained on (1,600 tokens), and more than half again."""
 
 TOOLLLAMA_CONTEXT = 8192
 
@@ -90,7 +90,7 @@ def small(facts: ModelFacts) -> Reasoned:
     return profile.model_copy(update=changes), {
         **reasons,
         "format": "the chat template that it was trained with",
-        "context": f"it was trained on conversations of up to {SMALL_CONTEXT} tokens",
+        "context": f"{SMALL_CONTEXT} tokens: it was trained on conversations of up to 1,600",
         "aids": "measured for this model",
         "answers_in_place": "it was trained on whole conversations",
     }

@@ -43,8 +43,8 @@ mode_option = click.option(
 profile_option = click.option(
     "--profile",
     metavar="NAME|FILE",
-    help="How the model is run: compact, chat, toolllama-1, toolllama-2, one of yours, or a TOML "
-    "file. [default: by the model]",
+    help="How the model is run: compact, chat, small, toolllama-1, toolllama-2, one of yours, or a "
+    "TOML file. [default: by the model]",
 )
 
 
