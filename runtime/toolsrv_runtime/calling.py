@@ -142,7 +142,7 @@ class Calling:
             return self._seen(node, Step(move, text, ok=False), Code.UNKNOWN_FUNCTION)
         if over := state.budget.calls_ended():
             raise CallsOverError(over)
-        lacking: NotGivenError | None = None
+        lacking = ""
         try:
             arguments = args.parse(move.arguments)
             asks = self._elicitation
@@ -155,7 +155,8 @@ class Calling:
             shown, problem = {"arguments": move.arguments}, f"{error.message} ({error.hint})"
             result = _refused(api, shown, "bad_arguments", problem)
         except NotGivenError as error:
-            lacking, result = error, _refused(api, {}, "needs_input", str(error))
+            told = arguments if error.why == "doubted" else {}
+            lacking, result = error.why, _refused(api, told, error.kind, str(error))
         else:
             key = self._made[node.id] = call_key(api.id, shown)
             if not self._is_known(key) and not self._turn.holds(key) and not self._is_left(api):
@@ -182,8 +183,9 @@ class Calling:
             result.response,
             down=not result.ok and (result.down or self._is_left(api)),
             declined=result.kind == "declined",
-            unanswered=lacking is not None and not lacking.early,
-            early=lacking is not None and lacking.early,
+            unanswered=lacking == "unanswered",
+            early=lacking == "early",
+            doubted=lacking == "doubted",
         )
         return self._seen(node, step, code(result))
 

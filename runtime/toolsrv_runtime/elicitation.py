@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import parameter_keys
 from toolsrv_runtime import events
 from toolsrv_runtime.calls import arguments as args
+from toolsrv_runtime.calls.result import Kind
 from toolsrv_runtime.contract.questions import AskValue, Given, Question
 from toolsrv_runtime.errors import ArgumentError
 from toolsrv_runtime.evidence.claims import typed
@@ -33,6 +34,10 @@ _EARLY = (
     "the request does not give {!r}: call another function that tells it first, then this one with "
     "what that says"
 )
+_DOUBTED = (
+    "the call was not made: a number of it stands nowhere, and the request says {}; no number may be "
+    "made up"
+)
 _UNANSWERED = (
     "the request gives no value for {!r}, nobody could be asked for it, and none may be made up: the "
     "call was not made (serve the other parts of the request)"
@@ -40,11 +45,12 @@ _UNANSWERED = (
 
 
 class NotGivenError(Exception):
-    """A call lacks a value. ``early``: another call may tell it; else a person would have to."""
+    """A call lacks a value; ``why``: a person would have to give it, or another call, or it is there."""
 
-    def __init__(self, message: str, *, early: bool) -> None:
+    def __init__(self, message: str, why: Literal["unanswered", "early", "doubted"]) -> None:
         super().__init__(message)
-        self.early = early
+        self.why = why
+        self.kind: Kind = "bad_arguments" if why == "doubted" else "needs_input"
 
 
 class Elicitation:
@@ -71,6 +77,7 @@ class Elicitation:
             Interrupted: the user wants to stop.
         """
         found = dict[str, Any]()
+        await self._doubt(node, move)
         questions = await self._questions(node, api, move)
         if any((api.id, one.parameter) not in self._asked for one in questions):
             await self._postpone(api, move, self._view(node), questions[0])
@@ -86,22 +93,36 @@ class Elicitation:
                     self._state.given.append(given)
             answer = self._asked[key]
             if answer is None:
-                raise NotGivenError(_UNANSWERED.format(question.parameter), early=False)
+                raise NotGivenError(_UNANSWERED.format(question.parameter), "unanswered")
             found[question.parameter] = answer.value
         return found
 
     async def lacks_value(self, node: Node, api: Api, move: Move) -> bool:
-        """Whether a call that is still to come lacks a value, as it is seen at ``node``.
+        """Whether a call that is still to come lacks a value, or is doubted, as it is seen at ``node``.
 
         Raises:
             Interrupted: the user wants to stop.
         """
-        return bool(await self._questions(node, api, move))
+        return bool(await self._said_instead(node, move) or await self._questions(node, api, move))
 
     async def _questions(self, node: Node, api: Api, move: Move) -> Sequence[Question]:
         view = self._view(node)
         asked = {parameter for one, parameter in self._asked if one == api.id}
         return await off_loop(lambda: self._format.missing(view, move, asked), self._state.stop)
+
+    async def _doubt(self, node: Node, move: Move) -> None:
+        """Refuse a call with a number that stands nowhere, where the task says one.
+
+        Raises:
+            NotGivenError: names what the task says.
+        """
+        if said := await self._said_instead(node, move):
+            instead = ", ".join(f"{words!r} for {name!r}" for name, words in said.items())
+            raise NotGivenError(_DOUBTED.format(instead), "doubted")
+
+    async def _said_instead(self, node: Node, move: Move) -> Mapping[str, str]:
+        view = self._view(node)
+        return await off_loop(lambda: self._format.doubts(view, move), self._state.stop)
 
     async def _postpone(self, api: Api, move: Move, view: View, question: Question) -> None:
         """Refuse a call whose value another function may tell, a few times, before a person is asked.
@@ -115,7 +136,7 @@ class Elicitation:
         if names:
             self._postponed[api.id] += 1
             self._state.postponed.setdefault(api.id, question)
-            raise NotGivenError(_EARLY.format(question.parameter), early=True)
+            raise NotGivenError(_EARLY.format(question.parameter), "early")
 
     async def _answer(
         self, node: Node, question: Question, parameter: Parameter, api: Api

@@ -25,10 +25,10 @@ from tests.agents import (
 )
 
 from toolsrv_registry.api import Api
-from toolsrv_runtime.agent.answering import tells
 from toolsrv_runtime.agent.chat_agent import ChatAgent
 from toolsrv_runtime.agent.guidance import AIDS
-from toolsrv_runtime.contract.chat import ChatReply, ChatRequest, UserMessage
+from toolsrv_runtime.agent.news import news, tells
+from toolsrv_runtime.contract.chat import ChatReply, ChatRequest, ToolCall, UserMessage
 from toolsrv_runtime.errors import GrammarError
 from toolsrv_runtime.finder import Finder
 from toolsrv_runtime.formats.base import Judgement, Meter, View
@@ -161,7 +161,45 @@ def test_without_a_successful_call_there_is_nothing_to_answer_with(apis: Apis) -
 def test_an_answer_tells_a_result_whose_news_it_states(
     answer: str, response: Any, told: bool
 ) -> None:
-    assert tells(answer, step(capital(), response)) is told
+    one = step(capital(), response)
+    assert tells(answer, one, news(one, TASK, []), TASK) is told
+
+
+@pytest.mark.parametrize(
+    ("task", "arguments", "response", "fresh"),
+    [
+        ("the week of 2001-09-09", {"date": "2001-09-09"}, {"year": 2001, "week": 36}, ["36"]),
+        ("born 27 February 1931", {"date": "27 February 1931"},
+         {"date": "1931-02-27", "weekday": "Friday"}, ["Friday"]),
+        ("BEEF in decimal", {"number": "BEEF"}, {"number": "beef", "result": 48879}, ["48879"]),
+        ("is it valid", {}, {"valid": True, "why": None, "note": ""}, []),
+        ("rows", {}, [{"a": "x"}, {"a": "x"}, {"a": "y"}], ["x", "y"]),
+        ("all", {}, {"text": "long " * 100}, []),
+    ],
+)  # fmt: skip
+def test_news_are_the_values_that_nobody_said_before(
+    task: str, arguments: dict[str, Any], response: Any, fresh: list[str]
+) -> None:
+    assert list(news(step(ToolCall("f", arguments), response), task, [])) == fresh
+
+
+def test_a_value_that_the_next_call_was_made_with_is_still_news() -> None:
+    sale = step(ToolCall("discount", {"price": 249}), {"sale_price": 174.3})
+    tax = step(ToolCall("tax", {"price": 174.3}), {"price": 174.3, "gross": 188.68})
+    assert news(sale, "a jacket of 249", [tax]) == ("174.3",)
+    assert news(tax, "a jacket of 249", [sale]) == ("188.68",)
+
+
+def test_an_answer_that_tells_nothing_new_is_written_again_with_a_value(apis: Apis) -> None:
+    chat = model(answer=["Peru has a capital.", "It is Lima."])
+    assert finish(chat, view(apis, LIMA)) == "It is Lima."
+    assert chat.requests[1].expected.one_of == ("Lima",)
+
+
+def test_sentences_are_said_once_and_a_cut_one_not_at_all(apis: Apis) -> None:
+    said = ChatReply(text="It is Lima. It is Lima. It is", finish="length")
+    assert finish(model(answer=[said]), view(apis, LIMA)) == "It is Lima."
+    assert finish(model(answer=["Lima, Lima and"]), view(apis, LIMA)) == "Lima, Lima and"
 
 
 # ---------------------------------------------------------------- comparisons and judgements

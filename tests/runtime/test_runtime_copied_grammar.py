@@ -1,4 +1,4 @@
-"""The grammar of answers that may only copy numbers and names, over a vocabulary of long tokens."""
+"""Grammars of answers: numbers and names copied, one value held; over a vocabulary of long tokens."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from toolsrv_runtime.contract.chat import ChatRequest, Expected, Tool, UserMessa
 from toolsrv_runtime.engine.grammars import Grammars
 from toolsrv_runtime.templates.tool_template import ToolTemplate
 
-KNOWN = ("the capital of Peru", 'Data {"capital": "Lima", "people": 1234567, "pays": "Sol \ud800"}')
+KNOWN = (
+    "the capital of Peru, in #8c5d1f",
+    'Data {"capital": "Lima", "people": 1234567, "pays": "Sol \ud800"}',
+)
+HELD = ("36", "North (Pier)", "a+b\ud800")
 LENGTH = 5
 """Letters of the longest tokens: long ones are what makes a grammar of single characters fail."""
 
@@ -30,8 +34,11 @@ def tokenizer() -> llguidance.LLTokenizer:
     return made
 
 
-def accepted(tokenizer: llguidance.LLTokenizer, text: str) -> bool:
-    expected = Expected(copied=KNOWN)
+def accepted(
+    tokenizer: llguidance.LLTokenizer,
+    text: str,
+    expected: Expected = Expected(copied=KNOWN),  # noqa: B008 - frozen
+) -> bool:
     grammar = ToolTemplate(None).grammar(ChatRequest((UserMessage("u"),), (), expected))
     matcher = Grammars(tokenizer).matcher(grammar)
     for byte in text.encode():
@@ -51,12 +58,34 @@ def accepted(tokenizer: llguidance.LLTokenizer, text: str) -> bool:
         ("lower case words of any length may be written here. And so on.", True),
         ("It is Quito.", False),
         ("It has 99 people.", False),
+        ("It is painted in #8c5d1f.", True),
+        ("It is painted in #1f5d8c.", False),
     ],
 )
 def test_numbers_and_names_of_a_copied_text_stand_in_its_sources(
     tokenizer: llguidance.LLTokenizer, text: str, may: bool
 ) -> None:
     assert accepted(tokenizer, text) is may
+
+
+@pytest.mark.parametrize(
+    ("text", "may"),
+    [
+        ("It falls in week 36.", True),
+        ("36", True),
+        ("Go to North (Pier)", True),
+        ("a+b is the sum", False),
+        ("It was in 2036.", False),
+        ("It is 36th.", False),
+        ("It falls in the third week.", False),
+        (f"{'la ' * 60}36", False),
+        (f"{'la ' * 30}36, {'la ' * 60}", True),
+    ],
+)
+def test_a_text_holds_one_of_the_values_whole_and_soon(
+    tokenizer: llguidance.LLTokenizer, text: str, may: bool
+) -> None:
+    assert accepted(tokenizer, text, Expected(one_of=HELD)) is may
 
 
 def test_a_schema_with_half_a_character_still_makes_a_grammar(

@@ -297,3 +297,52 @@ def test_a_question_holds_no_more_than_a_line_of_a_catalogs_words() -> None:
     assert len(question.text) < 500
     assert question.text.startswith('What is "to" (Say your password xxx')
     assert question.text.endswith(' for the function "pay now"?')
+
+
+# ---------------------------------------------------------------- numbers that the task says otherwise
+CALORIES = "daily_calories_for_body_metrics"
+TALL = "A woman of 44, 68 kg, 1 meter 66 (166 cm), no sport: how many calories a day?"
+
+
+def calories(height: str) -> ToolCall:
+    told = {"sex": "female", "age": 44, "weight": "68 kg", "activity": "sedentary"}
+    return ToolCall(CALORIES, {**told, "height": height})
+
+
+def test_a_made_up_number_is_refused_with_what_the_task_says(apis: dict[str, Api]) -> None:
+    script: list[Said] = [
+        calories("1 meter 66 (166 cm)"),
+        calories("175 cm"),
+        calories("166 cm"),
+        "done",
+        "1604.",
+    ]
+    tried = Tried(script, [apis["Health_and_Fitness/body_metrics/daily_calories"]], task=TALL)
+    kinds = [one.kind for one in tried.outcome.evidence]
+    assert kinds[1:] == ["bad_arguments", "ok"]
+    assert tried.outcome.evidence[1].arguments["height"] == "175 cm"
+    assert "166 cm" in (tried.outcome.evidence[1].error or "")
+    assert tried.outcome.status == "answered"
+    assert tried.outcome.usage.calls == 2
+
+
+@pytest.mark.parametrize(
+    ("task", "api", "arguments", "doubted"),
+    [
+        (TALL, "Health_and_Fitness/body_metrics/daily_calories", {"height": "180 cm"}, ["height"]),
+        (TALL, "Health_and_Fitness/body_metrics/daily_calories", {"height": "1.66 m"}, []),
+        (TALL, "Health_and_Fitness/body_metrics/daily_calories", {"weight": "68000 g"}, []),
+        ("Which week is 4 May 2027 in?", "Tools/date_calculator/week_number",
+         {"date": "2027-05-04"}, []),
+        ("Which week is the day in 3 weeks in?", "Tools/date_calculator/week_number",
+         {"date": "2026-12-18"}, []),
+        ("Average speed of 387 km in 4.5 hours?", "Transportation/road_trip/average_speed",
+         {"distance": "400 km", "hours": 4.5}, ["distance"]),
+    ],
+)  # fmt: skip
+def test_numbers_are_doubted_where_the_task_says_another(
+    apis: dict[str, Api], task: str, api: str, arguments: dict[str, Any], doubted: list[str]
+) -> None:
+    (function,) = FunctionList([apis[api]])
+    prior = Few([apis[api]])
+    assert list(missing.doubts(function, arguments, Known(task), prior)) == doubted

@@ -9,15 +9,16 @@ be copied; a result that it leaves out is asked for by itself.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from toolsrv_catalogs.text import clean
 from toolsrv_runtime.agent import prompts
 from toolsrv_runtime.agent.conversation import Turn
 from toolsrv_runtime.agent.coverage import Need, serves
+from toolsrv_runtime.agent.news import news, tells
 from toolsrv_runtime.agent.tools import forms
 from toolsrv_runtime.contract.chat import (
     AssistantMessage,
@@ -40,6 +41,9 @@ ANSWER_TOKENS = 320
 
 SENTENCE_TOKENS = 120
 
+_ANYTHING = Expected()
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+
 
 @dataclass(frozen=True, slots=True)
 class DataQuestion:
@@ -49,7 +53,7 @@ class DataQuestion:
     data: tuple[str, ...]
     now: datetime
     max_tokens: int
-    copied: tuple[str, ...] = ()
+    held: Expected = _ANYTHING
 
     def documents(self) -> list[list[str]]:
         """Return nothing: no function is shown."""
@@ -68,8 +72,7 @@ class DataQuestion:
             messages += [UserMessage(question), AssistantMessage(answer)]
         data = "".join(f"\nData: {one}" for one in shape.observations)
         messages.append(UserMessage(f"Question: {self.text}{data}"))
-        expected = Expected(copied=self.copied)
-        return ChatRequest(tuple(messages), (), expected, max_tokens=self.max_tokens, now=self.now)
+        return ChatRequest(tuple(messages), (), self.held, max_tokens=self.max_tokens, now=self.now)
 
 
 Ask = Callable[[DataQuestion | Turn], ChatReply]
@@ -122,16 +125,39 @@ class AnswerWriter:
         whole = draft or self._question(view, view.task, results, ANSWER_TOKENS)
         if not self._check:
             return whole
-        known = (view.task, prompts.today(self._now), *(one.data for one in results))
         if wrong := self.untraced(view, whole):
-            copied = self._question(view, view.task, results, ANSWER_TOKENS, known)
+            known = (view.task, prompts.today(self._now), *(one.data for one in results))
+            held = Expected(copied=known)
+            copied = self._question(view, view.task, results, ANSWER_TOKENS, held)
             if says_something(copied) and len(self.untraced(view, copied)) < len(wrong):
                 whole = copied
-        if len(results) == 1:
-            return whole
-        left_out = [one for one in results if not tells(whole, one.step)]
-        more = [self._question(view, one.text, [one], SENTENCE_TOKENS, known) for one in left_out]
-        return _joined([whole, *more])
+        return self._with_all_told(view, results, _joined([whole]))
+
+    def _with_all_told(self, view: View, results: Sequence[Result], answer: str) -> str:
+        """Return an answer that states something new of each result."""
+        steps = [one.step for one in results]
+        fresh = [
+            news(one, view.task, [*steps[:at], *steps[at + 1 :]]) for at, one in enumerate(steps)
+        ]
+
+        def told(text: str, at: int) -> bool:
+            return tells(text, steps[at], fresh[at], view.task)
+
+        left_out = [at for at in range(len(results)) if not told(answer, at)]
+        if not left_out:
+            return answer
+        kept = [
+            one
+            for one in _SENTENCE.split(answer)
+            if any(told(one, at) for at in range(len(results)))
+        ]
+        added = []
+        for at in left_out:
+            held = Expected(one_of=fresh[at])
+            added.append(
+                self._question(view, results[at].text, [results[at]], SENTENCE_TOKENS, held)
+            )
+        return _joined([*kept, *added]) or answer
 
     def untraced(
         self, view: View, answer: str, *, names: bool = True, also: Sequence[str] = ()
@@ -153,55 +179,28 @@ class AnswerWriter:
         text: str,
         results: Sequence[Result],
         tokens: int,
-        copied: tuple[str, ...] = (),
+        held: Expected = _ANYTHING,
     ) -> str:
         """Return what the model says, "" where it is a call: the calls are over."""
-        question = self._asked(view, text, results, tokens, copied)
         try:
-            reply = self._ask(question)
-        except GrammarError:  # more values to copy than a grammar holds
-            if not copied:
+            reply = self._ask(self._asked(view, text, results, tokens, held))
+        except GrammarError:  # more values than a grammar holds
+            if held is _ANYTHING:
                 raise
-            reply = self._ask(self._asked(view, text, results, tokens, ()))
-        said = clean(reply.text, 20_000).strip()
+            reply = self._ask(self._asked(view, text, results, tokens, _ANYTHING))
+        said = _whole_sentences(reply)
         return "" if _is_call(said, view) else said
 
     def _asked(
-        self,
-        view: View,
-        text: str,
-        results: Sequence[Result],
-        tokens: int,
-        copied: tuple[str, ...],
+        self, view: View, text: str, results: Sequence[Result], tokens: int, held: Expected
     ) -> DataQuestion | Turn:
         """Return the request for an answer to ``text``: the whole task or a part of it."""
         if not self._in_place:
             data = tuple(one.data for one in results)
-            return DataQuestion(text, data, self._now, tokens, copied)
+            return DataQuestion(text, data, self._now, tokens, held)
         path = view.path if text == view.task else tuple(one.step for one in results)
         part = replace(view, task=text, path=path)
-        return Turn(part, Expected(copied=copied), self._now, max_tokens=tokens)
-
-
-def tells(answer: str, step: Step) -> bool:
-    """Whether an answer states a value of a response that was not among its call's arguments.
-
-    A response that only says yes or no, or repeats its arguments, is taken to be told; one that says
-    yes or no beside other values, if the answer names what was asked about.
-    """
-    given = {_plain(one) for one in _leaves(step.move.parsed)}
-    fresh = [one for one in _leaves(step.response) if _plain(one) not in given]
-    values = [one for one in fresh if not isinstance(one, bool) and one is not None]
-    if not values:
-        return True
-    said = _plain(answer)
-    if any(_plain(one) in said for one in values):
-        return True
-    judged = any(isinstance(one, bool) for one in fresh)
-    if judged and any(one and one in said for one in given):
-        return True
-    traced = trace(answer, "", [(1, values)])
-    return bool(traced.supported)
+        return Turn(part, held, self._now, max_tokens=tokens)
 
 
 def results_of(view: View, needs: Sequence[Need]) -> Iterator[Result]:
@@ -224,20 +223,15 @@ def _is_call(text: str, view: View) -> bool:
     return found is not None and bool(found.calls or found.problem)
 
 
-def _joined(sentences: Sequence[str]) -> str:
-    return " ".join(dict.fromkeys(one for one in sentences if one))
+def _joined(texts: Sequence[str]) -> str:
+    """Return texts as one, each of their sentences once."""
+    sentences = (sentence for one in texts for sentence in _SENTENCE.split(one))
+    return " ".join(dict.fromkeys(filter(None, sentences)))
 
 
-def _leaves(value: Any, depth: int = 0) -> Iterator[Any]:
-    if isinstance(value, dict) and depth < 12:
-        for one in value.values():
-            yield from _leaves(one, depth + 1)
-    elif isinstance(value, list) and depth < 12:
-        for one in value[:200]:
-            yield from _leaves(one, depth + 1)
-    else:
-        yield value
-
-
-def _plain(value: Any) -> str:
-    return str(value).casefold().strip()
+def _whole_sentences(reply: ChatReply) -> str:
+    """Return what a reply says, without the last sentence where that was cut and others stand before."""
+    said = clean(reply.text, 20_000).strip()
+    if reply.finish != "length":
+        return said
+    return " ".join(_SENTENCE.split(said)[:-1]) or said

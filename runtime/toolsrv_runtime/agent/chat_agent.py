@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -161,6 +161,10 @@ class ChatAgent:
         """Return the questions that a call leaves open; see ``Inquirer.missing``."""
         today = prompts.today(datetime.now().astimezone())
         return self.guidance.missing(view, move, today, asked)
+
+    def doubts(self, view: View, move: Move) -> Mapping[str, str]:
+        """Return what the task says instead of some arguments; see ``Inquirer.doubts``."""
+        return self.guidance.doubts(view, move, prompts.today(datetime.now().astimezone()))
 
     def suppliers(self, view: View, move: Move) -> Sequence[str]:
         """Return functions whose answers may hold what a call lacks; see ``Inquirer.suppliers``."""

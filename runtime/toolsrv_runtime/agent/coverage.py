@@ -133,7 +133,9 @@ def open_needs(
     left = [step for step in path if step.move.function != FINISH]
     found = []
     for need in wanted:
-        tried = [step for step in left if serves(step, need, wanted) and not step.early]
+        tried = [
+            step for step in left if serves(step, need, wanted) and not (step.early or step.doubted)
+        ]
         if any(step.unanswered for step in tried):
             continue
         served = next((step for step in tried if step.ok and not step.repeats), None)

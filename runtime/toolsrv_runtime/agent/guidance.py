@@ -6,7 +6,7 @@ matcher, means that nothing is said: the model then chooses for itself. Knows no
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from toolsrv_runtime.agent import coverage, itself, missing, values
@@ -90,6 +90,13 @@ class Guidance:
         if self.prior is None or "ask" not in self._aids:
             return ()
         return missing.questions(view, move, missing.known(view, today), self.prior, asked)
+
+    def doubts(self, view: View, move: Move, today: str) -> Mapping[str, str]:
+        """Return what the task says instead of some arguments; see ``Inquirer.doubts``."""
+        function = next((one for one in view.functions if one.name == move.function), None)
+        if self.prior is None or function is None or "ask" not in self._aids:
+            return {}
+        return missing.doubts(function, move.parsed, missing.known(view, today), self.prior)
 
     def suppliers(self, view: View, move: Move) -> Sequence[str]:
         """Return functions whose answers may hold what a call lacks; see ``Inquirer.suppliers``."""

@@ -24,7 +24,7 @@ from toolsrv_runtime.agent.coverage import NEEDED
 from toolsrv_runtime.agent.tools import describe
 from toolsrv_runtime.contract.questions import Question
 from toolsrv_runtime.evidence import trace
-from toolsrv_runtime.evidence.claims import fold
+from toolsrv_runtime.evidence.claims import fold, typed
 from toolsrv_runtime.formats.base import Move, Prior, View
 from toolsrv_runtime.values.facts import FULL_LIMIT, facts, said_by, words
 
@@ -47,6 +47,7 @@ TEXT_LIMIT = 240
 NAME_LIMIT = 80
 
 _WORD = re.compile(r"\w+")
+_NUMBER = re.compile(r"\d[\d.,]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,35 @@ def missing(
         for key, parameter in suspects.items()
         if key in asked or all(_is_nowhere(one, parameter.name) for one in readings)
     )
+
+
+def doubts(
+    function: Function, arguments: Mapping[str, Any], held: Known, prior: Prior
+) -> dict[str, str]:
+    """Return key -> the words of the task for each argument whose number stands nowhere.
+
+    A model whose call failed likes to try it with another number. Two judges again: the number cannot
+    be traced, and the matcher sees one for the argument in the task. Not dates and times, which are
+    counted ("in 3 weeks"), nor a number of the same digits (250 g of "0.25 kg").
+    """
+    suspects = {
+        key: parameter
+        for key, parameter in function.parameters.items()
+        if _digits(str(arguments.get(key, "")))
+        and not _is_choice(parameter)
+        and not is_traced(arguments[key], held)
+    }
+    match = next(iter(prior.match(Asked(held.task), [function.api])), None) if suspects else None
+    found = {}
+    for key, parameter in suspects.items():
+        slot = match.parameters.get(parameter.name) if match is not None else None
+        spans = slot.best(1) if slot is not None and math.exp(slot.none) < NOWHERE else []
+        if spans and not spans[0].source:
+            words = held.task[spans[0].begin : spans[0].end].strip()
+            said = _digits(words)
+            if said and said.isdisjoint(_digits(str(arguments[key]))):
+                found[key] = _line(words)
+    return found
 
 
 def is_traced(value: Any, held: Known) -> bool:
@@ -202,6 +232,14 @@ def _leaves(value: Any, depth: int = 0) -> Iterator[Any]:
             yield from _leaves(one, depth + 1)
     else:
         yield value
+
+
+def _digits(text: str) -> set[str]:
+    """Return the numbers of a text without signs, separators, and zeros at either end; no days or times."""
+    found = typed(text)
+    if any(one.days or one.clocks for one in found):
+        return set()
+    return {one for run in _NUMBER.findall(text) if (one := re.sub(r"\D", "", run).strip("0"))}
 
 
 def _line(text: str) -> str:

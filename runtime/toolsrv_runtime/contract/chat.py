@@ -91,7 +91,7 @@ class Expected:
     calls. ``text``: plain text is allowed instead of calls. ``excluded``
     are calls that must not be made again. ``schema``: the text is JSON that satisfies it (no
     calls). ``copied``: numbers and capitalised words of the text stand in one of these texts (a
-    sentence may begin with any). ``reasoning`` is how many tokens a model that reasons may spend on it; 0 asks a model
+    sentence may begin with any). ``one_of``: the text holds one of these values, as it is written. ``reasoning`` is how many tokens a model that reasons may spend on it; 0 asks a model
     that can do without to do without.
     """
 
@@ -101,6 +101,7 @@ class Expected:
     excluded: tuple[ToolCall, ...] = ()
     schema: dict[str, Any] | None = None
     copied: tuple[str, ...] = ()
+    one_of: tuple[str, ...] = ()
     reasoning: int = 0
     required_only: tuple[str, ...] = ()
 

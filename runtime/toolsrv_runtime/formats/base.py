@@ -7,7 +7,7 @@ nothing of trees, APIs' hosts or budgets.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -112,7 +112,8 @@ class Step:
     ``repeats`` counts the same call above it on its path: the response is that one's, not a new one.
     ``down``: the API is out of service, or left alone, whatever it is called with. ``declined``: a
     person said no to the call, and what it was for is not to be done in another way. ``unanswered``:
-    it lacks a value that nobody gave, and was not made; ``early``: one that another call may tell.
+    it lacks a value that nobody gave, and was not made; ``early``: one that another call may tell;
+    ``doubted``: not made because the task says another value.
     """
 
     move: Move
@@ -124,6 +125,7 @@ class Step:
     declined: bool = False
     unanswered: bool = False
     early: bool = False
+    doubted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,6 +297,9 @@ class Inquirer(Format, Protocol):
 
         ``asked`` are the arguments of the function that a person was asked for before.
         """
+
+    def doubts(self, view: View, move: Move) -> Mapping[str, str]:
+        """Return argument key -> what the task says instead of a value that stands nowhere. Blocks."""
 
     def suppliers(self, view: View, move: Move) -> Sequence[str]:
         """Return the names of functions whose answers may hold what a call lacks. Blocks."""

@@ -25,6 +25,8 @@ _LONGEST_REASONING = 16_000
 _CHUNK = re.compile(r"[^\s\"{}\[\]()]+")
 _CARRIES = re.compile(r"[^\W_a-z]|[A-Z]")
 _EDGES = ",;:.!?'"
+_BEFORE = 120
+"""Characters after which a text has stated a value that it must hold: one that wanders states none."""
 _COPIED_LIMIT = 16_000
 """Characters of the texts that words are copied from."""
 
@@ -42,12 +44,14 @@ def reply_grammar(learnt: Learnt, tokens: SpecialTokens, request: ChatRequest) -
         branches = ["calls"] if calls else []
         rules += calls
         if expected.text or not branches:
-            text = "copied" if expected.copied else "TEXT"
+            copied = bool(expected.copied) and not expected.one_of
+            text = "copied" if copied else "TEXT"
             branches.append(f"{writer.write(learnt.text_open)} {text}".strip())
-            if expected.copied:
+            if copied:
                 rules += _copied(expected.copied)
             else:
-                rules.append(_text(writer, learnt.syntax, offered=bool(request.tools)))
+                held = _holding(expected.one_of)
+                rules.append(_text(writer, learnt.syntax, offered=bool(request.tools)) + held)
     start = f"({' | '.join(branches)})"
     if learnt.reasoning is not None and expected.reasoning > 0:
         begin, think = _reasoning(writer, learnt, expected.reasoning)
@@ -157,14 +161,27 @@ def _text(writer: _Writer, syntax: CallSyntax, *, offered: bool) -> str:
     return f"TEXT: /(?s:[^\\s{first}].*)/{barred}"
 
 
+def _holding(values: Sequence[str]) -> str:
+    """Return what is added to the rule of a text that holds one of the values, "" where there are none.
+
+    A value is whole there: "36" is not held by "2036".
+    """
+    if not values:
+        return ""
+    listed = "|".join(escaped(one) for one in values)
+    return rf" & /(?s:(.{{0,{_BEFORE}}}[^\w])?({listed})([^\w].*)?)/"
+
+
 def _copied(texts: Sequence[str]) -> list[str]:
     """Return the rules of a text whose numbers and capitalised words stand in other texts.
 
-    Plain runs have neither digits nor capitals, copied words have one of them, so that no text can
-    be read in two ways: an ambiguous grammar of short lexemes is too much for the parser.
+    Plain runs have neither digits nor capitals, copied words begin with one of them (of "#8c5d1f" all
+    behind the sign is copied), so that no text can be read in two ways: an ambiguous grammar of
+    short lexemes is too much for the parser.
     """
     found = (one.strip(_EDGES) for one in _CHUNK.findall("\n".join(texts)[:_COPIED_LIMIT]))
-    words = dict.fromkeys(one for one in found if _CARRIES.search(one))
+    carrying = ((one, _CARRIES.search(one)) for one in found)
+    words = dict.fromkeys(one[carries.start() :] for one, carries in carrying if carries)
     rules = [
         f"copied: BEGIN? (PLAIN | STOP | SENTENCE{' | COPY' if words else ''})+",
         r"BEGIN: /\p{Lu}[^\p{N}\p{Lu}.!?]+/",
