@@ -36,6 +36,8 @@ def event_line(event: Event) -> str:
         case "candidates":
             return _candidates(event)
         case "thought":
+            if not event.text.strip():
+                return ""  # chat models seldom say what they do next
             return _indent(event.depth) + "thought  " + one_line(event.text, LINE_LIMIT)
         case "call":
             arguments = one_line(compact_json(event.arguments), LINE_LIMIT)
