@@ -31,7 +31,7 @@ from toolsrv_runtime.agent.news import news, tells
 from toolsrv_runtime.contract.chat import ChatReply, ChatRequest, ToolCall, UserMessage
 from toolsrv_runtime.errors import GrammarError
 from toolsrv_runtime.finder import Finder
-from toolsrv_runtime.formats.base import Judgement, Meter, View
+from toolsrv_runtime.formats.base import Judgement, Meter, Step, View
 from toolsrv_runtime.models.scripted import ScriptedChat
 from toolsrv_runtime.outcome import Limits
 from toolsrv_runtime.profile import Profile
@@ -194,6 +194,21 @@ def test_an_answer_that_tells_nothing_new_is_written_again_with_a_value(apis: Ap
     chat = model(answer=["Peru has a capital.", "It is Lima."])
     assert finish(chat, view(apis, LIMA)) == "It is Lima."
     assert chat.requests[1].expected.one_of == ("Lima",)
+
+
+class OneReply(ScriptedChat):
+    """A model that is stopped after its first reply."""
+
+    def reply(self, request: ChatRequest, *, stop: Stop) -> ChatReply | None:
+        return None if self.requests else super().reply(request, stop=stop)
+
+
+@pytest.mark.parametrize("path", [(LIMA,), (LIMA, PESO)])
+def test_an_answer_whose_check_is_stopped_stays_as_it_was(
+    apis: Apis, path: tuple[Step, ...]
+) -> None:
+    chat = OneReply(Script(answer=["Peru has 99 capitals."]))
+    assert finish(chat, view(apis, *path)) == "Peru has 99 capitals."
 
 
 def test_sentences_are_said_once_and_a_cut_one_not_at_all(apis: Apis) -> None:

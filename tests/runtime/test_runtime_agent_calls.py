@@ -148,6 +148,14 @@ def test_what_the_matcher_sees_nothing_for_is_given_up_unasked(retriever: Finder
     assert outcome.reason
 
 
+def test_what_is_left_once_the_calls_failed_is_given_up_where_it_serves_nothing(apis: Apis) -> None:
+    chat = model(call=[capital()])
+    failed = replace(view(apis, LIMA, ids=("Tools/date_calculator/leap_year",)), path=(WRONG,))
+    said = finished(propose(chat, replace(failed, failed=(WRONG,)), Judge()))
+    assert said["reason"] == "every call that could serve the task failed"
+    assert chat.requests == []
+
+
 def test_without_the_aid_decline_the_model_is_asked(apis: Apis) -> None:
     chat = model(call=[FITS_NOT])
     said = finished(propose(chat, view(apis), Judge(), without="decline"))

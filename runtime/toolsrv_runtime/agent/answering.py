@@ -32,7 +32,7 @@ from toolsrv_runtime.contract.chat import (
 from toolsrv_runtime.errors import GrammarError
 from toolsrv_runtime.evidence import trace
 from toolsrv_runtime.formats.asides import says_something
-from toolsrv_runtime.formats.base import FINISH, Step, View
+from toolsrv_runtime.formats.base import FINISH, Interrupted, Step, View
 from toolsrv_runtime.formats.fit import Shape
 from toolsrv_runtime.templates.dialects import read_dialects
 
@@ -125,6 +125,13 @@ class AnswerWriter:
         whole = draft or self._question(view, view.task, results, ANSWER_TOKENS)
         if not self._check:
             return whole
+        try:
+            return self._checked(view, results, whole)
+        except Interrupted:  # the budget is over: better than nothing
+            return _joined([whole])
+
+    def _checked(self, view: View, results: Sequence[Result], whole: str) -> str:
+        """Return an answer with what is wrong with it written again."""
         if wrong := self.untraced(view, whole):
             known = (view.task, prompts.today(self._now), *(one.data for one in results))
             held = Expected(copied=known)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -21,7 +21,7 @@ from toolsrv_catalogs.text import clean
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.agent import coverage, itself, plan, prompts, turns, values
 from toolsrv_runtime.agent.answering import AnswerWriter, DataQuestion, results_of
-from toolsrv_runtime.agent.conversation import Turn, call_of, call_of_move
+from toolsrv_runtime.agent.conversation import Turn
 from toolsrv_runtime.agent.fitting import Fitting
 from toolsrv_runtime.agent.guidance import AIDS, Guidance
 from toolsrv_runtime.agent.switches import Switches
@@ -33,21 +33,27 @@ from toolsrv_runtime.contract.chat import (
     ChatRequest,
     Expected,
     LocalModel,
-    ToolCall,
 )
 from toolsrv_runtime.contract.questions import Question
 from toolsrv_runtime.errors import GrammarError
 from toolsrv_runtime.formats import told
 from toolsrv_runtime.formats.asides import says_something
-from toolsrv_runtime.formats.base import FINISH, Judgement, Meter, Move, Prior, Step, View
+from toolsrv_runtime.formats.base import (
+    FINISH,
+    Interrupted,
+    Judgement,
+    Meter,
+    Move,
+    Prior,
+    Step,
+    View,
+)
 from toolsrv_runtime.formats.fit import Shape
 from toolsrv_runtime.profile import Profile
 from toolsrv_runtime.search.plan import PART_CALLS
 from toolsrv_runtime.stop import Stop
 
 _STRIDE = 1_000_003  # replies of one solve never reach it, so seeds do not overlap
-_GIVE_UP = "give_up_and_restart"
-_GIVE_ANSWER = "give_answer"
 _LETTERS = {"type": "string", "enum": ["A", "B"]}
 _JUDGEMENT = {
     "type": "object",
@@ -59,6 +65,10 @@ _JUDGEMENT = {
     "additionalProperties": False,
 }
 _JUDGEMENT_TOKENS = 256
+_NOTHING_SERVES = "the matcher sees no function that serves any part of the task"
+_ALL_FAILED = "every call that could serve the task failed"
+_MOST_TRIED = 8
+"""Calls below a node that it is told of, the last ones; an identical one is excluded anyway."""
 _PROBE_TOKENS = 16
 """Tokens after which a reply shows whether it calls or speaks; what it says is not used."""
 
@@ -198,10 +208,11 @@ class ChatAgent:
 
         def write(shape: Shape, most: int | None) -> ChatRequest:
             request = turn if isinstance(turn, ChatRequest) else turn.request(shape)
-            limits = (request.max_tokens, profile.max_reply_tokens, most, context and context // 2)
+            known = (profile.max_reply_tokens, most, context and context // 2)
+            limits = (request.max_tokens, *(one for one in known if one))
             return replace(
                 request,
-                max_tokens=max(1, min(one for one in limits if one)),
+                max_tokens=max(1, min(limits)),
                 temperature=profile.temperature,
                 top_p=profile.top_p,
                 seed=seed,
@@ -236,13 +247,14 @@ class _Asking:
         view, agent = self._view, self._agent
         started = any(step.ok for step in view.path)
         left = coverage.open_needs(self._needs, view.path, view.failed)
-        if not started and not view.path:
-            if agent.guidance.asks_itself(view):
-                return self._reply_itself()
-            if agent.guidance.declines(view):
-                return _give_up("the matcher sees no function that serves any part of the task")
+        if not started and not view.path and agent.guidance.asks_itself(view):
+            return self._reply_itself()
+        if not started and agent.guidance.declines(view):
+            return turns.give_up(_ALL_FAILED if view.failed else _NOTHING_SERVES)
         if not left and any(step.unanswered for step in (*view.path, *view.tried)):
-            return self.answer() if started else _give_up("a value is missing that nobody gave")
+            return (
+                self.answer() if started else turns.give_up("a value is missing that nobody gave")
+            )
         if started and not left:
             left = self._following()
         if started and not left:
@@ -264,9 +276,13 @@ class _Asking:
         )
         text = writer.write(self._view, self._needs, draft)
         results = list(results_of(self._view, self._needs))
-        text, notes = self._agent.switches.after_draft(
-            self._view, [one.data for one in results], text, self._write, writer
-        )
+        data = [one.data for one in results]
+        try:
+            text, notes = self._agent.switches.after_draft(
+                self._view, data, text, self._write, writer
+            )
+        except Interrupted:
+            notes = ["the answer was not read again: the solve's time is over"]
         self._meter.note(notes)
         if not says_something(text):
             return "the model's answer says nothing"
@@ -276,7 +292,7 @@ class _Asking:
             missing = (self._view.task,)
         else:
             missing = self._view.open_parts or ()
-        return replace(_answer(text), missing=missing)
+        return replace(turns.answer(text), missing=missing)
 
     def reply(self, expected: Expected, note: str = "", *, rejected: str = "") -> ChatReply:
         """Return the model's reply to the conversation so far."""
@@ -289,7 +305,7 @@ class _Asking:
         early = coverage.too_early(self._view.path)
         offered = [one for one in offered if one.name != early] or offered
         if not offered:
-            return _give_up("every call that could serve the task failed")
+            return turns.give_up(_ALL_FAILED)
         note, asked, reading = "", "", self._guidance.reading(self._view)
         most = 1 if self._most == 1 or self._guidance.sees_needs(self._view) else self._most
         if left and reading is not None:
@@ -376,7 +392,7 @@ class _Asking:
         try:
             request, reply = self._send(expected, note)
         except GrammarError as error:
-            if not (self._guidance.helps("exclude") and _made(self._view)):
+            if not (self._guidance.helps("exclude") and turns.made(self._view)):
                 raise  # else all calls that the grammar allows are excluded
             return f"no other call is left here: {error.message}"
         if problem := _fault(reply):
@@ -389,7 +405,7 @@ class _Asking:
 
     def part_move(self) -> Move | str:
         """Return the next move of a subtask."""
-        return plan.next_move(self._view, self._needs, self.move, _give_up)
+        return plan.next_move(self._view, self._needs, self.move, turns.give_up)
 
     def subtasks(self) -> tuple[str, ...]:
         """Return the subtasks that the model names."""
@@ -403,8 +419,10 @@ class _Asking:
         writer = AnswerWriter(self._write, self._now)
         named = itself.examples(self._view.functions)
         if not says_something(text) or writer.untraced(self._view, text, also=named):
-            return _give_up("no function serves the task, and what the model said is not known")
-        return replace(_answer(text), without_calls=True)
+            return turns.give_up(
+                "no function serves the task, and what the model said is not known"
+            )
+        return replace(turns.answer(text), without_calls=True)
 
     def _send(
         self, expected: Expected, note: str, rejected: str = "", *, most: int | None = None
@@ -412,10 +430,10 @@ class _Asking:
         view = self._view
         room = min(self._max_tokens, most or self._max_tokens)
         if view.tried and not rejected:
-            note = f"{prompts.TRIED.format(calls=_rows(view.tried))}\n{note}".strip()
+            note = f"{prompts.TRIED.format(calls=_rows(view.tried[-_MOST_TRIED:]))}\n{note}".strip()
         if self._guidance.helps("exclude") and expected.names:
-            expected = replace(expected, excluded=_made(view))
-        expected = replace(expected, required_only=tuple(_needlessly_failed(view)))
+            expected = replace(expected, excluded=turns.made(view))
+        expected = replace(expected, required_only=tuple(turns.needlessly_failed(view)))
         turn = Turn(
             view, expected, self._now, note, rejected, max_tokens=room, several=self._several
         )
@@ -430,7 +448,7 @@ class _Asking:
         move = turns.joined(reply.calls, reply.text, self._view.path, most)
         if move.function != NO_FUNCTION_FITS:
             return move
-        return _give_up(clean(str(move.parsed.get("reason", "")), 300).strip())
+        return turns.give_up(clean(str(move.parsed.get("reason", "")), 300).strip())
 
 
 def _correction(request: ChatRequest, problem: str) -> str:
@@ -447,45 +465,6 @@ def _fault(reply: ChatReply) -> str:
     return reply.problem or ("" if reply.calls else "it calls no function")
 
 
-def _answer(text: str) -> Move:
-    arguments = {"return_type": _GIVE_ANSWER, "final_answer": text}
-    return Move(None, FINISH, json.dumps(arguments, ensure_ascii=False))
-
-
-def _give_up(reason: str) -> Move:
-    arguments = {"return_type": _GIVE_UP, "reason": reason}
-    return Move(None, FINISH, json.dumps(arguments, ensure_ascii=False))
-
-
-def _made(view: View) -> tuple[ToolCall, ...]:
-    """Return the calls of a path and those tried below its end, with all of their replies.
-
-    A call that came too early was not made, and is to be made later.
-    """
-    steps = (*view.path, *view.tried)
-    made = [
-        call_of(step, at)
-        for at, step in enumerate(steps)
-        if step.move.function != FINISH and not step.early
-    ]
-    also = enumerate(turns.planned(view.tried), len(steps))
-    return (*made, *(call_of_move(move, at) for at, move in also))
-
-
-def _needlessly_failed(view: View) -> Iterator[str]:
-    """Yield the functions of which a call failed whose error names an optional argument of it."""
-    optional = {
-        function.name: {
-            key for key, one in function.parameters.items() if one in function.api.optional
-        }
-        for function in view.functions
-    }
-    for step in (*view.path, *view.tried):
-        suspects = optional.get(step.move.function, set()) & step.move.parsed.keys()
-        if not step.ok and any(key in step.observation for key in suspects):
-            yield step.move.function
-
-
 def _rows(steps: Sequence[Step]) -> str:
     return "\n".join(_row(step) for step in steps)
 
@@ -493,7 +472,7 @@ def _rows(steps: Sequence[Step]) -> str:
 def _row(step: Step) -> str:
     row = {
         "name": step.move.function,
-        "arguments": step.move.arguments,
+        "arguments": clean(step.move.arguments, 300),
         "result": clean(step.observation, 300),
     }
     return json.dumps(row, ensure_ascii=False)

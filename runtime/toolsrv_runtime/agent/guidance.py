@@ -6,6 +6,7 @@ matcher, means that nothing is said: the model then chooses for itself. Knows no
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -54,12 +55,17 @@ class Guidance:
         return replace(view, functions=(*kept, *also))
 
     def declines(self, view: View) -> bool:
-        """Whether the matcher sees nothing on offer that serves any of the task."""
-        if self.prior is None or "decline" not in self._aids or view.path:
+        """Whether the matcher sees nothing on offer that serves any of the task, of what still may.
+
+        A function whose calls failed too often may not.
+        """
+        if self.prior is None or "decline" not in self._aids:
             return False
+        failed = Counter(step.move.function for step in view.failed)
+        may = [one for one in view.functions if failed[one.name] < coverage.MOST_FAILED]
         # A model that chooses for itself may say so too: it is asked where the matcher only doubts.
         fits = view.fits or not self.helps("match")
-        return coverage.is_unserved(view.task, view.functions, self.prior, fits=fits)
+        return coverage.is_unserved(view.task, may, self.prior, fits=fits)
 
     def reading(self, view: View) -> values.Reading | None:
         """Return the matcher's reading of the task behind the results so far."""

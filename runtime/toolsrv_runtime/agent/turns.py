@@ -1,16 +1,20 @@
-"""Several calls in one reply: which parts of a task go together, and what the reply comes to. Pure."""
+"""Replies as moves: calls that go together, the end of a path, calls not to be made again. Pure."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from toolsrv_catalogs.text import clean
+from toolsrv_runtime.agent.conversation import call_of, call_of_move
 from toolsrv_runtime.agent.coverage import Need
 from toolsrv_runtime.agent.tools import NO_FUNCTION_FITS
 from toolsrv_runtime.contract.chat import ToolCall
-from toolsrv_runtime.formats.base import Move, Step
+from toolsrv_runtime.formats.base import FINISH, Move, Step, View
+
+_GIVE_UP = "give_up_and_restart"
+_GIVE_ANSWER = "give_answer"
 
 
 def together(
@@ -43,6 +47,47 @@ def planned(steps: Sequence[Step]) -> list[Move]:
     made = {_key(step.move) for step in steps}
     also = {_key(one): one for step in steps for one in step.move.also}
     return [one for key, one in also.items() if key not in made]
+
+
+def answer(text: str) -> Move:
+    """Return the end of a path with an answer."""
+    arguments = {"return_type": _GIVE_ANSWER, "final_answer": text}
+    return Move(None, FINISH, json.dumps(arguments, ensure_ascii=False))
+
+
+def give_up(reason: str) -> Move:
+    """Return the end of a path without one."""
+    arguments = {"return_type": _GIVE_UP, "reason": reason}
+    return Move(None, FINISH, json.dumps(arguments, ensure_ascii=False))
+
+
+def made(view: View) -> tuple[ToolCall, ...]:
+    """Return the calls of a path and those tried below its end, with all of their replies.
+
+    A call that came too early was not made, and is to be made later.
+    """
+    steps = (*view.path, *view.tried)
+    calls = [
+        call_of(step, at)
+        for at, step in enumerate(steps)
+        if step.move.function != FINISH and not step.early
+    ]
+    also = enumerate(planned(view.tried), len(steps))
+    return (*calls, *(call_of_move(move, at) for at, move in also))
+
+
+def needlessly_failed(view: View) -> Iterator[str]:
+    """Yield the functions of which a call failed whose error names an optional argument of it."""
+    optional = {
+        function.name: {
+            key for key, one in function.parameters.items() if one in function.api.optional
+        }
+        for function in view.functions
+    }
+    for step in (*view.path, *view.tried):
+        suspects = optional.get(step.move.function, set()) & step.move.parsed.keys()
+        if not step.ok and any(key in step.observation for key in suspects):
+            yield step.move.function
 
 
 def _move(call: ToolCall) -> Move:
