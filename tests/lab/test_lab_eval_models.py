@@ -313,6 +313,51 @@ def test_queries_get_simulated_responses(run: Run, tmp_path: Path) -> None:
     assert figures["invented_arguments"]["count"] == 0
 
 
+PAYMENTS = {
+    "openapi": "3.0.0",
+    "info": {"title": "Payments", "version": "1"},
+    "servers": [{"url": "https://pay.example"}],
+    "paths": {
+        "/payments": {
+            "post": {
+                "operationId": "send_payment",
+                "summary": "Send a payment of an amount of money to a person",
+                "parameters": [
+                    {"name": name, "in": "query", "required": True, "schema": {"type": "string"}}
+                    for name in ("amount", "person")
+                ],
+                "responses": {"200": {"description": "sent"}},
+            }
+        }
+    },
+}
+
+
+def test_queries_may_be_served_by_what_changes_something(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLSRV_DATA_DIR", str(tmp_path / "data"))
+    document, script = tmp_path / "payments.json", tmp_path / "script.json"
+    document.write_text(json.dumps(PAYMENTS), "utf-8")
+    imported = CliRunner().invoke(cli, ["catalog", "import", str(document), "--no-index", "--json"])
+    assert imported.exit_code == 0, imported.output
+    shown = CliRunner().invoke(cli, ["search", "send a payment", "--json"])
+    api = json.loads(shown.stdout)["hits"][0]["id"]
+    call = {
+        "thought": "",
+        "function": "send_payment_for_payments",
+        "arguments": {"amount": "20", "person": "Ana"},
+    }
+    script.write_text(json.dumps({"replies": [call, "Sent."], "loop": True}), "utf-8")
+    path = tmp_path / "queries.jsonl"
+    path.write_text(query("1", api, text="Send a payment of 20 to Ana").model_dump_json(), "utf-8")
+    words = ["lab", "eval", "models", "--models", f"scripted:{script}", "--tasks", str(path), "--json"]
+    shown = CliRunner().invoke(cli, words)
+    assert shown.exit_code == 0, shown.output
+    figures = json.loads(shown.stdout)["cells"][0]["sets"]["all"]
+    assert figures["needed_called"]["count"] == 1
+
+
 @pytest.mark.parametrize(
     ("words", "word"),
     [
