@@ -351,7 +351,16 @@ def test_queries_may_be_served_by_what_changes_something(
     script.write_text(json.dumps({"replies": [call, "Sent."], "loop": True}), "utf-8")
     path = tmp_path / "queries.jsonl"
     path.write_text(query("1", api, text="Send a payment of 20 to Ana").model_dump_json(), "utf-8")
-    words = ["lab", "eval", "models", "--models", f"scripted:{script}", "--tasks", str(path), "--json"]
+    words = [
+        "lab",
+        "eval",
+        "models",
+        "--models",
+        f"scripted:{script}",
+        "--tasks",
+        str(path),
+        "--json",
+    ]
     shown = CliRunner().invoke(cli, words)
     assert shown.exit_code == 0, shown.output
     figures = json.loads(shown.stdout)["cells"][0]["sets"]["all"]

@@ -196,6 +196,13 @@ def test_an_answer_that_tells_nothing_new_is_written_again_with_a_value(apis: Ap
     assert chat.requests[1].expected.one_of == ("Lima",)
 
 
+def test_where_a_part_is_not_served_the_others_are_told_for_themselves(apis: Apis) -> None:
+    chat = model(answer=["It is Lima."])
+    assert finish(chat, view(apis, LIMA)) == "It is Lima."
+    (request,) = chat.requests
+    assert question(request).startswith("Question: the capital of Peru\nData: ")
+
+
 class OneReply(ScriptedChat):
     """A model that is stopped after its first reply."""
 

@@ -60,6 +60,9 @@ def accepted(
         ("It has 99 people.", False),
         ("It is painted in #8c5d1f.", True),
         ("It is painted in #1f5d8c.", False),
+        ("They say Limas.", False),
+        ("Lima's people, Lima: a Sol", True),
+        ("Lima", True),
     ],
 )
 def test_numbers_and_names_of_a_copied_text_stand_in_its_sources(

@@ -17,7 +17,7 @@ from datetime import datetime
 from toolsrv_catalogs.text import clean
 from toolsrv_runtime.agent import prompts
 from toolsrv_runtime.agent.conversation import Turn
-from toolsrv_runtime.agent.coverage import Need, serves
+from toolsrv_runtime.agent.coverage import Need, serves, unserved
 from toolsrv_runtime.agent.news import news, tells
 from toolsrv_runtime.agent.tools import forms
 from toolsrv_runtime.contract.chat import (
@@ -122,20 +122,35 @@ class AnswerWriter:
         if not results:
             return ""
         draft = draft if self._in_place else ""
-        whole = draft or self._question(view, view.task, results, ANSWER_TOKENS)
+        whole = draft or self._told(view, needs, results)
         if not self._check:
             return whole
         try:
-            return self._checked(view, results, whole)
+            return self._checked(view, needs, results, whole)
         except Interrupted:  # the budget is over: better than nothing
             return _joined([whole])
 
-    def _checked(self, view: View, results: Sequence[Result], whole: str) -> str:
+    def _told(
+        self,
+        view: View,
+        needs: Sequence[Need],
+        results: Sequence[Result],
+        held: Expected = _ANYTHING,
+    ) -> str:
+        """Return what the model says of the whole task; of each result where a part is not served."""
+        if not unserved(needs, [one.step for one in results]):
+            return self._question(view, view.task, results, ANSWER_TOKENS, held)
+        parts = (self._question(view, one.text, [one], SENTENCE_TOKENS, held) for one in results)
+        return _joined(list(parts))
+
+    def _checked(
+        self, view: View, needs: Sequence[Need], results: Sequence[Result], whole: str
+    ) -> str:
         """Return an answer with what is wrong with it written again."""
         if wrong := self.untraced(view, whole):
             known = (view.task, prompts.today(self._now), *(one.data for one in results))
             held = Expected(copied=known)
-            copied = self._question(view, view.task, results, ANSWER_TOKENS, held)
+            copied = self._told(view, needs, results, held)
             if says_something(copied) and len(self.untraced(view, copied)) < len(wrong):
                 whole = copied
         return self._with_all_told(view, results, _joined([whole]))

@@ -36,16 +36,16 @@ def news(step: Step, task: str, others: Sequence[Step]) -> tuple[str, ...]:
         for one in others
     )
     held = {_plain(one) for one in _leaves(call)}.union(*also)
-    said = f" {_words(task)} "
+    said = fold(task)
     found = dict.fromkeys(
         str(one)
         for one in _leaves(step.response)
         if one is not None and not isinstance(one, bool) and _plain(one) not in held
     )
-    fresh = (one for one in list(found)[:MOST_VALUES] if _words(one) and len(one) <= VALUE_LIMIT)
-    return tuple(
-        one for one in fresh if f" {_words(one)} " not in said and not _follows(one, task, call)
+    fresh = (
+        one for one in list(found)[:MOST_VALUES] if _WORD.search(one) and len(one) <= VALUE_LIMIT
     )
+    return tuple(one for one in fresh if not _stands(one, said) and not _follows(one, task, call))
 
 
 def _follows(value: str, task: str, call: Any) -> bool:
@@ -63,14 +63,16 @@ def tells(answer: str, step: Step, fresh: Sequence[str], task: str) -> bool:
     """
     if not fresh:
         return True
-    said = f" {_words(answer)} "
-    if any(f" {_words(one)} " in said for one in fresh):
+    said = fold(answer)
+    if any(_stands(one, said) for one in fresh):
         return True
-    given = [_words(str(one)) for one in _leaves(step.move.parsed)]
+    given = [str(one) for one in _leaves(step.move.parsed)]
     judged = any(isinstance(one, bool) for one in _leaves(step.response))
-    if judged and any(one and f" {one} " in said for one in given):
+    if judged and any(_stands(one, said) for one in given):
         return True
-    if any(f" {size} " in said for size in said_by(step.response, _SAID_LIMIT)[1] if size > _FEW):
+    if any(
+        _stands(str(size), said) for size in said_by(step.response, _SAID_LIMIT)[1] if size > _FEW
+    ):
         return True
     known = f"{task}\n{json.dumps(step.move.parsed)}"
     traced = trace(answer, known, [(1, "\n".join(fresh))])
@@ -92,5 +94,7 @@ def _plain(value: Any) -> str:
     return str(value).casefold().strip()
 
 
-def _words(text: str) -> str:
-    return " ".join(_WORD.findall(fold(text)))
+def _stands(value: str, folded: str) -> bool:
+    """Whether a value stands in a folded text, whole."""
+    found = fold(value).strip()
+    return bool(found) and re.search(rf"(?<!\w){re.escape(found)}(?!\w)", folded) is not None

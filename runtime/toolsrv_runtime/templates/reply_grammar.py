@@ -176,21 +176,26 @@ def _copied(texts: Sequence[str]) -> list[str]:
     """Return the rules of a text whose numbers and capitalised words stand in other texts.
 
     Plain runs have neither digits nor capitals, copied words begin with one of them (of "#8c5d1f" all
-    behind the sign is copied), so that no text can be read in two ways: an ambiguous grammar of
-    short lexemes is too much for the parser.
+    behind the sign is copied) and end where they do ("Fridays" is not copied from "Friday"), so that
+    no text can be read in two ways: an ambiguous grammar of short lexemes is too much for the parser.
     """
     found = (one.strip(_EDGES) for one in _CHUNK.findall("\n".join(texts)[:_COPIED_LIMIT]))
     carrying = ((one, _CARRIES.search(one)) for one in found)
     words = dict.fromkeys(one[carries.start() :] for one, carries in carrying if carries)
     rules = [
-        f"copied: BEGIN? (PLAIN | STOP | SENTENCE{' | COPY' if words else ''})+",
+        f"copied: BEGIN? plain*{' (COPY behind)* COPY?' if words else ''}",
+        "plain: PLAIN | STOP | SENTENCE",
         r"BEGIN: /\p{Lu}[^\p{N}\p{Lu}.!?]+/",
         r"PLAIN: /[^\p{N}\p{Lu}.!?]+/",
         r"STOP: /[.!?]+/",
         r"SENTENCE: /[.!?] \p{Lu}[^\p{N}\p{Lu}.!?]+/",
     ]
     if words:
-        rules.append(f"COPY: /{'|'.join(escaped(one) for one in words)}/")
+        rules += [
+            f"COPY: /{'|'.join(escaped(one) for one in words)}/",
+            "behind: (BEHIND | STOP | SENTENCE) plain*",
+            r"BEHIND: /[^\p{N}\p{L}.!?][^\p{N}\p{Lu}.!?]*/",
+        ]
     return rules
 
 
