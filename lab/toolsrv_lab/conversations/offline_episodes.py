@@ -8,6 +8,7 @@ not learnt by heart. The same files hold the sentences of the answers and furthe
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,8 +29,11 @@ from toolsrv_registry.words import words
 from toolsrv_runtime.agent.tools import forms
 from toolsrv_runtime.values import facts
 
-_RENAMED, _SWAPPED, _MISSING, _FAILS = 0.45, 0.5, 0.07, 0.04
+_RENAMED, _SWAPPED, _FAILS = 0.45, 0.5, 0.04
+_MISSING, _ALL_MISSING = 0.03, 0.08
+"""Shares of the tasks of several parts, and of one, that lack a function."""
 _FIELD = re.compile(r"\{([^{}=|]+)(?:=([^{}|]*)(?:\|([^{}]*))?)?\}")
+_VALUE = re.compile(r"\{r\.([\w.]+)")
 _JOINS = (
     "{a}. {b}", "{a} {b}", "{a}. Also, {b}", "{a}, and {b}", "{a} - and {b}", "{a}. And {b}",
     "{a}; {b}", "{a}. Then {b}", "two things: {a}. {b}", "{a}. While you are at it: {b}",
@@ -170,9 +174,10 @@ class OfflineEpisodes:
         if any(one not in self._functions or one not in _says() for one in needed):
             return None
         missing = ""
-        if needed and len(errand.steps) > 1 and rng.random() < _MISSING:
-            chained = any(value.key for step in errand.steps for value in step.arguments.values())
-            missing = "" if chained else rng.choice(needed)
+        chained = any(value.key for step in errand.steps for value in step.arguments.values())
+        lacks = rng.random() < (_MISSING if len(errand.steps) > 1 else _ALL_MISSING)
+        if needed and lacks and not chained:
+            missing = rng.choice(needed)
         shown = self._shown([one for one in needed if one != missing], needed, errand, rng)
         seen: list[facts.Fact] = []
         steps, said, unserved = [], [], []
@@ -262,7 +267,7 @@ class OfflineEpisodes:
         self, offered: Sequence[str], needed: Sequence[str], errand: Errand, rng: random.Random
     ) -> dict[str, tuple[Offered, Mapping[str, str]]]:
         """Return API id -> the function as shown and old key -> shown key, with distractors."""
-        wanted = rng.randrange(max(3, len(set(offered))), 10)
+        wanted = rng.randrange(max(3 if offered else 6, len(set(offered))), 10)
         chosen = dict.fromkeys(offered)
         bag = set(words(errand.task)) | {w for one in needed for w in self._bags[one]}
         others = [one for one in self._apis if one not in needed]
@@ -294,7 +299,7 @@ def sentence_of(
     for when, group in _says()[api].says:
         if when and not re.search(when, asked, re.IGNORECASE):
             continue
-        for form in rng.sample(list(group), len(group)):
+        for form in sorted(group, key=lambda one: _weight(one) * math.log(1 - rng.random()))[::-1]:
             try:
                 text = fill(form, response, arguments)
             except (LookupError, ValueError, TypeError):
@@ -302,6 +307,11 @@ def sentence_of(
             if text and len(text) < 700:
                 return text
     return ""
+
+
+def _weight(form: str) -> float:
+    """Return how seldom a form is to come first: one of more values is the likelier answer to all asked."""
+    return 1 / max(1, len(set(_VALUE.findall(form)))) ** 2
 
 
 def api_enum(api: Api, name: str) -> bool:

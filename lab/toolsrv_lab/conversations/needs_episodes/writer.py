@@ -82,7 +82,7 @@ class Writer(PartSource):
             if chained:
                 parts.append(chained)
         barred: set[str] = set()
-        if rng.random() < 1 / 15 and len([p for p in parts if p.kind == "need"]) < 4:
+        if rng.random() < 1 / 30 and len([p for p in parts if p.kind == "need"]) < 4:
             api, need = self.take(lambda one: one.category != parts[0].api.category)
             extra = self.part(api, need)
             if extra:

@@ -99,7 +99,7 @@ class _Maker(NeedMaker):
             for _ in range(rng.choices([0, 1, 2, 3], [40, 35, 18, 7])[0]):
                 needs.append(self._another(ops, other, anyone, needs))
         unserved: list[Need] = []
-        if rng.random() < 0.073:
+        if rng.random() < 0.035:
             lack, left = self.lacking(service if rng.random() < 0.7 else rng.choice(full))
             used = {call.op.name for need in needs for call in need.calls}
             if left in used:
