@@ -6,13 +6,17 @@ otherwise (a date as the function takes it).
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from toolsrv_registry.api import Parameter
 from toolsrv_registry.functions import Function
-from toolsrv_registry.matcher import Asked, Fact, Match, Slot
+from toolsrv_registry.matcher import Asked, Fact, Match, Slot, Span
 from toolsrv_runtime.agent.coverage import Need
 from toolsrv_runtime.formats.base import FINISH, Prior, Step
 from toolsrv_runtime.values import facts
@@ -22,6 +26,12 @@ GIVEN = 0.5
 
 SEEN = 24
 """Facts of earlier results that the matcher sees, the latest first."""
+
+SPANS = 6
+"""Places in the task or a result that are looked at for one argument, the likeliest ones."""
+
+MOST_SHARED = 4
+"""Arguments for which the same words are likeliest that are told apart; others get no hint."""
 
 WORDS_LIMIT = 80
 """Characters of words that are named; longer ones are a clause rather than a value."""
@@ -59,12 +69,18 @@ class Reading:
         match = self._match(need, function)
         if match is None:
             return {}
-        found = {
-            key: self._words(match.parameters[parameter.name], parameter)
+        slots = {
+            key: (match.parameters[parameter.name], parameter)
             for key, parameter in function.parameters.items()
-            if parameter.name in match.parameters
+            if parameter.name in match.parameters and _given(match.parameters[parameter.name])
         }
-        return {key: text for key, text in found.items() if text}
+        found = {
+            key: _listed(slot, parameter)
+            for key, (slot, parameter) in slots.items()
+            if parameter.enum
+        }
+        found |= self._shared_out({key: slot for key, (slot, one) in slots.items() if not one.enum})
+        return {key: found[key] for key in slots if found.get(key)}
 
     def hint(self, need: Need, functions: Sequence[Function]) -> str:
         """Return one line for each function of a need: its name and the words for its arguments."""
@@ -81,18 +97,46 @@ class Reading:
         asked = Asked(self._task, (need.begin, need.end), self._facts)
         return next(iter(self._prior.match(asked, [function.api])), None)
 
-    def _words(self, slot: Slot, parameter: Parameter) -> str:
-        if not _given(slot):
-            return ""
-        if parameter.enum:
-            listed = slot.listed()
-            return parameter.enum[listed[0][0]] if listed and listed[0][1] > slot.none else ""
-        spans = slot.best(1)
-        if not spans:
-            return ""
-        source, begin, end, _ = spans[0]
+    def _shared_out(self, slots: Mapping[str, Slot]) -> dict[str, str]:
+        """Return argument key -> its words, likeliest together; no two arguments have the same."""
+        said = {key: self._likely(slot) for key, slot in slots.items()}
+        found = {key: max(words, key=words.__getitem__) for key, words in said.items() if words}
+        times = Counter(found.values())
+        shared = [key for key, words in found.items() if times[words] > 1][:MOST_SHARED]
+        taken = {words for key, words in found.items() if key not in shared}
+        ways = (
+            way
+            for way in itertools.product(*(said[key] for key in shared))
+            if len({*way, *taken}) == len(way) + len(taken)
+        )
+
+        def likelihood(way: Sequence[str]) -> float:
+            return sum(said[key][words] for key, words in zip(shared, way, strict=True))
+
+        best = max(ways, key=likelihood, default=())
+        return {key: words for key, words in found.items() if key not in shared} | dict(
+            zip(shared, best, strict=False)
+        )
+
+    def _likely(self, slot: Slot) -> dict[str, float]:
+        """Return words -> the log-probability that they are the value, wherever they stand."""
+        found: dict[str, float] = {}
+        for span in slot.best(SPANS):
+            words = self._words(span)
+            found[words] = float(np.logaddexp(found.get(words, -np.inf), span.score))
+        return found
+
+    def _words(self, span: Span) -> str:
+        source, begin, end, _ = span
         text = (self._task if source == 0 else self._facts[source - 1][1])[begin:end].strip()
         return text if len(text) <= WORDS_LIMIT else ""
+
+
+def _listed(slot: Slot, parameter: Parameter) -> str:
+    listed = slot.listed()
+    if not listed or not parameter.enum or listed[0][1] <= slot.none:
+        return ""
+    return parameter.enum[listed[0][0]]
 
 
 def _given(slot: Slot) -> bool:

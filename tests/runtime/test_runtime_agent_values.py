@@ -1,0 +1,42 @@
+"""The matcher's reading of a task as hints: which words are which argument. The matcher that ships."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.priors import Shipped
+
+from toolsrv_registry.api import Api
+from toolsrv_registry.functions import FunctionList
+from toolsrv_runtime.agent.coverage import Need
+from toolsrv_runtime.agent.values import Reading
+from toolsrv_runtime.formats.base import Move, Step
+
+AWAY = "how many hours will I be away from my family's clock on 15 January 2027"
+MOVING = (
+    f"Relocating from Milan to Singapore. Which airports could I leave from in Milan, and {AWAY}?"
+)
+FOUND = {
+    "city": "Milan",
+    "country": "Italy",
+    "count": 2,
+    "airports": ["MXP Malpensa International Airport", "LIN Linate Airport"],
+}
+AIRPORTS = Step(
+    Move(None, "airports", json.dumps({"city": "Milan"})),
+    json.dumps(FOUND),
+    ok=True,
+    response=FOUND,
+)
+
+
+@pytest.mark.parametrize("path", [(), (AIRPORTS,)])
+def test_two_arguments_never_have_the_same_words(
+    apis: dict[str, Api], path: tuple[Step, ...]
+) -> None:
+    (function,) = FunctionList([apis["Location/world_clock/time_difference"]])
+    begin = MOVING.index(AWAY)
+    need = Need(AWAY, begin, begin + len(AWAY), (function.name,))
+    found = Reading(MOVING, path, Shipped()).values(need, function)
+    assert found == {"from_city": "Milan", "to_city": "Singapore", "date": "15 January 2027"}
