@@ -35,8 +35,8 @@ _EARLY = (
     "what that says"
 )
 _DOUBTED = (
-    "the call was not made: a number of it stands nowhere, and the request says {}; no number may be "
-    "made up"
+    "the call was not made: a value of it stands nowhere, and the request says {}; none may be made "
+    "up"
 )
 _UNANSWERED = (
     "the request gives no value for {!r}, nobody could be asked for it, and none may be made up: the "
@@ -111,13 +111,16 @@ class Elicitation:
         return await off_loop(lambda: self._format.missing(view, move, asked), self._state.stop)
 
     async def _doubt(self, node: Node, move: Move) -> None:
-        """Refuse a call with a number that stands nowhere, where the task says one.
+        """Refuse a call with a value that stands nowhere, where the task says another, or nothing like it.
 
         Raises:
             NotGivenError: names what the task says.
         """
         if said := await self._said_instead(node, move):
-            instead = ", ".join(f"{words!r} for {name!r}" for name, words in said.items())
+            instead = ", ".join(
+                f"{words!r} for {name!r}" if words else f"nothing for {name!r}"
+                for name, words in said.items()
+            )
             raise NotGivenError(_DOUBTED.format(instead), "doubted")
 
     async def _said_instead(self, node: Node, move: Move) -> Mapping[str, str]:

@@ -338,6 +338,7 @@ def test_a_made_up_number_is_refused_with_what_the_task_says(apis: dict[str, Api
          {"date": "2026-12-18"}, []),
         ("Average speed of 387 km in 4.5 hours?", "Transportation/road_trip/average_speed",
          {"distance": "400 km", "hours": 4.5}, ["distance"]),
+        (TALL, "Tools/date_calculator/calculate_age", {"birth_date": "1990-06-15"}, ["birth_date"]),
     ],
 )  # fmt: skip
 def test_numbers_are_doubted_where_the_task_says_another(

@@ -148,7 +148,7 @@ class AnswerWriter:
     ) -> str:
         """Return an answer with what is wrong with it written again."""
         if wrong := self.untraced(view, whole):
-            known = (view.task, prompts.today(self._now), *(one.data for one in results))
+            known = (view.task, *(one.data for one in results))
             held = Expected(copied=known)
             copied = self._told(view, needs, results, held)
             if says_something(copied) and len(self.untraced(view, copied)) < len(wrong):

@@ -20,7 +20,7 @@ from toolsrv_catalogs.text import clean
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import Function
 from toolsrv_registry.matcher import Asked, Match
-from toolsrv_runtime.agent.coverage import NEEDED
+from toolsrv_runtime.agent.coverage import NEEDED, RULED_OUT
 from toolsrv_runtime.agent.tools import describe
 from toolsrv_runtime.contract.questions import Question
 from toolsrv_runtime.evidence import trace
@@ -104,29 +104,34 @@ def missing(
 def doubts(
     function: Function, arguments: Mapping[str, Any], held: Known, prior: Prior
 ) -> dict[str, str]:
-    """Return key -> the words of the task for each argument whose number stands nowhere.
+    """Return key -> what the task says instead of a value that stands nowhere, "" for nothing.
 
-    A model whose call failed likes to try it with another number. Two judges again: the number cannot
-    be traced, and the matcher sees one for the argument in the task. Not dates and times, which are
-    counted ("in 3 weeks"), nor a number of the same digits (250 g of "0.25 kg").
+    A model whose call failed likes to try it with another number, or to call something else with
+    values of its own. Two judges again: the value cannot be traced, and the matcher sees another
+    number for the argument in the task, or rules the function out. Not doubted are dates and times, which are counted ("in 3 weeks"), nor a number of the same digits (250 g of
+    "0.25 kg").
     """
     suspects = {
         key: parameter
         for key, parameter in function.parameters.items()
-        if _digits(str(arguments.get(key, "")))
-        and not _is_choice(parameter)
-        and not is_traced(arguments[key], held)
+        if key in arguments and not _is_choice(parameter) and not is_traced(arguments[key], held)
     }
     match = next(iter(prior.match(Asked(held.task), [function.api])), None) if suspects else None
+    if match is None:
+        return {}
+    required = {one.name for one in function.api.required}
     found = {}
     for key, parameter in suspects.items():
-        slot = match.parameters.get(parameter.name) if match is not None else None
-        spans = slot.best(1) if slot is not None and math.exp(slot.none) < NOWHERE else []
-        if spans and not spans[0].source:
-            words = held.task[spans[0].begin : spans[0].end].strip()
-            said = _digits(words)
-            if said and said.isdisjoint(_digits(str(arguments[key]))):
-                found[key] = _line(words)
+        slot = match.parameters.get(parameter.name)
+        if match.serves < RULED_OUT and parameter.name in required:
+            found[key] = ""
+        if slot is None or math.exp(slot.none) >= NOWHERE:
+            continue
+        spans = slot.best(1)
+        words = held.task[spans[0].begin : spans[0].end] if spans and not spans[0].source else ""
+        said = _digits(words)
+        if said and said.isdisjoint(_digits(str(arguments[key])) or said):
+            found[key] = _line(words)
     return found
 
 

@@ -299,7 +299,7 @@ class Inquirer(Format, Protocol):
         """
 
     def doubts(self, view: View, move: Move) -> Mapping[str, str]:
-        """Return argument key -> what the task says instead of a value that stands nowhere. Blocks."""
+        """Return argument key -> what the task says instead of a made-up value, "" for nothing. Blocks."""
 
     def suppliers(self, view: View, move: Move) -> Sequence[str]:
         """Return the names of functions whose answers may hold what a call lacks. Blocks."""
