@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from toolsrv_runtime import outcome as out
+from toolsrv_runtime.agent import prompts
 from toolsrv_runtime.contract.hints import TaskHints
 from toolsrv_runtime.contract.questions import Question
 from toolsrv_runtime.evidence import trace
@@ -38,7 +40,10 @@ def conclude(state: State, reason: str, hints: TaskHints, *, model: str, form: s
     if end.status == "answered" and not any(one.ok for one in evidence):
         state.meter.note([_ALONE])
     end, questions = _with_questions(state, _without_declined(state, end))
-    traced = trace(end.answer, state.known, results)
+    known = state.known
+    if end.status == "replied":  # the model is told the date, and may say it
+        known = f"{known}\n{prompts.today(datetime.now().astimezone())}"
+    traced = trace(end.answer, known, results)
     return out.Outcome(
         task=state.task,
         status=end.status,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -29,6 +30,7 @@ from tests.agents import (
 )
 
 from toolsrv_registry.api import Api
+from toolsrv_runtime.agent import prompts
 from toolsrv_runtime.agent.chat_agent import ChatAgent
 from toolsrv_runtime.agent.coverage import Need, open_needs, unserved
 from toolsrv_runtime.agent.guidance import AIDS
@@ -172,6 +174,13 @@ def test_a_greeting_is_replied_to_without_a_call(retriever: Finder) -> None:
     (request,) = chat.requests
     assert (request.tools, request.expected.names) == ((), ())
     assert "You are toolsrv" in system_of(request)
+
+
+def test_the_date_in_a_reply_needs_no_other_source(retriever: Finder) -> None:
+    today = prompts.today(datetime.now().astimezone())
+    chat = model(answer=[f"Today is {today}."])
+    outcome = solve(Searched(retriever, Judge({TALK: "Hello"})), chat, "Hello there")
+    assert (outcome.status, outcome.unsupported) == ("replied", ())
 
 
 @pytest.mark.parametrize("said", ["The tower has 4471 steps.", "", "."])
