@@ -334,6 +334,8 @@ def test_a_made_up_number_is_refused_with_what_the_task_says(apis: dict[str, Api
         (TALL, "Health_and_Fitness/body_metrics/daily_calories", {"weight": "68000 g"}, []),
         ("Which week is 4 May 2027 in?", "Tools/date_calculator/week_number",
          {"date": "2027-05-04"}, []),
+        ("How many days go by from 14.7.2069 to 1.1.2100?", "Tools/date_calculator/days_between_dates",
+         {"start": "2026-03-05", "end": "2100-01-01"}, ["start"]),
         ("Which week is the day in 3 weeks in?", "Tools/date_calculator/week_number",
          {"date": "2026-12-18"}, []),
         ("Average speed of 387 km in 4.5 hours?", "Transportation/road_trip/average_speed",

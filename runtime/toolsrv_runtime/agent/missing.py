@@ -108,8 +108,9 @@ def doubts(
 
     A model whose call failed likes to try it with another number, or to call something else with
     values of its own. Two judges again: the value cannot be traced, and the matcher sees another
-    number for the argument in the task, or rules the function out. Not doubted are dates and times, which are counted ("in 3 weeks"), nor a number of the same digits (250 g of
-    "0.25 kg").
+    number for the argument in the task, or rules the function out. Not doubted are a number of the same
+    digits (250 g of "0.25 kg"), and dates where the task says none in full: they are counted ("in 3
+    weeks").
     """
     suspects = {
         key: parameter
@@ -129,8 +130,7 @@ def doubts(
             continue
         spans = slot.best(1)
         words = held.task[spans[0].begin : spans[0].end] if spans and not spans[0].source else ""
-        said = _digits(words)
-        if said and said.isdisjoint(_digits(str(arguments[key])) or said):
+        if _differs(str(arguments[key]), words):
             found[key] = _line(words)
     return found
 
@@ -239,11 +239,19 @@ def _leaves(value: Any, depth: int = 0) -> Iterator[Any]:
         yield value
 
 
+def _differs(value: str, words: str) -> bool:
+    """Whether words of the task say another number, or another day of the calendar, than a value."""
+    given, said = typed(value), typed(words)
+    if any(one.days for one in given):
+        return any(None not in day for one in said for day in one.days)
+    if any(one.clocks or one.days for one in (*given, *said)):
+        return False
+    numbers = _digits(words)
+    return bool(numbers) and numbers.isdisjoint(_digits(value) or numbers)
+
+
 def _digits(text: str) -> set[str]:
-    """Return the numbers of a text without signs, separators, and zeros at either end; no days or times."""
-    found = typed(text)
-    if any(one.days or one.clocks for one in found):
-        return set()
+    """Return the numbers of a text without signs, separators, and zeros at either end."""
     return {one for run in _NUMBER.findall(text) if (one := re.sub(r"\D", "", run).strip("0"))}
 
 
