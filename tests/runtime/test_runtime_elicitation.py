@@ -326,6 +326,13 @@ def test_a_made_up_number_is_refused_with_what_the_task_says(apis: dict[str, Api
     assert tried.outcome.usage.calls == 2
 
 
+def test_a_model_that_only_makes_numbers_up_is_given_up(apis: dict[str, Api]) -> None:
+    script = [calories(f"{height} cm") for height in range(170, 190)]
+    tried = Tried(script, [apis["Health_and_Fitness/body_metrics/daily_calories"]], task=TALL)
+    assert tried.outcome.status == "gave_up"
+    assert [one.kind for one in tried.outcome.evidence] == ["bad_arguments"] * 3
+
+
 @pytest.mark.parametrize(
     ("task", "api", "arguments", "doubted"),
     [

@@ -249,6 +249,8 @@ class _Asking:
         left = coverage.open_needs(self._needs, view.path, view.failed)
         if not started and not view.path and agent.guidance.asks_itself(view):
             return self._reply_itself()
+        if not started and sum(step.doubted for step in view.failed) >= coverage.MOST_DOUBTED:
+            return turns.give_up(_ALL_FAILED)
         if not started and agent.guidance.declines(view):
             return turns.give_up(_ALL_FAILED if view.failed else _NOTHING_SERVES)
         if not left and any(step.unanswered for step in (*view.path, *view.tried)):

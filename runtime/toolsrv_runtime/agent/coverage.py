@@ -44,6 +44,9 @@ OVERLAP = 0.5
 ATTEMPTS = 2
 """Failed calls for one need on a path after which it is left open there."""
 
+MOST_DOUBTED = 3
+"""Calls refused as made up, in the whole search, after which a path without a result is given up."""
+
 MOST_FAILED = 3
 """Failed calls for one need on all paths after which it is left open."""
 
