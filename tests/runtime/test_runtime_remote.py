@@ -150,7 +150,7 @@ def test_a_second_opinion_is_json_and_may_reject_once(
     offers: tuple[str, ...], retriever: Finder
 ) -> None:
     no = json.dumps({"reason": "Quito is elsewhere.", "accept": False})
-    with ModelServer([PERU, "Peru", "Peru", no, "Lima"], offers=offers) as server:
+    with ModelServer([PERU, "Peru", "It is Lima", no, "Lima"], offers=offers) as server:
         outcome = solve(server.url, retriever, verify=True)
         asked = str(server.requests[3]["messages"])
     assert (outcome.status, outcome.answer) == ("answered", "Lima")
