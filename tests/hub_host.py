@@ -3,7 +3,9 @@
 ``files`` maps a repository to its files; ``cuts`` are byte counts after which a download breaks
 off, used up one by one; ``wrong`` names files whose content is not what is listed; ``status`` maps
 a repository to (code, X-Error-Code) that it answers; ``listing`` is answered to every request
-below ``/api`` instead of what it must be. ``ranges`` notes each download's Range header, ``asked``
+below ``/api`` instead of what it must be. A data set is a repository named ``datasets/OWNER/NAME``;
+``tags`` maps repositories to theirs, ``gone`` names revisions that there are none of, and
+``retry_after`` is sent with every refusal where it is set. ``ranges`` notes each download's Range header, ``asked``
 the path of every request.
 """
 
@@ -29,6 +31,9 @@ class HubHost:
         self.wrong: set[str] = set()
         self.status: dict[str, tuple[int, str]] = {}
         self.listing: bytes | None = None
+        self.tags: dict[str, list[str]] = {}
+        self.gone: set[str] = set()
+        self.retry_after: str | None = None
         self.ranges: list[str | None] = []
         self.asked: list[str] = []
         self._server = _Server(("127.0.0.1", 0), _handler(self))
@@ -83,8 +88,11 @@ def _handler(hub: HubHost) -> type[BaseHTTPRequestHandler]:
                 self._say(200, hub.listing, {"Content-Type": "application/json"})
             elif path[:2] == ["api", "models"]:
                 self._listing("/".join(path[2:4]))
+            elif path[:2] == ["api", "datasets"]:
+                self._listing("/".join(path[1:4]))
             elif path[0] == "store":
-                self._content("/".join(path[1:3]), "/".join(path[3:]))
+                end = 4 if path[1] == "datasets" else 3
+                self._content("/".join(path[1:end]), "/".join(path[end:]))
             else:
                 self._resolve()
 
@@ -100,13 +108,19 @@ def _handler(hub: HubHost) -> type[BaseHTTPRequestHandler]:
                 }
                 for name, data in hub.files[repo].items()
             ]
-            body = json.dumps({"id": repo, "sha": COMMIT, "siblings": siblings, "tags": []})
+            body = json.dumps({"id": repo, "sha": COMMIT, "siblings": siblings,
+                               "tags": hub.tags.get(repo, [])})  # fmt: skip
             self._say(200, body.encode(), {"Content-Type": "application/json"})
 
         def _resolve(self) -> None:
             path = self.path.partition("?")[0].strip("/").split("/")
-            repo, name = "/".join(path[:2]), "/".join(path[4:])
+            end = 3 if path[0] == "datasets" else 2
+            repo, revision = "/".join(path[:end]), path[end + 1]
+            name = "/".join(path[end + 2 :])
             if not self._may(repo):
+                return
+            if revision in hub.gone:
+                self._say(404, b"", {"X-Error-Code": "RevisionNotFound"})
                 return
             data = hub.files[repo].get(name)
             if data is None:
@@ -128,12 +142,12 @@ def _handler(hub: HubHost) -> type[BaseHTTPRequestHandler]:
             start = int(asked.removeprefix("bytes=").partition("-")[0]) if asked else 0
             if name in hub.wrong:
                 data = bytes(len(data))
+            cut = hub.cuts.pop(0) if hub.cuts else None
             self.send_response(206 if asked else 200)
             if asked:
                 self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
             self.send_header("Content-Length", str(len(data) - start))
             self.end_headers()
-            cut = hub.cuts.pop(0) if hub.cuts else None
             self.wfile.write(data[start : None if cut is None else start + cut])
             if cut is not None:
                 self._break_off()
@@ -147,7 +161,8 @@ def _handler(hub: HubHost) -> type[BaseHTTPRequestHandler]:
         def _may(self, repo: str) -> bool:
             if repo in hub.status:
                 code, word = hub.status[repo]
-                self._say(code, b"", {"X-Error-Code": word} if word else {})
+                more = {"Retry-After": hub.retry_after} if hub.retry_after else {}
+                self._say(code, b"", more | ({"X-Error-Code": word} if word else {}))
             elif repo not in hub.files:
                 self._say(404, b"", {"X-Error-Code": "RepoNotFound"})
             else:

@@ -27,7 +27,6 @@ from toolsrv_catalogs.sources import (
     TOTAL_LIMIT,
     SourceFile,
     Watch,
-    ours,
     placed,
     too_large,
     unreadable,
@@ -187,7 +186,7 @@ def _tar_member(
         watch.refuse(member.name, "is a link")
     elif not member.isreg() or member.issparse():
         watch.refuse(member.name, "is no regular file")
-    elif not ours(place):
+    elif not watch.wanted(place):
         watch.passed += 1
     elif member.size > FILE_LIMIT:
         watch.refuse(member.name, too_large(member.size))
@@ -214,7 +213,7 @@ def _zip(path: Path, watch: Watch) -> Iterator[SourceFile]:
             place = placed(member.filename)
             if (reason := _zip_fault(member, place)) or place is None:
                 watch.refuse(member.filename, reason)
-            elif member.is_dir() or not ours(place):
+            elif member.is_dir() or not watch.wanted(place):
                 watch.passed += not member.is_dir()
             elif taken + member.file_size > TOTAL_LIMIT:
                 watch.refuse(member.filename, f"more than {TOTAL_LIMIT // MIB} MiB in all")

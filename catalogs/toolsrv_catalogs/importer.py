@@ -72,6 +72,7 @@ def read_catalog(
     name: str | None = None,
     category: str | None = None,
     server: str | None = None,
+    within: str = "",
     progress: Progress | None = None,
 ) -> Reading:
     """Return the catalog at ``path``: a folder, an archive or one file.
@@ -83,6 +84,8 @@ def read_catalog(
         category: the category of what names none; else ``Other``.
         server: the address that servers of OpenAPI documents are relative to where they name no
             host; a document without servers is called there.
+        within: the name of a folder of an archive or folder outside of which nothing is read;
+            where the source has none of that name all of it is read.
         progress: hears (bytes read, bytes in all).
 
     Raises:
@@ -95,7 +98,11 @@ def read_catalog(
     if server is not None and (fault := address_fault(server)):
         raise UsageError(f"the server {fault}", hint="give it as https://api.example.com")
     reader = _Reader(open_source(path), path, category, server or "")
+    reader.watch.within = within
     reader.read(progress)
+    if within and not reader.found:
+        reader = _Reader(open_source(path), path, category, server or "")
+        reader.read(progress)
     found = reader.finish()
     tools = tuple(tool for _, tool in found)
     reports = tuple(one.report() for one in reader.found.values())

@@ -38,14 +38,20 @@ _READ = functools.reduce(operator.or_, (getattr(os, one, 0) for one in _FLAGS), 
 class Watch:
     """What a walk through a source tells besides the files: refusals, and how far it is.
 
-    ``passed`` counts files that are none of ours by name; ``complete`` is False when a source
-    was not read to its end.
+    ``within`` is the name of a folder outside of which nothing is read, ``""`` for all of them.
+    ``passed`` counts files that are none of ours by name or place; ``complete`` is False when a
+    source was not read to its end.
     """
 
     refuse: Callable[[str, str], None]
     progress: Progress = field(default=lambda _done, _total: None)
+    within: str = ""
     passed: int = 0
     complete: bool = True
+
+    def wanted(self, path: PurePosixPath) -> bool:
+        """Return whether a file may be of the catalog: one of ours, in the folder that is read."""
+        return ours(path) and (not self.within or self.within in path.parts[:-1])
 
 
 @dataclass(frozen=True)
@@ -140,7 +146,7 @@ def _walk(root: Path, watch: Watch) -> Iterator[tuple[Path, int]]:
                 return
             path = here / name
             inside = PurePosixPath(*path.relative_to(root).parts)
-            if not ours(inside):
+            if not watch.wanted(inside):
                 watch.passed += 1
                 continue
             kind = path.lstat()

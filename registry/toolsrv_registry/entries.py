@@ -21,10 +21,29 @@ class Changes(BaseModel):
     unchanged: int = 0
 
 
+class Origin(BaseModel):
+    """Where a published file came from, and under which licence.
+
+    ``address`` is a repository of a hub, a URL or a path; ``revision`` and ``licence`` are ``""``
+    where they are unknown. ``size_bytes`` and ``sha256`` are those of the file that was read.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    title: str
+    address: str
+    file: str
+    revision: str = ""
+    size_bytes: int
+    sha256: str
+    licence: str = ""
+
+
 class CatalogEntry(BaseModel):
     """A catalog: ``changed`` counts the APIs with a new text that waits to be accepted.
 
-    ``source`` says where it was read from, ``""`` for a catalog that ships.
+    ``source`` says where it was read from, ``""`` for a catalog that ships; ``origin`` is kept of
+    one that was pulled.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -37,6 +56,7 @@ class CatalogEntry(BaseModel):
     content_hash: str
     updated_at: str
     source: str = ""
+    origin: Origin | None = None
 
 
 class Pending(BaseModel):

@@ -131,6 +131,9 @@ _FILES = (
     """,
 )
 
+# Where a pulled catalog was published, as JSON: address, revision, digest, licence.
+_ORIGIN = "ALTER TABLE catalogs ADD COLUMN origin TEXT NOT NULL DEFAULT 'null'"
+
 
 def _create(connection: sqlite3.Connection) -> None:
     for statement in _FIRST:
@@ -152,10 +155,15 @@ def _keep_files(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+def _keep_origin(connection: sqlite3.Connection) -> None:
+    connection.execute(_ORIGIN)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _create,
     create_health,
     _import,
     _keep_originals,
     _keep_files,
+    _keep_origin,
 )

@@ -32,6 +32,7 @@ from toolsrv_registry.entries import (
     CatalogEntry,
     Changes,
     Document,
+    Origin,
     Pending,
     StoreStats,
     ToolEntry,
@@ -48,6 +49,7 @@ from toolsrv_registry.store_rows import (
     api_of,
     compare,
     delete_apis,
+    origin_json,
     put_apis,
     put_catalog_row,
     put_tools,
@@ -108,13 +110,14 @@ class Store:
         hold: bool = False,
         source: str = "",
         files: Sequence[str] = (),
+        origin: Origin | None = None,
     ) -> Changes:
         """Make the stored catalog equal to this one, in one transaction.
 
         New APIs are served at once. A changed one too, unless ``hold``: then its accepted text
         goes on being served, and the new one waits for ``accept``. An API that was removed and
         returns is compared with the text that was accepted then. ``source`` says where the
-        catalog was read, ``files`` where in it each tool stands. Raises DataError when the
+        catalog was read, ``files`` where in it each tool stands, ``origin`` who published it. Raises DataError when the
         catalog lists an id twice.
         """
         twice = [i for i, count in Counter(api.id for api in catalog.apis).items() if count > 1]
@@ -124,10 +127,10 @@ class Store:
                 hint="give every API of a catalog its own id",
             )
         total = catalog_hash(catalog, files)
-        if self._unchanged(catalog.name, total, source, hold=hold):
+        if self._unchanged(catalog.name, total, source, origin, hold=hold):
             return Changes(unchanged=len(catalog.apis))
         with self._database.write() as db:
-            number = put_catalog_row(db, catalog.name, total, source)
+            number = put_catalog_row(db, catalog.name, total, source, origin)
             put_tools(db, number, catalog.tools, files)
             return put_apis(db, number, catalog, hold=hold)
 
@@ -224,14 +227,17 @@ class Store:
     def catalogs(self) -> list[CatalogEntry]:
         """Return all catalogs in the order in which they were first put."""
         rows = self._database.read(
-            "SELECT name, enabled, content_hash, updated_at, source,"
+            "SELECT name, enabled, content_hash, updated_at, source, origin,"
             " (SELECT count(*) FROM tools WHERE catalog = number) AS tools,"
             " (SELECT count(*) FROM apis WHERE apis.catalog = catalogs.number) AS apis,"
             " (SELECT count(*) FROM apis WHERE apis.catalog = catalogs.number"
             "   AND pending IS NOT NULL) AS changed"
             " FROM catalogs ORDER BY number"
         )
-        return [CatalogEntry.model_validate(dict(row)) for row in rows]
+        return [
+            CatalogEntry.model_validate({**row, "origin": json.loads(row["origin"])})
+            for row in rows
+        ]
 
     # --- APIs ---------------------------------------------------------------------------------
 
@@ -466,10 +472,12 @@ class Store:
         )
         return repr([tuple(row) for row in rows])
 
-    def _unchanged(self, name: str, total: str, source: str, *, hold: bool) -> bool:
+    def _unchanged(
+        self, name: str, total: str, source: str, origin: Origin | None, *, hold: bool
+    ) -> bool:
         """Return whether putting a catalog of this hash would write nothing."""
         rows = self._database.read(
-            "SELECT content_hash, source, EXISTS (SELECT 1 FROM apis"
+            "SELECT content_hash, source, origin, EXISTS (SELECT 1 FROM apis"
             " WHERE catalog = catalogs.number AND pending IS NOT NULL) AS waiting"
             " FROM catalogs WHERE name = ?",
             [name],
@@ -477,7 +485,7 @@ class Store:
         return bool(
             rows
             and rows[0]["content_hash"] == total
-            and source in ("", rows[0]["source"])
+            and (not source or (source, origin_json(origin)) == tuple(rows[0])[1:3])
             and (hold or not rows[0]["waiting"])
         )
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from toolsrv_registry import documents, names
 from toolsrv_registry.api import ORIGINAL, Api, Catalog, Tool
-from toolsrv_registry.entries import Changes
+from toolsrv_registry.entries import Changes, Origin
 from toolsrv_registry.removed import remember, take_back
 
 
@@ -24,18 +24,30 @@ def api_of(document: str) -> Api:
     return Api.model_validate_json(document)
 
 
-def put_catalog_row(db: sqlite3.Connection, name: str, total: str, source: str) -> int:
-    """Add or update the row of a catalog; return its number. An empty source keeps the old one."""
+def put_catalog_row(
+    db: sqlite3.Connection, name: str, total: str, source: str, origin: Origin | None
+) -> int:
+    """Add or update the row of a catalog; return its number.
+
+    An empty source keeps the old one, and its origin.
+    """
     now = datetime.now(UTC).isoformat(timespec="seconds")
     rows = db.execute(
-        "INSERT INTO catalogs (name, content_hash, updated_at, source) VALUES (?, ?, ?, ?)"
+        "INSERT INTO catalogs (name, content_hash, updated_at, source, origin)"
+        " VALUES (?, ?, ?, ?, ?)"
         " ON CONFLICT (name) DO UPDATE SET content_hash = excluded.content_hash,"
         " updated_at = excluded.updated_at, revision = revision + 1,"
+        " origin = CASE excluded.source WHEN '' THEN origin ELSE excluded.origin END,"
         " source = CASE excluded.source WHEN '' THEN source ELSE excluded.source END"
         " RETURNING number",
-        [name, total, now, source],
+        [name, total, now, source, origin_json(origin)],
     ).fetchall()
     return int(rows[0]["number"])
+
+
+def origin_json(origin: Origin | None) -> str:
+    """Return an origin as its column holds it."""
+    return "null" if origin is None else origin.model_dump_json()
 
 
 def put_tools(

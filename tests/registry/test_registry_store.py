@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from toolsrv_registry.api import ORIGINAL, Api, Catalog, Tool
+from toolsrv_registry.entries import Origin
 from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_registry.schema import MIGRATIONS
 from toolsrv_registry.store import Store, fts_query
@@ -190,7 +191,8 @@ def test_a_file_of_an_earlier_version_keeps_its_catalogs(tmp_path: Path, make_ap
     connection.execute("DROP TABLE originals")
     connection.execute("DROP TABLE removed")
     connection.execute("ALTER TABLE tools DROP COLUMN file")
-    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) - 2}")
+    connection.execute("ALTER TABLE catalogs DROP COLUMN origin")
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) - 3}")
     connection.commit()
     connection.close()
     extras = ({ORIGINAL: "as it was read"},)
@@ -202,6 +204,22 @@ def test_a_file_of_an_earlier_version_keeps_its_catalogs(tmp_path: Path, make_ap
         assert store.put_catalog(whole, hold=True, files=["T.json"]).unchanged == 1
         assert store.catalog("small").tools == (more,)
         assert store.files("small") == ("T.json",)
+
+
+def test_the_origin_of_a_catalog_is_kept_until_it_is_put_from_elsewhere(
+    store: Store, make_api: MakeApi, make_catalog: MakeCatalog
+) -> None:
+    catalog = make_catalog(make_api("Tools", "T", "one"), name="a")
+    origin = Origin(title="T", address="o/n", file="t.zip", size_bytes=9, sha256="0" * 64)
+    store.put_catalog(catalog, source="hub", origin=origin)
+    assert store.catalogs()[0].origin == origin
+    licensed = origin.model_copy(update={"licence": "MIT"})
+    assert store.put_catalog(catalog, source="hub", origin=licensed).unchanged == 1
+    assert store.catalogs()[0].origin == licensed
+    store.put_catalog(catalog)
+    assert store.catalogs()[0].origin == licensed
+    store.put_catalog(catalog, source="/a/file")
+    assert store.catalogs()[0].origin is None
 
 
 def test_an_id_in_two_catalogs_means_the_first_enabled_one(

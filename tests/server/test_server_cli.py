@@ -113,6 +113,8 @@ NEEDS_MORE = ("retriever", "matcher", "model", "unseen", "curve")
 """What needs the extra "lab" (torch); tried where that is installed."""
 ELSEWHERE = {
     ("model", "pull"),  # at a hub on loopback
+    ("catalog", "pull"),
+    ("recordings", "pull"),
     ("model", "prompts"),  # on ToolBench's files
     ("keys", "set"),  # without the developer's keyring
     ("keys", "remove"),

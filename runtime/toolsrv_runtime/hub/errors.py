@@ -21,6 +21,19 @@ def proxies(environment: Mapping[str, str]) -> str:
     )
 
 
+def refusal(host: str, what: str, status: int, retry_after: str | None) -> HubError:
+    """Return the error for a status that is neither success nor a matter of rights.
+
+    ``retry_after`` is the header of that name; only a number of seconds is passed on.
+    """
+    wait = f"in {retry_after} seconds" if retry_after and retry_after.isdecimal() else "later"
+    limited = "it is asked too often; " if status == 429 else ""
+    account = ", or set HF_TOKEN: an account may ask more often" if status == 429 else ""
+    return HubError(
+        f"{host} answered {status} for {what}", hint=f"{limited}try again {wait}{account}"
+    )
+
+
 @contextlib.contextmanager
 def told_plainly(what: str, endpoint: str | None) -> Iterator[None]:
     """Tell what a hub answers about ``what`` in our words; an error while it sends passes.
@@ -41,24 +54,28 @@ def told_plainly(what: str, endpoint: str | None) -> Iterator[None]:
     except errors.OfflineModeIsEnabled:
         raise HubError(
             f"{what} cannot be pulled: HF_HUB_OFFLINE is set",
-            hint="unset it, or bring the file yourself: toolsrv model use FILE",
+            hint="unset it, or bring the file yourself: toolsrv model use FILE, or --file FILE of "
+            "toolsrv catalog pull and recordings pull",
         ) from None
     except errors.GatedRepoError:
         raise NotFoundError(
             f"{what} may be read only by those whom its owner lets in",
             hint=f"ask for access on its page on {hub}, then: {login}",
         ) from None
-    except (errors.RepositoryNotFoundError, errors.RemoteEntryNotFoundError):
+    except (
+        errors.RepositoryNotFoundError,
+        errors.RevisionNotFoundError,
+        errors.RemoteEntryNotFoundError,
+    ):
         raise NotFoundError(
             f"{hub} has no {what}, or it is private",
             hint=f"check the spelling; if it is private: {login}",
         ) from None
     except errors.HfHubHTTPError as error:
         status = error.response.status_code
-        raise HubError(
-            f"{hub} answered {status} for {what}",
-            hint=login if status in (401, 403) else "try again later",
-        ) from None
+        if status in (401, 403):
+            raise HubError(f"{hub} answered {status} for {what}", hint=login) from None
+        raise refusal(hub, what, status, error.response.headers.get("retry-after")) from None
     except (httpx2.ConnectError, httpx2.ProxyError, httpx2.InvalidURL) as error:
         by = proxies(os.environ)
         raise HubError(

@@ -7,6 +7,7 @@ Which hub, token and offline mode are huggingface_hub's business (``HF_ENDPOINT`
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict
@@ -17,9 +18,14 @@ from toolsrv_runtime.hub.errors import HubError, told_plainly
 from toolsrv_runtime.hub.library import set_up
 from toolsrv_runtime.suitable import parts
 
+RepoKind = Literal["model", "dataset"]
+
 
 class RemoteFile(BaseModel):
-    """A file in a repository; ``sha256`` is None where the hub does not keep one."""
+    """A file in a repository, or at a web address (``repo``, with its ``etag``).
+
+    ``sha256`` is None where nobody tells one; ``commit`` changes with the content.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -28,6 +34,8 @@ class RemoteFile(BaseModel):
     size_bytes: int
     sha256: str | None
     commit: str
+    kind: RepoKind = "model"
+    etag: str = ""
 
 
 def gguf_files(repo: str, *, endpoint: str | None = None) -> list[RemoteFile]:
@@ -38,7 +46,12 @@ def gguf_files(repo: str, *, endpoint: str | None = None) -> list[RemoteFile]:
         NotFoundError: There is none of that name, or it needs a token.
         HubError: The hub cannot be reached, or answers as no hub does.
     """
-    _check_address(endpoint)
+    return [one for one in repo_files(repo, endpoint=endpoint) if _is_gguf(one)]
+
+
+def repo_files(repo: str, *, endpoint: str | None = None) -> list[RemoteFile]:
+    """Return all files of a model repository, by name. Raises as ``gguf_files``."""
+    check_address(endpoint)
     import httpx2  # noqa: PLC0415 - what huggingface_hub talks with
     from huggingface_hub import HfApi  # noqa: PLC0415 - heavy
     from huggingface_hub.errors import HFValidationError  # noqa: PLC0415 - heavy
@@ -56,7 +69,6 @@ def gguf_files(repo: str, *, endpoint: str | None = None) -> list[RemoteFile]:
                     commit=found.sha or "main",
                 )
                 for one in found.siblings or []
-                if one.rfilename.lower().endswith(".gguf")
             ]
     except HFValidationError:
         raise UsageError(
@@ -70,8 +82,16 @@ def gguf_files(repo: str, *, endpoint: str | None = None) -> list[RemoteFile]:
     return sorted(files, key=lambda one: one.name)
 
 
-def _check_address(endpoint: str | None) -> None:
-    """Refuse what is no address before huggingface_hub is imported, which fails with one."""
+def _is_gguf(file: RemoteFile) -> bool:
+    return file.name.lower().endswith(".gguf")
+
+
+def check_address(endpoint: str | None) -> None:
+    """Refuse what is no address before huggingface_hub is imported, which fails with one.
+
+    Raises:
+        UsageError: It is none.
+    """
     if endpoint is None:
         return
     try:

@@ -13,7 +13,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO, NoReturn, Protocol
 
 from toolsrv_registry.errors import BusyError, DataError
 from toolsrv_registry.file_lock import HeldLock, lock_beside
@@ -21,18 +21,46 @@ from toolsrv_registry.file_names import portable_name
 from toolsrv_runtime.hub.errors import HubError, told_plainly
 from toolsrv_runtime.hub.library import set_up
 from toolsrv_runtime.hub.listing import RemoteFile
+from toolsrv_runtime.hub.resolve import digest
 
 Progress = Callable[[int, int], None]
 """Called with (bytes here, bytes in all), of the file that is on its way."""
+
+
+class Sink(Protocol):
+    """What a download is appended to: the part of a file that fetching needs."""
+
+    def write(self, data: bytes) -> int:
+        """Append bytes; return how many."""
+
+    def tell(self) -> int:
+        """Return how many bytes are here."""
+
+    def seek(self, place: int) -> int:
+        """Go back to a place."""
+
+    def truncate(self) -> int:
+        """Drop what stands behind the place."""
+
+
+Fetch = Callable[[RemoteFile, Sink], None]
+"""Appends what is missing of a file; raises OSError without a number when a connection breaks."""
 
 TRIES = 3
 """Attempts in a row without a new byte, after those that huggingface_hub makes itself."""
 
 
 def pull(
-    file: RemoteFile, folder: Path, *, endpoint: str | None = None, progress: Progress | None = None
+    file: RemoteFile,
+    folder: Path,
+    *,
+    endpoint: str | None = None,
+    progress: Progress | None = None,
+    fetch: Fetch | None = None,
 ) -> Path:
     """Bring ``file`` into ``folder`` and return its path; one that is here already stays.
+
+    ``fetch`` brings the bytes; else they come from the hub at ``endpoint``.
 
     Raises:
         NotFoundError: The file is gone, or needs a token.
@@ -50,7 +78,7 @@ def pull(
         with _locked(partial):
             with partial.open("ab") as stream:
                 _check_room(file, stream.tell(), folder)
-                _fetch(file, stream, endpoint, progress)
+                _fetch(file, stream, fetch or _from_hub(endpoint), progress)
                 stream.flush()
                 os.fsync(stream.fileno())
             _check(file, partial)
@@ -93,9 +121,15 @@ def _check_room(file: RemoteFile, here: int, folder: Path) -> None:
         )
 
 
-def _fetch(
-    file: RemoteFile, stream: BinaryIO, endpoint: str | None, progress: Progress | None
-) -> None:
+def _from_hub(endpoint: str | None) -> Fetch:
+    def fetch(file: RemoteFile, sink: Sink) -> None:
+        with told_plainly(f"{file.repo}:{file.name}", endpoint):
+            _get(file, sink, endpoint)
+
+    return fetch
+
+
+def _fetch(file: RemoteFile, stream: BinaryIO, fetch: Fetch, progress: Progress | None) -> None:
     """Append to ``stream`` what is missing; a broken connection is taken up again."""
     import httpx2  # noqa: PLC0415 - what huggingface_hub talks with
 
@@ -109,8 +143,7 @@ def _fetch(
     while counted.tell() < file.size_bytes:
         before = counted.tell()
         try:
-            with told_plainly(f"{file.repo}:{file.name}", endpoint):
-                _get(file, counted, endpoint)
+            fetch(file, counted)
         except (httpx2.TransportError, OSError) as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # the disk's, not the connection's
@@ -119,14 +152,29 @@ def _fetch(
                 _broken(file, counted.tell(), error)
 
 
-def _get(file: RemoteFile, counted: _Counted, endpoint: str | None) -> None:
+def _get(file: RemoteFile, counted: Sink, endpoint: str | None) -> None:
     from huggingface_hub import get_hf_file_metadata, hf_hub_url  # noqa: PLC0415 - heavy
     from huggingface_hub.file_download import http_get  # noqa: PLC0415 - heavy
     from huggingface_hub.utils._headers import build_hf_headers  # noqa: PLC0415 - heavy
     from huggingface_hub.utils.tqdm import silent_tqdm  # noqa: PLC0415 - heavy
 
-    url = hf_hub_url(file.repo, file.name, revision=file.commit, endpoint=endpoint)
-    place = get_hf_file_metadata(url, endpoint=endpoint).location
+    url = hf_hub_url(
+        file.repo, file.name, repo_type=file.kind, revision=file.commit, endpoint=endpoint
+    )
+    told = get_hf_file_metadata(url, endpoint=endpoint)
+    if told.size not in (None, file.size_bytes):
+        raise HubError(
+            f"{file.repo}:{file.name} has {told.size:,} bytes at the hub, and {file.size_bytes:,} "
+            "were expected",
+            hint="nothing was read; its owner may have replaced it",
+        )
+    listed = digest(told.etag)
+    if file.sha256 and listed and listed != file.sha256:
+        raise HubError(
+            f"the hub lists the SHA-256 {listed} for {file.repo}:{file.name}, not {file.sha256}",
+            hint="nothing was read; its owner may have replaced it",
+        )
+    place = told.location
     own_host = place.split("/")[2:3] == url.split("/")[2:3]
     http_get(
         place,

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolsrv.cli import consent, rim
-from toolsrv.cli.options import example, json_option, mode_option
+from toolsrv.cli.options import (
+    example,
+    json_option,
+    mode_option,
+    simulate_option,
+    simulator_option,
+)
 from toolsrv.cli.output import console, emit_json, note
 from toolsrv.cli.session import Session, pass_session
 from toolsrv.cli.stdin import read_text
@@ -32,6 +38,8 @@ if TYPE_CHECKING:
 @click.argument("api_id", metavar="ID")
 @click.argument("arguments", metavar="ARGUMENTS", default="{}")
 @mode_option
+@simulate_option
+@simulator_option
 @json_option
 @click.pass_context
 @pass_session
@@ -41,6 +49,8 @@ def call(
     api_id: str,
     arguments: str,
     mode: str | None,
+    simulate: str | None,
+    simulator: str | None,
     as_json: bool,
 ) -> None:
     """Call the API with this ID.
@@ -53,7 +63,7 @@ def call(
     from toolsrv.views import call_view
 
     given = parse(read_text() if arguments == "-" else arguments)
-    bench = session.workbench(mode=mode)
+    bench = session.workbench(mode=mode, simulate=simulate, simulator=simulator)
     result = asyncio.run(_call(bench, bench.api(api_id), given))
     if result.refused and not (as_json and result.consent):
         raise UsageError(result.error, hint=result.hint)

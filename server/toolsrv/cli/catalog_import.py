@@ -7,6 +7,7 @@ becomes of the index.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from toolsrv_registry.errors import DataError, ToolsrvError, UsageError
 if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
     from toolsrv_catalogs.importer import Reading
+    from toolsrv_registry.entries import Origin
     from toolsrv_registry.store import Store
 
 
@@ -63,27 +65,76 @@ def import_(
     what was read of a file before stays while the file is refused.
     A catalog of another source is replaced only where --name names it.
     """
-    from toolsrv_catalogs.importer import catalog_name, check_name, read_catalog
-
-    started = time.perf_counter()
     if not source.strip():  # Path("") is the present folder
         raise UsageError("PATH names no source", hint="name a folder, archive or file to import")
     path = Path(source).expanduser()
-    given, name = name, catalog_name(path) if name is None else name
+    take(
+        session,
+        Place(path, str(path.resolve())),
+        name=name,
+        category=category,
+        server=server,
+        dry_run=dry_run,
+        accept=accept,
+        no_index=no_index,
+        as_json=as_json,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is imported: the file or folder, and what the catalog keeps of where it came from.
+
+    ``within`` is the folder that alone is read; ``name`` the catalog's, ``""`` for the path's.
+    """
+
+    path: Path
+    source: str
+    origin: Origin | None = None
+    within: str = ""
+    name: str = ""
+
+
+def take(
+    session: Session,
+    place: Place,
+    *,
+    name: str | None,
+    category: str | None,
+    server: str | None = None,
+    dry_run: bool,
+    accept: bool,
+    no_index: bool,
+    as_json: bool,
+) -> None:
+    """Read, compare, store and index a catalog, and show what that came to.
+
+    Raises:
+        ToolsrvError: it cannot be read, or would replace what nobody named.
+    """
+    from toolsrv_catalogs.importer import catalog_name, check_name, read_catalog
+
+    started = time.perf_counter()
+    given, name = name, (place.name or catalog_name(place.path)) if name is None else name
     check_name(name)
     refuse_shipped(name, "imported over", "choose another name with --name")
     bench = session.workbench()
     registry = bench.registry()
     if given is None:
-        _refuse_other_source(registry.store, name, path)
+        _refuse_other_source(registry.store, name, place.source)
     index = None
     with interruptible():
         with Bar("reading", "bytes") as bar:
             reading = read_catalog(
-                path, name=name, category=category, server=server, progress=bar.show
+                place.path,
+                name=name,
+                category=category,
+                server=server,
+                within=place.within,
+                progress=bar.show,
             )
         imported = _put(
-            registry.store, reading, path, dry_run=dry_run, accept=accept, started=started
+            registry.store, reading, place, dry_run=dry_run, accept=accept, started=started
         )
     if not dry_run and not no_index:
         index = _index(bench, name)
@@ -93,13 +144,13 @@ def import_(
         show(imported, registry.index.state(), index)
 
 
-def _refuse_other_source(store: Store, name: str, path: Path) -> None:
+def _refuse_other_source(store: Store, name: str, source: str) -> None:
     """Raise UsageError where a catalog of this name came from elsewhere.
 
     Two sources often give one name (``openapi.json``); what nobody named is not replaced.
     """
     entry = next((one for one in store.catalogs() if one.name == name), None)
-    if entry is not None and entry.source != str(path.resolve()):
+    if entry is not None and entry.source != source:
         origin = f" from {entry.source!r}" if entry.source else ""
         raise UsageError(
             f"a catalog {name!r} is there already, with {counted(entry.apis, 'API')}{origin}",
@@ -108,17 +159,17 @@ def _refuse_other_source(store: Store, name: str, path: Path) -> None:
 
 
 def _put(
-    store: Store, reading: Reading, path: Path, *, dry_run: bool, accept: bool, started: float
+    store: Store, reading: Reading, place: Place, *, dry_run: bool, accept: bool, started: float
 ) -> Imported:
     """Store the catalog and return what that came to."""
     from toolsrv_catalogs.difference import difference
     from toolsrv_catalogs.unread import refused_files, with_unread
 
-    name, source = reading.catalog.name, str(path.resolve())
+    name, source = reading.catalog.name, place.source
     known = next((one for one in store.catalogs() if one.name == name), None)
     if known and not reading.complete:
         raise DataError(
-            f"{str(path)!r} was not read to its end, and {name!r} is there already",
+            f"{str(place.path)!r} was not read to its end, and {name!r} is there already",
             hint="nothing was changed; import it under another name, or mend the source",
         )
     kept: dict[str, int] = {}
@@ -132,11 +183,18 @@ def _put(
     hidden = store.shelf.hidden_behind(name, new)
     if not dry_run:
         note(f"storing {counted(len(new), 'API')}")
-        store.put_catalog(catalog, hold=not accept, source=source, files=reading.origins)
+        store.put_catalog(
+            catalog,
+            hold=not accept,
+            source=source,
+            files=reading.origins,
+            origin=place.origin,
+        )
         waiting = len(store.changed(name))
     return Imported(
         reading=reading,
-        source=str(path),
+        source=str(place.path),
+        origin=place.origin,
         changes=changes,
         kept=kept,
         differences={i: difference(served[i], new[i]) for i in changes.changed},

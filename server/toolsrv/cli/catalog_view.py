@@ -123,7 +123,9 @@ def inspect(session: Session, name: str, as_json: bool) -> None:
         emit_json(document)
         return
     categories = document.pop("by_category")
+    origin = document.pop("origin") or {}
     shown = document | {
+        **{f"origin {key}": value or "none stated" for key, value in origin.items()},
         "waiting": ", ".join(document["waiting"][:10]),
         "hidden_behind": ", ".join(f"{other} ({count})" for other, count in hidden.items()),
         "methods": _counted(methods),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from toolsrv_catalogs.importer import Reading
-    from toolsrv_registry.entries import Changes
+    from toolsrv_registry.entries import Changes, Origin
 
 LINES = 40
 """Refused things and altered files that are shown; all are in the JSON."""
@@ -88,6 +88,7 @@ class Imported:
 
     reading: Reading
     source: str
+    origin: Origin | None
     changes: Changes
     kept: Mapping[str, int]
     differences: Mapping[str, Sequence[str]]
@@ -104,9 +105,11 @@ class Imported:
         return {
             "catalog": catalog.name,
             "source": self.source,
+            "origin": self.origin.model_dump(mode="json") if self.origin else None,
             "dry_run": self.dry_run,
             "tools": len(catalog.tools),
             "apis": len(catalog.apis),
+            "categories": self.categories(),
             "added": list(self.changes.added),
             "removed": list(self.changes.removed),
             "unchanged": self.changes.unchanged,
@@ -127,6 +130,10 @@ class Imported:
                 "error": index.fault if index else "",
             },
         }
+
+    def categories(self) -> int:
+        """Return the number of categories that have an API."""
+        return len({api.category for api in self.reading.catalog.apis})
 
     def totals(self) -> dict[str, Any]:
         """Return counts over all files."""
@@ -166,6 +173,7 @@ def show(imported: Imported, state: str, index: IndexResult | None) -> None:
         ("catalog", catalog.name),
         ("tools", len(catalog.tools)),
         ("APIs", len(catalog.apis)),
+        ("categories", imported.categories()),
         ("added", len(changes.added)),
         ("removed", len(changes.removed)),
         ("changed", len(changes.changed)),

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolsrv.cli import rim
-from toolsrv.cli.model_files import list_, pull, remove, use
+from toolsrv.cli.model_files import list_, remove, use
 from toolsrv.cli.model_make import convert, quantize
 from toolsrv.cli.model_prompts import prompts
+from toolsrv.cli.model_pull import pull
 from toolsrv.cli.model_server import tell_special
 from toolsrv.cli.options import example, json_option, profile_option
 from toolsrv.cli.output import emit_json, note, table

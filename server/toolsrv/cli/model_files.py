@@ -1,16 +1,13 @@
-"""``toolsrv model list``, ``pull``, ``use`` and ``remove``: the user's models by name."""
+"""``toolsrv model list``, ``use`` and ``remove``: the user's models by name."""
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from toolsrv.cli.import_view import Bar
-from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.listing import listing
 from toolsrv.cli.model_server import usable_special
 from toolsrv.cli.options import example, json_option
@@ -18,7 +15,6 @@ from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session, pass_session
 from toolsrv.model_file import is_file
 from toolsrv_registry.errors import UsageError
-from toolsrv_registry.file_names import portable_name
 
 if TYPE_CHECKING:
     from toolsrv.model_list import ModelList
@@ -68,48 +64,6 @@ def list_(session: Session, as_json: bool) -> None:
         names=1,
         title="Models (* in use)",
     )
-
-
-@click.command(
-    short_help="Bring a GGUF file from a Hugging Face hub.",
-    epilog=example("toolsrv model pull Qwen/Qwen3-4B-GGUF:Qwen3-4B-Q4_K_M.gguf"),
-)
-@click.argument("repo", metavar="REPO[:FILE]")
-@click.option("--name", help="Name on the list. [default: the file's]")
-@json_option
-@pass_session
-def pull(session: Session, repo: str, name: str | None, as_json: bool) -> None:
-    """Bring a GGUF file from a Hugging Face hub, and put it on the list.
-
-    A pull that breaks off is taken up by the next one. HF_ENDPOINT names another hub, HF_TOKEN
-    opens private repositories.
-    """
-    from toolsrv_runtime.hub.listing import gguf_files, pick
-    from toolsrv_runtime.hub.pull import file_name
-    from toolsrv_runtime.hub.pull import pull as work
-
-    models = _list(session)
-    endpoint = os.environ.get("HF_ENDPOINT") or None
-    owner, _, file = repo.partition(":")
-    chosen = pick(owner, gguf_files(owner, endpoint=endpoint), file or None)
-    folder = models.folder.joinpath(*map(portable_name, owner.split("/")))
-    if name is not None:
-        models.check_name(name, folder / file_name(chosen[0]))
-    paths = []
-    for one in chosen:
-        with Bar(f"pulling {Path(one.name).name}", "bytes") as bar, interruptible():
-            paths.append(work(one, folder, endpoint=endpoint, progress=bar.show))
-    first = chosen[0]
-    if first.sha256 is None:
-        note("note: the hub lists no SHA-256 of this file; only its size was checked")
-    entry = models.add(
-        paths[0], source=f"{owner}:{first.name}@{first.commit[:12]}", sha256=first.sha256, name=name
-    )
-    if as_json:
-        emit_json(entry.model_dump())
-        return
-    click.echo(f"{entry.name} is here: {entry.path}")
-    note(f"use it with: toolsrv model use {entry.name}")
 
 
 @click.command(

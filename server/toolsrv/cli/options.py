@@ -40,6 +40,16 @@ mode_option = click.option(
     help="Call over the network (live), record what comes, give recordings again (replay), or only "
     "the catalog that ships (offline).",
 )
+simulate_option = click.option(
+    "--simulate",
+    type=click.Choice(["off", "schema", "model"]),
+    help="Invent what nobody here answers, by response schema or by a model; marked as simulated.",
+)
+simulator_option = click.option(
+    "--simulator",
+    metavar="MODEL",
+    help="Model that simulates: a GGUF file or a server's address. [default: the solve's]",
+)
 profile_option = click.option(
     "--profile",
     metavar="NAME|FILE",
@@ -120,6 +130,8 @@ def solve_options(command: F) -> F:
         click.option("--gpu-layers", type=int, help="Layers of the model on a GPU; 0: none."),
         click.option("--seed", type=int, help="Seed of the sampling."),
         mode_option,
+        simulate_option,
+        simulator_option,
         click.option(
             "--faithful/--no-faithful",
             default=None,

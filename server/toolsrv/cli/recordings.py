@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from toolsrv.cli.import_view import Bar
 from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.options import example, json_option
-from toolsrv.cli.output import emit_json, note, table
+from toolsrv.cli.output import emit_json, table
+from toolsrv.cli.recordings_pull import import_cache, pull, shares, tell, tell_shares
 from toolsrv.cli.session import Session, pass_session
-from toolsrv_registry.errors import NotFoundError, UsageError
+from toolsrv.downloads import bring_local
+from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from toolsrv_registry.api import Api
     from toolsrv_runtime.calls.recordings.store import Chosen, RecordingStore
 
 provenance_option = click.option(
@@ -40,13 +42,20 @@ def recordings() -> None:
     """
 
 
+recordings.add_command(pull)
+
+
 @recordings.command(epilog=example("toolsrv recordings stats --json"))
+@click.option("--categories", is_flag=True, help="Say which share of each category is recorded.")
 @json_option
 @pass_session
-def stats(session: Session, as_json: bool) -> None:
+def stats(session: Session, categories: bool, as_json: bool) -> None:
     """Say what is recorded."""
     with closing(_store(session)) as store:
         found = asdict(store.stats())
+        by_category = shares(session, store) if categories else None
+    if by_category is not None:
+        found["categories"] = by_category
     if as_json:
         emit_json(found)
         return
@@ -61,6 +70,8 @@ def stats(session: Session, as_json: bool) -> None:
         ("bytes", f"{found['bytes']:,}"),
     ]
     table(("recordings", "value"), rows)
+    if by_category is not None:
+        tell_shares(by_category)
 
 
 @recordings.command(epilog=example("toolsrv recordings export calls.pack --provenance live"))
@@ -104,7 +115,7 @@ def export(
         else:
             packed = write_pack(path, store.entries(chosen), store.key_names())
             done = {"entries": packed.entries, "sha256": packed.sha256}
-    _tell(as_json, {"path": str(path)} | done)
+    tell({"path": str(path)} | done, as_json=as_json)
 
 
 def _check_replaceable(path: Path, *, force: bool) -> None:
@@ -133,24 +144,35 @@ def _check_replaceable(path: Path, *, force: bool) -> None:
 @json_option
 @pass_session
 def import_(session: Session, path: Path, sha256: str, as_json: bool) -> None:
-    """Take recordings from a pack, or from StableToolBench's cache.
+    """Take recordings from a pack, or from StableToolBench's cache: its folder or its zip archive.
 
     A pack is taken whole or, where a hash or a size is not as it says, not at all. StableToolBench
     does not say which replies are real: what only a real service writes is imported, all else
     counts as simulated. Its APIs have to be in a catalog.
     """
     path = path.expanduser()
-    if path.is_dir():
+    if path.is_dir() and sha256:
+        raise UsageError("--sha256 is for a file, and PATH is a folder", hint="leave it out")
+    if path.is_dir() or _is_zip_of_cache(path):
         if sha256:
-            raise UsageError("--sha256 is for a pack, and PATH is a folder", hint="leave it out")
-        _tell(as_json, {"path": str(path)} | _import_cache(session, path))
+            bring_local(path, sha256=sha256)
+        tell({"path": str(path)} | import_cache(session, path), as_json=as_json)
         return
-    from toolsrv.cli.import_view import Bar
     from toolsrv_runtime.calls.recordings.pack import read_pack
 
     with closing(_store(session)) as store, Bar("importing", "entries") as bar, interruptible():
         done = read_pack(path, store, sha256=sha256, progress=bar.show)
-    _tell(as_json, {"path": str(path)} | asdict(done))
+    tell({"path": str(path)} | asdict(done), as_json=as_json)
+
+
+def _is_zip_of_cache(path: Path) -> bool:
+    from toolsrv_runtime.calls.recordings.stabletoolbench_files import zipped_cache
+
+    try:
+        with zipped_cache(path):
+            return True
+    except (DataError, NotFoundError):
+        return False
 
 
 @recordings.command(epilog=example("toolsrv recordings prune --superseded --older-than 90"))
@@ -168,7 +190,8 @@ def prune(session: Session, /, dry_run: bool, as_json: bool, **given: Any) -> No
     with closing(_store(session)) as store:
         count = store.count(chosen) if dry_run else store.prune(chosen)
         left = store.stats().entries
-    _tell(as_json, {"removed": 0 if dry_run else count, "chosen": count, "left": left})
+    done = {"removed": 0 if dry_run else count, "chosen": count, "left": left}
+    tell(done, as_json=as_json)
 
 
 def _chosen(
@@ -198,53 +221,7 @@ def _chosen(
     return chosen
 
 
-def _import_cache(session: Session, folder: Path) -> dict[str, Any]:
-    from toolsrv.cli.import_view import Bar
-    from toolsrv_runtime.calls.recordings.stabletoolbench_files import (
-        Seen,
-        cache_files,
-        read_cache,
-    )
-
-    files, seen = cache_files(folder), Seen()
-    apis = session.workbench().registry().store
-
-    def find(api_id: str) -> Api | None:
-        return apis.get_many([api_id]).get(api_id)
-
-    with ExitStack() as stack:
-        store = stack.enter_context(closing(_store(session)))
-        bar = stack.enter_context(Bar("importing", "files"))
-        stack.enter_context(interruptible())
-        added = store.add_all(read_cache(files, find, seen, bar.show))
-    if seen.unknown:
-        note(
-            f"note: {len(seen.unknown):,} APIs are in no catalog, and their replies were left out; "
-            "import their catalog first: toolsrv catalog import PATH"
-        )
-    return {
-        "files": len(files),
-        "added": added,
-        "judged": dict(seen.judged),
-        "left_out": dict(seen.left_out),
-        "unknown_apis": sorted(seen.unknown),
-    }
-
-
 def _store(session: Session) -> RecordingStore:
     from toolsrv_runtime.calls.recordings.store import RECORDINGS_FILE, RecordingStore
 
     return RecordingStore.open(session.load().settings.data_dir / RECORDINGS_FILE)
-
-
-def _tell(as_json: bool, done: dict[str, Any]) -> None:
-    if as_json:
-        emit_json(done)
-        return
-    rows = []
-    for name, value in done.items():
-        if isinstance(value, dict):
-            rows += [(f"{name.replace('_', ' ')}: {what}", many) for what, many in value.items()]
-        elif not isinstance(value, list):
-            rows.append((name, value))
-    table(("recordings", "value"), rows)

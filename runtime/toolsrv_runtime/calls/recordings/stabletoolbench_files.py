@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import os
 import secrets
 import shutil
+import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
 
 from toolsrv_registry import wellformed
 from toolsrv_registry.api import Api
@@ -57,7 +61,18 @@ class Seen:
     unknown: set[str] = field(default_factory=set)
 
 
-def cache_files(folder: Path) -> list[Path]:
+@dataclass(frozen=True, slots=True)
+class CacheFile:
+    """The replies of one API: ``place`` is CATEGORY, TOOL_for_CATEGORY, API.json.
+
+    ``read`` returns its bytes; it raises DataError where they are too many or cannot be read.
+    """
+
+    place: PurePosixPath
+    read: Callable[[], bytes]
+
+
+def cache_files(folder: Path) -> list[CacheFile]:
     """Return the files of a cache, sorted; ``folder`` is it, or holds it.
 
     Raises:
@@ -65,24 +80,74 @@ def cache_files(folder: Path) -> list[Path]:
     """
     for place in (folder / stb.ROOT, folder / "server_cache" / stb.ROOT, folder):
         if found := sorted(place.glob("*/*_for_*/*.json")):
-            return found
-    raise NotFoundError(
-        f"{folder} holds no cache of StableToolBench",
+            return [
+                CacheFile(PurePosixPath(*one.parts[-3:]), functools.partial(_content, one))
+                for one in found
+            ]
+    raise _no_cache(folder)
+
+
+@contextlib.contextmanager
+def zipped_cache(path: Path) -> Iterator[list[CacheFile]]:
+    """Yield the files of a cache in a zip archive, sorted; none is unpacked to the disk.
+
+    Raises:
+        NotFoundError: there is no such file, or no cache in it.
+        DataError: it is no zip archive, or a damaged one.
+    """
+    try:
+        archive = zipfile.ZipFile(path)
+    except FileNotFoundError:
+        raise NotFoundError(f"there is no file {path}", hint="name a zip archive") from None
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile) as error:
+        raise DataError(
+            f"{path} is no zip archive, or a damaged one: {error}", hint="get it again"
+        ) from error
+    with archive:
+        found = _cache_members(archive)
+        if not found:
+            raise _no_cache(path)
+        yield [
+            CacheFile(place, functools.partial(_unpacked, archive, member))
+            for place, member in sorted(found.items())
+        ]
+
+
+def _cache_members(archive: zipfile.ZipFile) -> dict[PurePosixPath, zipfile.ZipInfo]:
+    """Return the members that are a cache's; those below its own folder where there is one."""
+    found: dict[PurePosixPath, zipfile.ZipInfo] = {}
+    below: dict[PurePosixPath, zipfile.ZipInfo] = {}
+    for member in archive.infolist():
+        parts = PurePosixPath(member.filename).parts
+        place = PurePosixPath(*parts[-3:])
+        if len(parts) < 3 or "__MACOSX" in parts or not place.match("*/*_for_*/*.json"):
+            continue
+        if place.name.startswith("."):
+            continue
+        found.setdefault(place, member)
+        if parts[-4:-3] == (stb.ROOT,):
+            below.setdefault(place, member)
+    return below or found
+
+
+def _no_cache(place: Path) -> NotFoundError:
+    return NotFoundError(
+        f"{place} holds no cache of StableToolBench",
         hint=f"name its folder {stb.ROOT}: CATEGORY/TOOL_for_CATEGORY/API.json",
     )
 
 
 def read_cache(
-    files: list[Path], find: FindApi, seen: Seen, progress: Callable[[int, int], None]
+    files: list[CacheFile], find: FindApi, seen: Seen, progress: Callable[[int, int], None]
 ) -> Iterator[Entry]:
     """Yield the replies of cache files whose API a catalog has; ``seen`` counts the others too."""
-    for done, path in enumerate(files, 1):
+    for done, file in enumerate(files, 1):
         progress(done, len(files))
-        api = _api_of(path, find)
+        api = _api_of(file.place, find)
         if api is None:
-            seen.unknown.add("/".join(path.with_suffix("").parts[-3:]))
+            seen.unknown.add(file.place.with_suffix("").as_posix())
         try:
-            cache = _read(path)
+            cache = _read(file)
         except DataError as error:
             seen.left_out[error.message] += 1
             continue
@@ -96,7 +161,7 @@ def read_cache(
                 yield entry
 
 
-def _api_of(path: Path, find: FindApi) -> Api | None:
+def _api_of(path: PurePosixPath, find: FindApi) -> Api | None:
     """Find the API of a file; a name of an API may have its tool's behind it."""
     category, folder, name = path.parts[-3], path.parts[-2], path.stem
     tool = folder.removesuffix(f"_for_{category}")
@@ -105,18 +170,37 @@ def _api_of(path: Path, find: FindApi) -> Api | None:
     )
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(file: CacheFile) -> dict[str, Any]:
     try:
-        if path.stat().st_size > FILE_LIMIT:
-            raise DataError(f"files of more than {FILE_LIMIT:,} bytes")
-        found = wellformed.loads(path.read_bytes())
-    except OSError as error:
-        raise DataError(f"files that cannot be read ({error.strerror})") from error
+        found = wellformed.loads(file.read())
     except (ValueError, RecursionError) as error:
         raise DataError("files that are not JSON") from error
     if not isinstance(found, dict):
         raise DataError("files that hold no object")
     return found
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return _within_limit(file)
+    except OSError as error:
+        raise DataError(f"files that cannot be read ({error.strerror})") from error
+
+
+def _unpacked(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    try:
+        with archive.open(member) as file:
+            return _within_limit(file)
+    except (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise DataError("files that cannot be unpacked") from error
+
+
+def _within_limit(file: IO[bytes]) -> bytes:
+    data = file.read(FILE_LIMIT + 1)
+    if len(data) > FILE_LIMIT:
+        raise DataError(f"files of more than {FILE_LIMIT:,} bytes")
+    return data
 
 
 def _entry(api: Api, key: str, reply: Any) -> Entry | None:

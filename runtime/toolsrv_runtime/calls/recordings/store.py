@@ -204,6 +204,13 @@ class RecordingStore:
         """Return the names of keys that there were while calls were recorded."""
         return frozenset(row["name"] for row in self._database.read("SELECT name FROM key_names"))
 
+    def recorded_apis(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the ids of APIs with a recording of their own, and of those with a simulation."""
+        rows = self._database.read("SELECT DISTINCT api_id, provenance FROM entries")
+        invented = frozenset(row["api_id"] for row in rows if row["provenance"] == "simulated")
+        real = frozenset(row["api_id"] for row in rows if row["provenance"] != "simulated")
+        return real, invented
+
     def stats(self) -> Stats:
         """Return what there is."""
         row = self._database.read(

@@ -1,0 +1,163 @@
+"""Published files brought into the data folder: from a hub, a web address, or a place on this disk.
+
+Each comes with its origin: who published it, which revision, which digest, which licence. A file is
+checked against the digest that is known before anything reads it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from toolsrv_catalogs.published import Published
+from toolsrv_registry.entries import Origin
+from toolsrv_registry.errors import DataError, NotFoundError, UsageError
+from toolsrv_registry.file_names import portable_name
+
+if TYPE_CHECKING:
+    from toolsrv_runtime.calls.addresses import Addresses
+    from toolsrv_runtime.hub.listing import RemoteFile
+
+FOLDER = "downloads"
+"""Where they lie in a data folder."""
+
+Progress = Callable[[int, int], None]
+"""Called with (bytes here, bytes in all)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """A file that is here and whole, and where it came from."""
+
+    path: Path
+    origin: Origin
+
+
+def endpoint() -> str | None:
+    """Return the hub that the environment names, None for the usual one."""
+    return os.environ.get("HF_ENDPOINT") or None
+
+
+def bring_published(source: Published, data_dir: Path, progress: Progress) -> Brought:
+    """Bring a published file from its hub; one that is here and right is not brought again.
+
+    Raises:
+        UsageError: It is not at a hub; says where it is.
+        NotFoundError, DataError, BusyError: As ``hub.pull``.
+    """
+    from toolsrv_runtime.hub.pull import pull, sha256
+
+    if not source.repo:
+        raise UsageError(
+            f"{source.name} is at no hub: {source.title}",
+            hint=f"bring the file yourself from {source.page}, and name it with --file",
+        )
+    file = _remote(source)
+    folder = data_dir.joinpath(FOLDER, *map(portable_name, source.repo.split("/")))
+    path = pull(file, folder, endpoint=endpoint(), progress=progress)
+    return Brought(
+        path,
+        Origin(
+            title=source.title,
+            address=source.repo,
+            file=source.file,
+            revision=file.commit,
+            size_bytes=file.size_bytes,
+            sha256=file.sha256 or sha256(path),
+            licence=source.licence or _licence(source),
+        ),
+    )
+
+
+def _remote(source: Published) -> RemoteFile:
+    """Return the file as the table knows it, or as the hub's headers describe it."""
+    from toolsrv_runtime.hub.listing import RemoteFile
+    from toolsrv_runtime.hub.resolve import remote_file
+
+    if source.sha256 and source.size_bytes is not None:
+        return RemoteFile(
+            repo=source.repo,
+            name=source.file,
+            size_bytes=source.size_bytes,
+            sha256=source.sha256,
+            commit=source.revision,
+            kind="dataset",
+        )
+    found = remote_file(
+        source.repo,
+        source.file,
+        kind="dataset",
+        revision=source.revision,
+        endpoint=endpoint(),
+    )
+    return found.model_copy(update={"sha256": source.sha256}) if source.sha256 else found
+
+
+def _licence(source: Published) -> str:
+    """Return the licence that the hub states; the file is here, so silence is no fault."""
+    from toolsrv_runtime.hub.resolve import dataset_licence
+
+    try:
+        return dataset_licence(source.repo, endpoint=endpoint())
+    except (DataError, NotFoundError):
+        return ""
+
+
+def bring_web(
+    url: str, data_dir: Path, addresses: Addresses, *, sha256: str, progress: Progress
+) -> Brought:
+    """Bring the file at a web address, held to ``sha256`` where that is given.
+
+    Raises:
+        UsageError, NotFoundError, DataError, BusyError, PolicyError: As ``hub.web`` and ``hub.pull``.
+    """
+    from toolsrv_runtime.hub import pull
+    from toolsrv_runtime.hub.web import fetch_web, web_file
+
+    file = web_file(url, addresses, sha256=sha256.lower() or None)
+    place = urlsplit(url)
+    folder = data_dir / FOLDER / portable_name(place.netloc.replace(":", "_"))
+    path = pull.pull(
+        file, folder, progress=progress, fetch=lambda one, sink: fetch_web(one, sink, addresses)
+    )
+    return Brought(path, _origin(url, file.name, path))
+
+
+def bring_local(path: Path, *, sha256: str = "", source: Published | None = None) -> Brought:
+    """Return a file of this disk, held to the digest of ``source`` or ``sha256``.
+
+    Raises:
+        NotFoundError: There is no such file.
+        DataError: It is not the file that the digest names.
+    """
+    if not path.is_file():
+        raise NotFoundError(f"there is no file {str(path)!r}", hint="name a file on this disk")
+    wanted = (sha256 or (source.sha256 if source else "")).lower()
+    origin = _origin(str(path.resolve()), path.name, path)
+    if wanted and origin.sha256 != wanted:
+        raise DataError(
+            f"{str(path)!r} has the SHA-256 {origin.sha256}, not {wanted}",
+            hint="get it again; to take another version as it is: toolsrv catalog import PATH",
+        )
+    if source is None:
+        return Brought(path, origin)
+    known = {"title": source.title, "licence": source.licence}
+    if source.sha256:
+        known |= {"address": source.repo, "revision": source.revision}
+    return Brought(path, origin.model_copy(update=known))
+
+
+def _origin(address: str, name: str, path: Path) -> Origin:
+    from toolsrv_runtime.hub.pull import sha256
+
+    return Origin(
+        title=name,
+        address=address,
+        file=name,
+        size_bytes=path.stat().st_size,
+        sha256=sha256(path),
+    )
