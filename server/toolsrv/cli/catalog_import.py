@@ -32,10 +32,15 @@ if TYPE_CHECKING:
     epilog=example(
         "toolsrv catalog import toolenv.tar.gz --name toolbench --dry-run",
         "toolsrv catalog import petstore.yaml --category Commerce --server https://pets.example",
+        'toolsrv catalog import "mcp:uvx mcp-server-time"',
+        "toolsrv catalog import --from claude-desktop",
     ),
 )
-@click.argument("source", metavar="PATH", type=click.Path())
+@click.argument("source", metavar="PATH", type=click.Path(), required=False, default="")
 @click.option("--name", metavar="NAME", help="The catalog's name.  [default: after PATH]")
+@click.option("--from", "client", metavar="CLIENT", help="All MCP servers of an MCP client.")
+@click.option("--env", metavar="NAME", multiple=True, help="Variable that an MCP server needs.")
+@click.option("--header", metavar="NAME", multiple=True, help="Header that an MCP server needs.")
 @click.option("--category", metavar="NAME", help="Category of what names none.  [default: Other]")
 @click.option("--server", metavar="URL", help="Where OpenAPI servers without a host are.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done; change nothing.")
@@ -47,6 +52,9 @@ def import_(
     session: Session,
     source: str,
     name: str | None,
+    client: str | None,
+    env: tuple[str, ...],
+    header: tuple[str, ...],
     category: str | None,
     server: str | None,
     dry_run: bool,
@@ -62,7 +70,33 @@ def import_(
     or `toolsrv catalog accept`. What cannot be read is refused, with a reason, and the rest taken;
     what was read of a file before stays while the file is refused.
     A catalog of another source is replaced only where --name names it.
+
+    mcp:NAME, "mcp:COMMAND LINE" and mcp:URL take the tools of another MCP server instead; NAME is
+    one that was imported before, or stands in an MCP client's file. The server is started or
+    connected to, now and for calls. What --env and --header name is asked for, or kept before with
+    `toolsrv keys set mcp:SERVER/NAME`. A tool that changed is neither offered nor called until it
+    is accepted.
     """
+    if client is not None or source.startswith("mcp:"):
+        from toolsrv.cli.catalog_mcp import Wanted, import_servers
+
+        if server is not None:
+            raise UsageError("--server is for OpenAPI documents", hint="name the URL: mcp:URL")
+        wanted = Wanted(
+            source=source,
+            client=client,
+            name=name,
+            env=env,
+            headers=header,
+            category=category,
+            dry_run=dry_run,
+            accept=accept,
+            index=not no_index,
+        )
+        import_servers(session, wanted, as_json=as_json)
+        return
+    if env or header:
+        raise UsageError("--env and --header are for MCP servers", hint="write mcp:COMMAND")
     from toolsrv_catalogs.importer import catalog_name, check_name, read_catalog
 
     started = time.perf_counter()
@@ -75,31 +109,37 @@ def import_(
     bench = session.workbench()
     registry = bench.registry()
     if given is None:
-        _refuse_other_source(registry.store, name, path)
+        refuse_other_source(registry.store, name, str(path.resolve()))
     index = None
     with interruptible():
         with Bar("reading", "bytes") as bar:
             reading = read_catalog(
                 path, name=name, category=category, server=server, progress=bar.show
             )
-        imported = _put(
-            registry.store, reading, path, dry_run=dry_run, accept=accept, started=started
+        imported = put_reading(
+            registry.store,
+            reading,
+            str(path.resolve()),
+            shown=str(path),
+            dry_run=dry_run,
+            accept=accept,
+            started=started,
         )
     if not dry_run and not no_index:
-        index = _index(bench, name)
+        index = build_index(bench, name)
     if as_json:
         emit_json(imported.document(registry.index.state(), index))
     else:
         show(imported, registry.index.state(), index)
 
 
-def _refuse_other_source(store: Store, name: str, path: Path) -> None:
+def refuse_other_source(store: Store, name: str, source: str) -> None:
     """Raise UsageError where a catalog of this name came from elsewhere.
 
     Two sources often give one name (``openapi.json``); what nobody named is not replaced.
     """
     entry = next((one for one in store.catalogs() if one.name == name), None)
-    if entry is not None and entry.source != str(path.resolve()):
+    if entry is not None and entry.source != source:
         origin = f" from {entry.source!r}" if entry.source else ""
         raise UsageError(
             f"a catalog {name!r} is there already, with {counted(entry.apis, 'API')}{origin}",
@@ -107,18 +147,25 @@ def _refuse_other_source(store: Store, name: str, path: Path) -> None:
         )
 
 
-def _put(
-    store: Store, reading: Reading, path: Path, *, dry_run: bool, accept: bool, started: float
+def put_reading(
+    store: Store,
+    reading: Reading,
+    source: str,
+    *,
+    shown: str,
+    dry_run: bool,
+    accept: bool,
+    started: float,
 ) -> Imported:
-    """Store the catalog and return what that came to."""
+    """Store the catalog that was read at ``source`` and return what that came to."""
     from toolsrv_catalogs.difference import difference
     from toolsrv_catalogs.unread import refused_files, with_unread
 
-    name, source = reading.catalog.name, str(path.resolve())
+    name = reading.catalog.name
     known = next((one for one in store.catalogs() if one.name == name), None)
     if known and not reading.complete:
         raise DataError(
-            f"{str(path)!r} was not read to its end, and {name!r} is there already",
+            f"{shown!r} was not read to its end, and {name!r} is there already",
             hint="nothing was changed; import it under another name, or mend the source",
         )
     kept: dict[str, int] = {}
@@ -136,7 +183,7 @@ def _put(
         waiting = len(store.changed(name))
     return Imported(
         reading=reading,
-        source=str(path),
+        source=shown,
         changes=changes,
         kept=kept,
         differences={i: difference(served[i], new[i]) for i in changes.changed},
@@ -148,7 +195,7 @@ def _put(
     )
 
 
-def _index(bench: Workbench, name: str) -> IndexResult:
+def build_index(bench: Workbench, name: str) -> IndexResult:
     """Build the index; where that fails or is interrupted the catalog is there all the same."""
     started = time.perf_counter()
     try:
