@@ -30,6 +30,7 @@ def _text(text: str) -> dict[str, Any]:
         ({"content": [RESOURCE | {"_meta": {}, "annotations": {}}]}, [RESOURCE]),
         ({"content": [_text('{"a":1}')], "structuredContent": {"a": 1}}, {"a": 1}),
         ({"content": [_text("3")], "structuredContent": {"result": "3"}}, {"result": "3"}),
+        ({"content": [_text("hi\n")], "structuredContent": {"text": "hi\n"}}, {"text": "hi\n"}),
         ({"content": [], "structuredContent": {}}, {}),
         (
             {"content": [_text("more"), IMAGE], "structuredContent": {"a": 1}},

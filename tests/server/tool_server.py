@@ -1,7 +1,7 @@
 """A small real MCP server for tests, over stdio or HTTP; what it does wrong is named on its command line.
 
 ``tool_server.py [--http PORT] [--state FILE] [--many N] [--garbage] [--mute]``: ``FILE`` holds JSON
-that changes what it lists (``{"about": …, "more": true, "gone": true, "hint": …}``); it counts its
+that changes what it lists (``{"about": …, "berth": …, "gone": true}``); it counts its
 starts and calls beside it.
 """
 
@@ -71,10 +71,11 @@ class _Tools:
     def _tools(self) -> list[t.Tool]:
         state = _read(self._state)
         about = state.get("about", "Tell the tide at a harbour.")
+        berth = state.get("berth", "Book a berth.")
         reads = t.ToolAnnotations(read_only_hint=True)
         tools = [
             _tool("tide", about, {"harbour": {"type": "string"}}, ["harbour"], reads),
-            _tool("book_berth", "Book a berth.", BERTH, ["ship"], schema=BERTH_SCHEMA),
+            _tool("book_berth", berth, BERTH, ["ship"], schema=BERTH_SCHEMA),
             _tool("погода", "Weather at sea.", {}, [], reads),
             _tool("picture", "A picture of the harbour.", {}, [], reads),
             _tool("fail", "Fails with a reason.", {}, [], reads),

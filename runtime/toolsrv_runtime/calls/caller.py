@@ -190,7 +190,7 @@ class Caller:
         allowed = self._policy.could_pass(api, home.catalog, asks=asks)
         if api.mcp is not None:
             tools = self._network.tools
-            return allowed and not home.waiting and tools is not None and tools.can_call(api)
+            return allowed and not home.waiting and (tools is None or tools.can_call(api))
         return allowed and auth.has_what_it_needs(api, host, self._network.keys)
 
     def _serves(self, api: Api) -> bool:

@@ -253,7 +253,7 @@ class Connection:
             if method == "notifications/tools/list_changed":
                 self._listed_at = float("-inf")
 
-    async def _fault(self, error: Exception) -> UnreachableError:
+    async def _fault(self, error: Exception) -> PolicyError | UnreachableError:
         words = self._last_words()
         await self.close()
         return _cause(error, words)
@@ -281,7 +281,7 @@ def _named_by_number(server: McpServer) -> set[str]:
     return {f"[{host}]:{port}" if ":" in host else f"{host}:{port}"} if named else set()
 
 
-def _cause(error: BaseException, words: str) -> Any:
+def _cause(error: BaseException, words: str) -> PolicyError | UnreachableError:
     """Return what a server's failure comes to; a refused address stays what it is."""
     while isinstance(error, BaseExceptionGroup) and error.exceptions:
         error = error.exceptions[0]

@@ -65,7 +65,8 @@ def _repeats(part: Any, structured: Any) -> bool:
     if value == structured:
         return True
     # A plain result is wrapped in an object, because structured content had to be one.
-    return isinstance(structured, dict) and structured in ({"result": value}, {"result": part})
+    wrapped = list(structured.values()) if isinstance(structured, dict) else []
+    return wrapped in ([value], [part])
 
 
 def _value(text: str) -> Any:
