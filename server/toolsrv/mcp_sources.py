@@ -175,7 +175,7 @@ def _of_url(name: str, address: str) -> Found:
     parts = urlsplit(address)
     server = McpServer(
         name=name,
-        url=parts._replace(query="", fragment="").geturl(),
+        url=parts._replace(scheme=parts.scheme.lower(), query="", fragment="").geturl(),
         has_query=bool(parts.query),
     )
     return Found(server, {QUERY: parts.query} if parts.query else {})

@@ -261,6 +261,55 @@ def test_a_server_that_cannot_be_used_is_said_and_nothing_is_kept(
     assert not (data_dir / "mcp_servers.json").exists()
 
 
+def test_a_server_that_never_answers_is_given_up(
+    run: Run, harbour: Harbour, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolsrv_runtime.mcp_client.connection.START_S", 1.0)
+    result = run("catalog", "import", harbour.command("--mute"), "--name", "x", "--no-index")
+    assert result.exit_code == 1
+    assert "did not answer within 1 seconds" in result.stderr
+
+
+def test_a_list_without_end_is_left_and_replaces_nothing(
+    run: Run, harbour: Harbour, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolsrv_runtime.mcp_client.connection.TOOLS_LIMIT", 50)
+    told = _import(run, harbour.command("--many", "300"))
+    assert (told["apis"], told["read"]["complete"]) == (100, False)
+    again = run("catalog", "import", "mcp:harbour", "--no-index")
+    assert again.exit_code == 1
+    assert "not read to its end" in again.stderr
+
+
+@pytest.mark.usefixtures("ready_dir")
+def test_a_solve_is_offered_a_tool_and_answers_with_what_it_gave(
+    run: Run, harbour: Harbour, tmp_path: Path
+) -> None:
+    told = _import(run, harbour.command())
+    assert told["apis"] == 11
+    answer = "The tide at Hull is 3.2 metres."
+    script = tmp_path / "script.json"
+    replies = [
+        {"function": "tide_for_harbour", "arguments": {"harbour": "Hull"}},
+        {
+            "function": "Finish",
+            "arguments": {"return_type": "give_answer", "final_answer": answer},
+        },
+    ]
+    script.write_text(json.dumps({"replies": replies, "loop": True}))
+    task = "Tell the tide at the harbour Hull"
+    result = run(
+        "solve", task, "--category", "Other", "--model", f"scripted:{script}", "--json"
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    outcome = json.loads(result.stdout)
+    (call,) = outcome["evidence"]
+    assert (call["api_id"], call["source"], call["status"]) == (TIDE, "live", 200)
+    assert call["response"] == {"harbour": "Hull", "metres": 3.2}
+    assert "3.2" in outcome["answer"]
+    assert harbour.count("calls of tide") == 1
+
+
 def test_a_dry_run_keeps_nothing(run: Run, harbour: Harbour, data_dir: Path) -> None:
     assert _import(run, harbour.command(), "--dry-run")["apis"] == 11
     assert not (data_dir / "mcp_servers.json").exists()
@@ -385,6 +434,43 @@ async def test_a_server_over_http_is_reached_with_its_header(run: Run, http_harb
         assert (await call("Other/harbour/hang")).kind == "timed_out"
         assert (await call("Other/harbour/die")).kind == "network_error"
         assert (await call(TIDE, harbour="Hull")).kind == "network_error"
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("mcp:http://mcp.invalid/mcp?key=a", "not https"),
+        ("mcp:http://localtest.invalid/mcp", "cannot be used"),
+        ("mcp:http://metadata.invalid@127.0.0.1/mcp", "address"),
+    ],
+)
+def test_a_secret_goes_nowhere_in_clear(run: Run, data_dir: Path, source: str, said: str) -> None:
+    result = run("catalog", "import", source, "--name", "x", "--no-index")
+    assert result.exit_code in (1, 2)
+    assert said in result.stderr
+    assert not (data_dir / "keys.json").exists()
+
+
+async def test_a_name_that_leads_to_a_private_address_is_not_reached(
+    harbour: Harbour, http_harbour: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from toolsrv_runtime.calls.addresses import Addresses
+    from toolsrv_runtime.errors import PolicyError
+    from toolsrv_runtime.mcp_client.servers import McpServer
+    from toolsrv_runtime.mcp_client.tool_calls import ToolServers
+
+    async def rebound(_host: str, _port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    url = http_harbour.removeprefix("mcp:").replace("127.0.0.1", "mcp.sea.example")
+    servers = ToolServers(
+        lambda _: None, keys=lambda _: "", addresses=Addresses(resolve=rebound)
+    )  # fmt: skip
+    monkeypatch.setattr("toolsrv_runtime.mcp_client.connection.START_S", 20.0)
+    with pytest.raises(PolicyError, match="loopback"):
+        await servers.listing(McpServer(name="sea", url=url))
+    await servers.aclose()
+    assert harbour.count("starts") == 1
 
 
 def test_neither_help_nor_a_search_imports_the_protocol(run: Run, harbour: Harbour) -> None:

@@ -218,6 +218,7 @@ class Connection:
         if server.url:
             own = {*self._addresses.own, *_named_by_number(server)}
             addresses = Addresses(own=own, resolve=self._addresses.resolve)
+            _check_encrypted(server, addresses)
             http = httpx2.AsyncClient(
                 transport=CheckedTransport(Connections(addresses)),
                 headers={name: values[name] for name in server.headers},
@@ -273,11 +274,22 @@ class Connection:
         return clean(" ".join(text.split()), 4 * _TOLD)[-_TOLD:]
 
 
+def _host_and_port(server: McpServer) -> tuple[str, int]:
+    url = httpx2.URL(server.url)
+    return url.host, url.port or (443 if url.scheme == "https" else 80)
+
+
+def _check_encrypted(server: McpServer, addresses: Addresses) -> None:
+    """Raise UnreachableError where a secret would go to a host that is not one's own in clear."""
+    plain = not server.url.startswith("https:")
+    if plain and server.secrets and not addresses.allows_any(*_host_and_port(server)):
+        raise UnreachableError("needs a secret, and its address is not https")
+
+
 def _named_by_number(server: McpServer) -> set[str]:
     """Return the server's host and port where a person has named this machine or an address."""
-    host = httpx2.URL(server.url).host
+    host, port = _host_and_port(server)
     named = host == "localhost" or host.replace(".", "").isdigit() or ":" in host
-    port = httpx2.URL(server.url).port or (443 if server.url.startswith("https") else 80)
     return {f"[{host}]:{port}" if ":" in host else f"{host}:{port}"} if named else set()
 
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from toolsrv.cli.catalog_change import refuse_shipped
-from toolsrv.cli.catalog_import import build_index, put_reading, refuse_other_source
 from toolsrv.cli.import_view import Imported, IndexResult, show
 from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.rim import FAULT
+from toolsrv.cli.storing import build_index, put_reading, refuse_other_source
 from toolsrv.cli.wording import counted
 from toolsrv.plain import one_line
 from toolsrv_registry.errors import DataError, ToolsrvError, UsageError
