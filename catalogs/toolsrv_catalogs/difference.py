@@ -6,6 +6,7 @@ Pure; knows nothing about terminals or who accepted what.
 from __future__ import annotations
 
 import difflib
+import json
 
 from toolsrv_catalogs.fields import spelled
 from toolsrv_registry.api import Api, Parameter
@@ -40,6 +41,9 @@ def _lines(api: Api) -> list[str]:
             lines += _parameter(kind, parameter)
     if api.body_type:
         lines.append(f"body: {api.body_type}")
+    if api.mcp is not None:
+        schema = json.dumps(api.mcp.input_schema, ensure_ascii=False, indent=1)
+        lines += [*_block("arguments", schema), f"definition: sha256 {api.mcp.fingerprint}"]
     for group in api.security:
         lines.append("security: " + (" and ".join(f"{s.kind} {s.name}" for s in group) or "none"))
         lines += [f"  {s.name}: {s.place} {s.key} {s.scheme}" for s in group]

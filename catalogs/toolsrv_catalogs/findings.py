@@ -40,7 +40,7 @@ class FileReport(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     path: str
-    kind: Literal["", "tool", "schemas", "openapi", "fragment"] = ""
+    kind: Literal["", "tool", "schemas", "openapi", "fragment", "mcp"] = ""
     apis: int = 0
     refused: tuple[Refusal, ...] = ()
     notes: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class FileFindings:
     """Collects what a reader finds in one file."""
 
     path: str = ""
-    kind: Literal["", "tool", "schemas", "openapi", "fragment"] = ""
+    kind: Literal["", "tool", "schemas", "openapi", "fragment", "mcp"] = ""
     apis: int = 0
     refused: list[Refusal] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

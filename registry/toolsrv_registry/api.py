@@ -93,6 +93,22 @@ class SecurityScheme(BaseModel):
     scheme: str = ""
 
 
+class McpTool(BaseModel):
+    """A tool of an MCP server.
+
+    ``server`` is the name under which the server is kept, ``name`` the tool's own name there,
+    ``input_schema`` its argument schema as the server lists it, and ``fingerprint`` the SHA-256
+    of its whole definition: what a call compares with what the server lists then.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    server: str
+    name: str
+    input_schema: dict[str, Any]
+    fingerprint: str
+
+
 class Api(BaseModel):
     """One endpoint.
 
@@ -101,7 +117,9 @@ class Api(BaseModel):
     ``url`` may hold ``{parameter}`` placeholders; the rest of the arguments go to the query
     string (GET) or a JSON body, unless their ``place`` says otherwise. ``body_type`` is the
     media type of a body, ``""`` for JSON. ``security`` lists alternatives, each a group of
-    credentials that are needed together; empty when nothing is known to be needed.
+    credentials that are needed together; empty when nothing is known to be needed. ``mcp`` is set
+    where the API is a tool of an MCP server: its ``method`` is then GET for a tool that only reads,
+    else POST, and its ``url`` is ``mcp://SERVER/TOOL``.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -118,6 +136,7 @@ class Api(BaseModel):
     optional: tuple[Parameter, ...] = ()
     body_type: str = Field(default="", exclude_if=_empty)
     security: tuple[tuple[SecurityScheme, ...], ...] = Field(default=(), exclude_if=_empty)
+    mcp: McpTool | None = Field(default=None, exclude_if=_missing)
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:

@@ -257,16 +257,18 @@ class Store:
             raise NotFoundError(f"no API{place} has the id {short(api_id)!r}", hint=hint)
         return Api.model_validate_json(rows[0]["document"])
 
-    def home(self, api_id: str) -> tuple[str, str, Any]:
+    def home(self, api_id: str) -> tuple[str, str, Any, bool]:
         """Return the catalog an id is served from, its tool's page and its response schema.
 
-        ``""`` for what is unknown, None for the schema.
+        ``""`` for what is unknown, None for the schema. Last, whether a changed text of the API
+        waits to be accepted.
         """
         rows = self._database.read(queries.HOME, [api_id])
         if not rows:
-            return "", "", None
+            return "", "", None, False
         row = rows[0]
-        return row["catalog"], row["home_url"] or "", json.loads(row["extra"]).get(RESPONSE_SCHEMA)
+        schema = json.loads(row["extra"]).get(RESPONSE_SCHEMA)
+        return row["catalog"], row["home_url"] or "", schema, bool(row["waiting"])
 
     def get_many(self, api_ids: Sequence[str]) -> dict[str, Api]:
         """Return the visible APIs among the ids, by id."""

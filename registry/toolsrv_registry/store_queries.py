@@ -46,7 +46,7 @@ TOOLS = """
 """
 HOME = """
     SELECT catalogs.name AS catalog, tools.home_url AS home_url,
-        visible.extra AS extra
+        visible.extra AS extra, visible.pending IS NOT NULL AS waiting
     FROM visible JOIN catalogs ON catalogs.number = visible.catalog
     LEFT JOIN tools ON tools.catalog = visible.catalog AND tools.position = visible.tool
     WHERE visible.id = ?

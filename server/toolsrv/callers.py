@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from toolsrv.key_store import KeyStore
+from toolsrv.mcp_servers import ServerFile
 from toolsrv.models import is_special
 from toolsrv_registry.errors import ToolsrvError, UsageError
 from toolsrv_runtime.calls.addresses import Addresses, parse_own
@@ -21,6 +22,7 @@ from toolsrv_runtime.calls.offline import transports
 from toolsrv_runtime.calls.policy import Policy, parse_rules
 from toolsrv_runtime.calls.recordings.modes import RecordingCaller, ReplayingCaller
 from toolsrv_runtime.calls.recordings.store import RECORDINGS_FILE, RecordingStore
+from toolsrv_runtime.mcp_client.tool_calls import ToolServers
 
 if TYPE_CHECKING:
     from toolsrv.settings import Settings
@@ -98,6 +100,15 @@ def _recordings(settings: Settings) -> RecordingStore | None:
         return None
 
 
+def tool_servers(settings: Settings) -> ToolServers:
+    """Return the MCP servers that were imported; nothing is started before a tool is called."""
+    return ToolServers(
+        ServerFile(settings.data_dir).find,
+        keys=KeyStore(settings.data_dir).secret,
+        addresses=Addresses(own=parse_own(settings.own_hosts)),
+    )
+
+
 def _network(settings: Settings) -> Network:
     addresses = Addresses(own=parse_own(settings.own_hosts))
     return Network(
@@ -105,4 +116,5 @@ def _network(settings: Settings) -> Network:
         keys=KeyStore(settings.data_dir).secret,
         hosts=Hosts(HostLimits(rate=settings.calls_per_second)),
         own=addresses.allows_any,
+        tools=tool_servers(settings),
     )

@@ -1,7 +1,7 @@
 """The user's keys: in the system keyring, else in a file that only the user can read.
 
 A key has the name of whom it belongs to: ``rapidapi``, a host, or ``HOST/SCHEME`` where a host has
-several. The environment goes first: ``RAPIDAPI_KEY``, and ``TOOLSRV_KEY_`` with the name in
+several; ``mcp:SERVER/NAME`` is a variable or a header of an MCP server. The environment goes first: ``RAPIDAPI_KEY``, and ``TOOLSRV_KEY_`` with the name in
 capitals (``TOOLSRV_KEY_API_EXAMPLE_COM``). Knows nothing of requests; ``calls/auth.py`` decides
 which key a call may have.
 """
@@ -27,6 +27,7 @@ SERVICE = "toolsrv"
 VARIABLE_PREFIX = "TOOLSRV_KEY_"
 RAPIDAPI, RAPIDAPI_VARIABLE = "rapidapi", "RAPIDAPI_KEY"
 _LENGTH = 8_192
+_MCP_KEY = re.compile(r"mcp:[A-Za-z0-9][A-Za-z0-9._-]{0,63}/(\?|[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200})")
 _REMEMBERED_S = 5.0
 Place = Literal["environment", "keyring", "file"]
 
@@ -61,7 +62,8 @@ class KeyStore:
             UsageError: the name or the key cannot be one.
             DataError: it cannot be written.
         """
-        name, secret = key_name(name), checked_secret(secret)
+        name = key_name(name)
+        secret = checked_secret(secret, ascii_only=not name.startswith("mcp:"))
         with self._changing() as kept:
             if keyring := _keyring():
                 from keyring import errors
@@ -169,6 +171,8 @@ def key_name(text: str) -> str:
     Raises:
         UsageError: it names neither a provider nor a host.
     """
+    if text.strip().startswith("mcp:"):
+        return _mcp_key_name(text.strip())
     host, slash, scheme = text.strip().partition("/")
     host = host.lower().rstrip(".")
     if host == RAPIDAPI and not slash:
@@ -182,7 +186,17 @@ def key_name(text: str) -> str:
     return f"{host}{slash}{scheme}"
 
 
-def checked_secret(text: str) -> str:
+def _mcp_key_name(text: str) -> str:
+    """Return the name of a value of an MCP server: ``mcp:SERVER/VARIABLE-OR-HEADER``."""
+    if not _MCP_KEY.fullmatch(text):
+        raise UsageError(
+            f"{text[:80]!r} names no value of an MCP server",
+            hint="for example mcp:github/GITHUB_TOKEN, or mcp:example/Authorization",
+        )
+    return text
+
+
+def checked_secret(text: str, *, ascii_only: bool = True) -> str:
     """Return a key without the blanks around it.
 
     Raises:
@@ -191,7 +205,7 @@ def checked_secret(text: str) -> str:
     secret = text.strip()
     if not secret:
         raise UsageError("the key is empty", hint="paste it at the prompt, or pipe it to stdin")
-    if len(secret) > _LENGTH or not secret.isascii() or not secret.isprintable():
+    if len(secret) > _LENGTH or not secret.isprintable() or (ascii_only and not secret.isascii()):
         raise UsageError(
             "the key holds a line end or a character that no key has",
             hint="copy it again, in one line",

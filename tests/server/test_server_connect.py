@@ -14,7 +14,7 @@ import pytest
 import yaml
 from click.testing import Result
 
-from toolsrv.cli.connect import _machine
+from toolsrv.cli.connect import this_machine
 from toolsrv.clients import jsonc
 from toolsrv.clients.known import CLIENTS, Machine, System
 from toolsrv.clients.register import BACKUP, command, connecting, disconnecting, registered
@@ -243,7 +243,7 @@ def test_any_json_with_comments_keeps_all_but_our_entry() -> None:
 def test_the_command_line_connects_and_disconnects(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolsrv.cli.connect._machine", lambda: machine(tmp_path))
+    monkeypatch.setattr("toolsrv.cli.connect.this_machine", lambda: machine(tmp_path))
     monkeypatch.delenv("TOOLSRV_DATA_DIR")
     path = tmp_path / ".cursor" / "mcp.json"
     dry = run("connect", "cursor", "--dry-run")
@@ -337,7 +337,7 @@ def test_a_former_entry_that_was_removed_since_stays_removed(tmp_path: Path) -> 
 def test_the_command_line_refuses_another_programs_entry(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolsrv.cli.connect._machine", lambda: machine(tmp_path))
+    monkeypatch.setattr("toolsrv.cli.connect.this_machine", lambda: machine(tmp_path))
     path = tmp_path / ".cursor" / "mcp.json"
     path.parent.mkdir()
     path.write_text(foreign("cursor"))
@@ -353,7 +353,7 @@ def test_the_command_line_refuses_another_programs_entry(
 def test_a_named_data_folder_goes_into_the_entry(
     run: Run, tmp_path: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("toolsrv.cli.connect._machine", lambda: machine(tmp_path))
+    monkeypatch.setattr("toolsrv.cli.connect.this_machine", lambda: machine(tmp_path))
     path = tmp_path / ".cursor" / "mcp.json"
 
     def arguments() -> list[str]:
@@ -422,7 +422,7 @@ def test_the_command_line_writes_every_file_of_a_client(
 ) -> None:
     (tmp_path / PACKAGE).mkdir(parents=True)
     (tmp_path / INSTALLED).parent.mkdir(parents=True)
-    monkeypatch.setattr("toolsrv.cli.connect._machine", lambda: machine(tmp_path, "win32"))
+    monkeypatch.setattr("toolsrv.cli.connect.this_machine", lambda: machine(tmp_path, "win32"))
     files = [tmp_path / PACKAGE / INSIDE, tmp_path / INSTALLED]
     done = json.loads(run("connect", "claude-desktop", "--json").stdout)
     assert [done["path"], *(one["path"] for one in done["others"])] == [str(one) for one in files]
@@ -466,7 +466,7 @@ def test_paths_of_windows_come_back_as_they_were(client: str, tmp_path: Path) ->
 def test_the_machine_is_this_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for variable in ("HOME", "USERPROFILE"):
         monkeypatch.setenv(variable, str(tmp_path))
-    found = _machine()
+    found = this_machine()
     assert found.home == tmp_path
     assert found.system == (sys.platform if sys.platform in {"darwin", "win32"} else "linux")
 

@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolsrv_registry import wellformed
-from toolsrv_registry.api import Api, Parameter
+from toolsrv_registry.api import Api, McpTool, Parameter
 from toolsrv_registry.functions import parameter_keys
 from toolsrv_runtime.calls.body import too_deep
 from toolsrv_runtime.calls.by_type import WrongValueError, as_typed
 from toolsrv_runtime.calls.schema_values import as_declared
+from toolsrv_runtime.calls.whole_schema import takes_more, whole_fault
 from toolsrv_runtime.errors import ArgumentError
 
 VALUE_LIMIT = 20_000
@@ -89,7 +90,9 @@ def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
     problems: list[str] = []
     for name, value in arguments.items():
         parameter = originals.get(name) or keys.get(name)
-        if parameter is None:
+        if parameter is None and api.mcp is not None and takes_more(api.mcp.input_schema):
+            bound[name] = value
+        elif parameter is None:
             problems.append(_unknown(name, list(keys)))
         elif parameter.name in bound:
             problems.append(f"the argument {key_of[parameter.name]!r} is given twice")
@@ -109,6 +112,8 @@ def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
             bound[parameter.name] = _default(api, parameter)
         else:
             problems.append(f"the argument {key_of[parameter.name]!r} is missing")
+    if api.mcp is not None and not problems:
+        problems += _of_tool(api.mcp, bound)
     for name, value in bound.items():  # defaults too, and what was written as JSON in a text
         if fault := _fault(value):
             problems.append(f"the argument {key_of[name]!r} {fault}")
@@ -138,6 +143,14 @@ def writable(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: value for name, value in arguments.items() if not _fault(name) and not _fault(value)
     }
+
+
+def _of_tool(tool: McpTool, bound: Mapping[str, Any]) -> list[str]:
+    """Return why an MCP tool's own schema does not take the arguments."""
+    if any(_fault(value) for value in bound.values()):
+        return []
+    fault = whole_fault(tool.input_schema, bound)
+    return [f"the arguments do not fit its schema: {fault}"] if fault else []
 
 
 def _convert(api: Api, parameter: Parameter, value: Any) -> Any:

@@ -6,18 +6,19 @@ Whatever happens is a typed result; nothing about a call is raised.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import httpx
 
 from toolsrv_registry.api import Api
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls import auth, hints
-from toolsrv_runtime.calls.exchange import Exchange, Limits, Message, exchange
+from toolsrv_runtime.calls.exchange import Exchange, Limits, Message, exchange, guarded
 from toolsrv_runtime.calls.hosts import Hosts
 from toolsrv_runtime.calls.policy import Policy
 from toolsrv_runtime.calls.request import Outgoing, build, web_address
@@ -33,11 +34,13 @@ class Home:
     """Where an API belongs: its catalog, and its provider's page ("" when none is known).
 
     ``schema`` says what of a response is worth keeping (``by_schema``), None where nothing is known.
+    ``waiting``: a changed text of the API waits to be accepted.
     """
 
     catalog: str = ""
     page: str = ""
     schema: Any = None
+    waiting: bool = False
 
 
 def homeless(api: Api) -> Home:
@@ -46,18 +49,36 @@ def homeless(api: Api) -> Home:
     return Home()
 
 
+class ToolServers(Protocol):
+    """The MCP servers whose tools are APIs."""
+
+    def can_call(self, api: Api) -> bool:
+        """Whether a call of this tool could succeed as things are."""
+        ...
+
+    async def call(self, api: Api, arguments: dict[str, Any], limits: Limits) -> Exchange:
+        """Call a tool. Raises PolicyError for one that is not as it was accepted."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        ...
+
+
 @dataclass(frozen=True)
 class Network:
     """How hosts without a transport of their own are reached.
 
     ``hosts`` keeps the limits of each host; None leaves that to whoever calls. ``own`` says whether
-    a host is a person's own, so that keys may go there over plain HTTP.
+    a host is a person's own, so that keys may go there over plain HTTP. ``tools`` are the MCP
+    servers, None where their tools cannot be called.
     """
 
     transport: httpx.AsyncBaseTransport
     keys: auth.Keys = auth.no_keys
     hosts: Hosts | None = field(default_factory=Hosts)
     own: Callable[[str, int], bool] = lambda _host, _port: False
+    tools: ToolServers | None = None
 
 
 class Caller:
@@ -162,10 +183,14 @@ class Caller:
         """
         if self._serves(api):
             return self._policy.could_pass(api, asks=asks)
-        host = _host(api)
+        host = _host(api) if api.mcp is None else api.mcp.server
         if self._network is None or not host:
             return False
-        allowed = self._policy.could_pass(api, self._home(api).catalog, asks=asks)
+        home = self._home(api)
+        allowed = self._policy.could_pass(api, home.catalog, asks=asks)
+        if api.mcp is not None:
+            tools = self._network.tools
+            return allowed and not home.waiting and (tools is None or tools.can_call(api))
         return allowed and auth.has_what_it_needs(api, host, self._network.keys)
 
     def _serves(self, api: Api) -> bool:
@@ -177,6 +202,8 @@ class Caller:
             await transport.aclose()
         if self._network is not None:
             await self._network.transport.aclose()
+            if self._network.tools is not None:
+                await self._network.tools.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -191,6 +218,8 @@ class Caller:
             return await exchange(served, message, self._limits), self._source
         if network is None:
             raise PolicyError(f"{api.id}: nothing serves {url.host!r}", hint="choose another API")
+        if api.mcp is not None:
+            return await self._tool(api, outgoing, network), "live"
         port = url.port or (443 if url.scheme == "https" else 80)
         plain = network.own(url.host, port)
         allowed = await asyncio.to_thread(auth.authorize, api, outgoing, network.keys, plain=plain)
@@ -204,6 +233,21 @@ class Caller:
             partial(self._policy.may_follow, outgoing.method, allowed.url, catalog=catalog),
         )
         return await exchange(network.transport, message, self._limits, network.hosts), "live"
+
+    async def _tool(self, api: Api, outgoing: Outgoing, network: Network) -> Exchange:
+        """Call a tool of an MCP server, within the limits of a host."""
+        home = self._home(api)
+        if home.waiting or network.tools is None:
+            why = "changed, and the change waits" if home.waiting else "cannot be called here"
+            raise PolicyError(
+                f"{api.id}: this tool of an MCP server {why}",
+                hint=f"see toolsrv catalog diff {home.catalog}, then toolsrv catalog accept "
+                f"{home.catalog}"
+                if home.waiting
+                else "see the setting mode",
+            )
+        call = partial(network.tools.call, api, json.loads(outgoing.content), self._limits)
+        return await guarded(call, outgoing.url.host, network.hosts)
 
     def _needs_consent(self, api: Api, bound: dict[str, Any], wanted: Consent) -> CallResult:
         error = PolicyError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -100,6 +100,21 @@ async def exchange(
         if rest is not None:
             return _resting(message.url.host, rest)
         return await _repeated(transport, message, limits, hosts)
+
+
+async def guarded(
+    call: Callable[[], Awaitable[Exchange]], host: str, hosts: Hosts | None
+) -> Exchange:
+    """Make one call that is no HTTP exchange, within the limits of ``host``."""
+    if hosts is None:
+        return await call()
+    with hosts.visit(host) as rest:
+        if rest is not None:
+            return _resting(host, rest)
+        async with hosts.turn(host):
+            got = await call()
+        hosts.tell(host, failed=got.kind in {"network_error", "timed_out"})
+        return got
 
 
 async def _repeated(

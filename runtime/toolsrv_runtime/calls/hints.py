@@ -24,6 +24,10 @@ _HINTS: dict[Kind, str] = {
 def hint(kind: Kind, api: Api, host: str, retry_after: float | None) -> str:
     """Return what to do about an outcome, "" where nothing is wrong."""
     match kind:
+        case "network_error" if api.mcp is not None:
+            return f"see whether its server works: toolsrv catalog import mcp:{api.mcp.server}"
+        case "gone" if api.mcp is not None:
+            return f"read its server again: toolsrv catalog import mcp:{api.mcp.server}"
         case "unauthorized":
             names = key_names(api, host) or (host,)
             return f"store a key that the host takes: toolsrv keys set {names[-1]}"

@@ -24,6 +24,7 @@ from toolsrv_runtime.calls.result import Consent
 from toolsrv_runtime.errors import PolicyError
 
 READING = frozenset({"GET", "HEAD"})
+MCP_SCHEME = "mcp"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(
@@ -214,7 +215,8 @@ class Policy:
         reading = outgoing.method in READING
         if verdict == "allow" and (reading or not tainted):
             return None
-        reason = f"{outgoing.method} may change something" if not reading else "your settings ask"
+        what = outgoing.method if api.mcp is None else "this tool of an MCP server"
+        reason = f"{what} may change something" if not reading else "your settings ask"
         if tainted and not reading:
             reason += ", and text from a response may have led to it"
         wanted = consent_for(api, outgoing, arguments, reason)
@@ -265,6 +267,13 @@ def check_address(api: Api, url: httpx.URL, hosts: Collection[str] | None) -> No
     Raises:
         PolicyError: says which.
     """
+    if api.mcp is not None:
+        if hosts is not None or url.scheme != MCP_SCHEME:
+            raise PolicyError(
+                f"{api.id} is a tool of an MCP server, and none is reached now",
+                hint="only the offline catalog can be called now; see the setting mode",
+            )
+        return
     template = _template_url(api)
     named = (template.scheme, template.host, template.port)
     if url.scheme not in _PORTS or not url.host:

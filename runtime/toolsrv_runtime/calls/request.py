@@ -78,6 +78,8 @@ def build(api: Api, bound: Mapping[str, Any]) -> Outgoing:
     """
     _check_template(api)
     method = api.method.upper()
+    if api.mcp is not None:
+        return Outgoing(method, web_address(api.url), {}, _json(dict(bound)))
     holes = _holes(api)
     parts = _Parts()
     distinct = {parameter.name: parameter for parameter in reversed(api.parameters)}

@@ -111,6 +111,7 @@ def remove(session: Session, name: str, yes: bool, as_json: bool) -> None:
             raise UsageError("removing a catalog asks first", hint="say --yes")
         click.confirm(f"Remove {counted(entry['apis'], 'API')} of {name}?", abort=True, err=True)
     removed = store.remove_catalog(name)
+    _forget_server(session, name)
     if as_json:
         emit_json({"catalog": name, "removed_apis": removed})
         return
@@ -150,6 +151,13 @@ def _switch(session: Session, name: str, *, enabled: bool, as_json: bool) -> Non
     done = "enabled" if enabled else "disabled"
     console().print(f"{name} is {done}: {counted(_entry(store, name)['apis'], 'API')}")
     tell_index(session)
+
+
+def _forget_server(session: Session, name: str) -> None:
+    from toolsrv.mcp_servers import ServerFile
+
+    if ServerFile(session.load().settings.data_dir).remove(name):
+        note(f"note: the MCP server {name} is forgotten, and the values that were kept for it")
 
 
 def _entry(store: Store, name: str) -> dict[str, Any]:

@@ -42,9 +42,9 @@ def connect(
         return
     from toolsrv.clients.register import connecting
 
-    chosen = _chosen(client)
+    chosen = chosen_client(client)
     arguments = (*_data_folder(session), "serve")
-    machine = _machine()
+    machine = this_machine()
     changes = [
         connecting(chosen, machine, arguments, replace=replace, path=path)
         for path in chosen.paths(machine)
@@ -71,7 +71,7 @@ def disconnect(client: str | None, dry_run: bool, as_json: bool) -> None:
     """
     from toolsrv.clients.register import disconnecting
 
-    chosen, machine = _chosen(client), _machine()
+    chosen, machine = chosen_client(client), this_machine()
     changes = [disconnecting(chosen, machine, path=path) for path in chosen.paths(machine)]
     _carry_out(changes, dry_run=dry_run, as_json=as_json, then="restart it to let go of toolsrv")
 
@@ -113,7 +113,7 @@ def _view(change: Change, backup: Path | None, *, dry_run: bool) -> dict[str, An
 def _list(as_json: bool) -> None:
     from toolsrv.clients.known import CLIENTS
 
-    machine = _machine()
+    machine = this_machine()
     rows = [_row(client, machine) for client in CLIENTS.values()]
     if as_json:
         emit_json(rows)
@@ -142,7 +142,8 @@ def _row(client: Client, machine: Machine) -> dict[str, Any]:
     }
 
 
-def _chosen(name: str | None) -> Client:
+def chosen_client(name: str | None) -> Client:
+    """Return the client of that name; raise UsageError when there is none."""
     from toolsrv.clients.known import CLIENTS
 
     if name in CLIENTS:
@@ -151,7 +152,8 @@ def _chosen(name: str | None) -> Client:
     raise UsageError(problem, hint=f"one of: {', '.join(CLIENTS)}")
 
 
-def _machine() -> Machine:
+def this_machine() -> Machine:
+    """Return what decides where clients' files are, here and now."""
     from toolsrv.clients.known import Machine
 
     system = sys.platform if sys.platform in ("darwin", "win32") else "linux"

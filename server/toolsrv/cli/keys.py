@@ -36,7 +36,8 @@ def set_key(session: Session, name: str, as_json: bool) -> None:
     """Store a key, typed at a hidden prompt or read from stdin.
 
     The name is "rapidapi", a host, or HOST/SCHEME where a host has several. For basic
-    authentication the key is USER:PASSWORD.
+    authentication the key is USER:PASSWORD. mcp:SERVER/NAME is a variable or a header of an MCP
+    server that was imported.
     """
     from toolsrv.key_store import key_name
 

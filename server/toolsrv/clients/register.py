@@ -109,14 +109,14 @@ def connecting(
     there = table.get(NAME)
     if there == entry:
         return Change(client, path, before, before, ours=True)
-    if there is not None and not _is_ours(there) and not replace:
+    if there is not None and not is_ours(there) and not replace:
         raise UsageError(
             f"{path} has an entry {NAME!r} of another program already: {_started(there)}",
             hint="rename it there, or replace it with --replace; disconnect puts it back",
         )
     table[NAME] = entry
     after = _EDITORS[client.form].put(before, keys, entry)
-    return _checked(Change(client, path, before, after, ours=_is_ours(there)), wanted)
+    return _checked(Change(client, path, before, after, ours=is_ours(there)), wanted)
 
 
 def disconnecting(client: Client, machine: Machine, *, path: Path | None = None) -> Change:
@@ -130,7 +130,7 @@ def disconnecting(client: Client, machine: Machine, *, path: Path | None = None)
     keys = (*client.keys, NAME)
     wanted = copy.deepcopy(_parsed(client.form, path, before))
     table = _servers(wanted, client.keys)
-    if not _is_ours(table.get(NAME)):
+    if not is_ours(table.get(NAME)):
         return Change(client, path, before, before)
     editor = _EDITORS[client.form]
     former, text = _former(client, path)
@@ -147,9 +147,19 @@ def disconnecting(client: Client, machine: Machine, *, path: Path | None = None)
 def registered(client: Client, machine: Machine) -> bool:
     """Whether toolsrv stands in all of the client's files."""
     return all(
-        _is_ours(_servers(_parsed(client.form, path, _read(path)), client.keys).get(NAME))
+        is_ours(_servers(_parsed(client.form, path, _read(path)), client.keys).get(NAME))
         for path in client.paths(machine)
     )
+
+
+def servers_of(client: Client, path: Path) -> dict[str, Any]:
+    """Return the entries of servers in a client's file by name; none where there is no file.
+
+    Raises:
+        UsageError: the file is damaged.
+        DataError: it cannot be read.
+    """
+    return dict(_servers(_parsed(client.form, path, _read(path)), client.keys))
 
 
 def _servers(document: dict[str, Any], keys: Sequence[str]) -> dict[str, Any]:
@@ -168,14 +178,14 @@ def _former(client: Client, path: Path) -> tuple[Any, str]:
         entry = _servers(_parsed(client.form, backup, text), client.keys).get(NAME)
     except (UsageError, DataError):
         return None, ""
-    return (None, "") if _is_ours(entry) else (entry, text)
+    return (None, "") if is_ours(entry) else (entry, text)
 
 
 def _backup(path: Path) -> Path:
     return path.with_name(path.name + BACKUP)
 
 
-def _is_ours(entry: Any) -> bool:
+def is_ours(entry: Any) -> bool:
     """Whether an entry starts ``toolsrv … serve``, wherever that program is."""
     if not isinstance(entry, dict):
         return False

@@ -1,0 +1,204 @@
+"""``toolsrv catalog import mcp:…`` and ``--from CLIENT``: the tools of MCP servers as catalogs."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from toolsrv.cli.catalog_change import refuse_shipped
+from toolsrv.cli.import_view import Imported, IndexResult, show
+from toolsrv.cli.interrupt import interruptible
+from toolsrv.cli.output import emit_json, note, table
+from toolsrv.cli.rim import FAULT
+from toolsrv.cli.storing import build_index, put_reading, refuse_other_source
+from toolsrv.cli.wording import counted
+from toolsrv.plain import one_line
+from toolsrv_registry.errors import DataError, ToolsrvError, UsageError
+
+if TYPE_CHECKING:
+    from toolsrv.cli.session import Session
+    from toolsrv.key_store import KeyStore
+    from toolsrv.mcp_sources import Found, PassedOver
+    from toolsrv.settings import Settings
+    from toolsrv.workbench import Workbench
+    from toolsrv_runtime.mcp_client.servers import McpServer
+    from toolsrv_runtime.mcp_client.tool_calls import Listing
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be imported, and how."""
+
+    source: str
+    client: str | None
+    name: str | None
+    env: tuple[str, ...]
+    headers: tuple[str, ...]
+    category: str | None
+    dry_run: bool
+    accept: bool
+    index: bool
+
+
+def import_servers(session: Session, wanted: Wanted, *, as_json: bool) -> None:
+    """Import one MCP server, or all of a client's; the fault of one leaves the others alone."""
+    bench = session.workbench()
+    found, passed = _found(bench.settings, wanted)
+    done: list[Imported] = []
+    failed: list[tuple[str, ToolsrvError]] = []
+    for one in found:
+        try:
+            done.append(_import(bench, one, wanted))
+        except ToolsrvError as error:
+            if wanted.client is None:
+                raise
+            failed.append((one.server.name, error))
+    index = None
+    if done and wanted.index and not wanted.dry_run:
+        index = build_index(bench, done[-1].reading.catalog.name)
+    state = bench.registry().index.state()
+    if wanted.client is None:
+        emit_json(done[0].document(state, index)) if as_json else show(done[0], state, index)
+        return
+    if as_json:
+        _emit(done, passed, failed, state, index)
+    else:
+        for imported in done:
+            show(imported, state, index)
+        rows = [(one.name, f"passed over: {one.reason}") for one in passed]
+        rows += [(name, f"failed: {error.message} ({error.hint})") for name, error in failed]
+        if rows:
+            table(("entry", "not imported"), [(one_line(a, 60), b) for a, b in rows])
+    if failed:
+        note(f"error: {counted(len(failed), 'MCP server')} could not be imported")
+        click.get_current_context().exit(FAULT)
+
+
+def _found(settings: Settings, wanted: Wanted) -> tuple[list[Found], list[PassedOver]]:
+    from toolsrv.cli.connect import chosen_client, this_machine
+    from toolsrv.mcp_servers import ServerFile
+    from toolsrv.mcp_sources import named_source, of_client
+
+    if wanted.client is None:
+        known = ServerFile(settings.data_dir).all()
+        one = named_source(
+            wanted.source,
+            this_machine(),
+            known,
+            name=wanted.name,
+            env=wanted.env,
+            headers=wanted.headers,
+        )
+        return [one], []
+    if wanted.source or wanted.name or wanted.env or wanted.headers:
+        raise UsageError(
+            "--from takes all servers of a client, each under its own name",
+            hint="for one of them: toolsrv catalog import mcp:NAME",
+        )
+    return of_client(chosen_client(wanted.client), this_machine())
+
+
+def _import(bench: Workbench, found: Found, wanted: Wanted) -> Imported:
+    from toolsrv.key_store import KeyStore
+    from toolsrv.mcp_servers import ServerFile
+    from toolsrv_catalogs.mcp_tools import read_mcp_tools
+
+    started, server = time.perf_counter(), found.server
+    folder, store = bench.settings.data_dir, bench.registry().store
+    refuse_shipped(server.name, "imported over", "choose another name with --name")
+    source = f"mcp: {server.place}"
+    if wanted.name is None:
+        refuse_other_source(store, server.name, source)
+    keys = KeyStore(folder)
+    values = _values(found, keys)
+    with interruptible():
+        note(f"{'connecting to' if server.url else 'starting'} {one_line(server.place, 300)}")
+        listing = _listing(bench.settings, server, lambda key: values.get(key) or keys.secret(key))
+        reading = read_mcp_tools(
+            listing.definitions,
+            name=server.name,
+            title=listing.title,
+            about=listing.about,
+            category=wanted.category,
+            complete=listing.complete,
+        )
+        if not wanted.dry_run:
+            for key, value in values.items():
+                keys.store(key, value)
+            ServerFile(folder).put(server)
+        return put_reading(
+            store,
+            reading,
+            source,
+            shown=source,
+            dry_run=wanted.dry_run,
+            accept=wanted.accept,
+            started=started,
+        )
+
+
+def _values(found: Found, keys: KeyStore) -> dict[str, str]:
+    """Return the values to keep, by the names of their keys; ask for what nobody has given."""
+    values: dict[str, str] = {}
+    for secret in found.server.secrets:
+        key = found.server.key_name(secret)
+        if secret in found.values:
+            values[key] = found.values[secret]
+        elif not keys.secret(key):
+            if not sys.stdin.isatty():
+                raise UsageError(
+                    f"the MCP server {found.server.name!r} needs a value for {secret}",
+                    hint=f"keep it first: toolsrv keys set {key}",
+                )
+            values[key] = click.prompt(
+                f"{secret} for {found.server.name}", hide_input=True, err=True
+            )
+    return values
+
+
+def _listing(settings: Settings, server: McpServer, keys: Callable[[str], str]) -> Listing:
+    from toolsrv_runtime.calls.addresses import Addresses, parse_own
+    from toolsrv_runtime.mcp_client.connection import UnreachableError
+    from toolsrv_runtime.mcp_client.tool_calls import ToolServers
+
+    async def read() -> Listing:
+        servers = ToolServers(
+            {server.name: server}.get,
+            keys=keys,
+            addresses=Addresses(own=parse_own(settings.own_hosts)),
+        )
+        try:
+            return await servers.listing(server)
+        finally:
+            await servers.aclose()
+
+    try:
+        return asyncio.run(read())
+    except UnreachableError as error:
+        raise DataError(
+            f"the MCP server {server.name!r} {error}",
+            hint="see that its command or address works by itself, then repeat",
+        ) from None
+
+
+def _emit(
+    done: list[Imported],
+    passed: list[PassedOver],
+    failed: list[tuple[str, ToolsrvError]],
+    state: str,
+    index: IndexResult | None,
+) -> None:
+    document: dict[str, Any] = {
+        "imported": [one.document(state, index) for one in done],
+        "passed_over": [{"name": one.name, "reason": one.reason} for one in passed],
+        "failed": [
+            {"name": name, "error": error.message, "hint": error.hint} for name, error in failed
+        ],
+    }
+    emit_json(document)

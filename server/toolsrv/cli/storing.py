@@ -1,0 +1,100 @@
+"""A reading stored, compared and indexed, wherever it was read."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from toolsrv.cli.import_view import Bar, Imported, IndexResult
+from toolsrv.cli.interrupt import interruptible
+from toolsrv.cli.output import note
+from toolsrv.cli.wording import counted
+from toolsrv_registry.errors import DataError, ToolsrvError, UsageError
+
+if TYPE_CHECKING:
+    from toolsrv.workbench import Workbench
+    from toolsrv_catalogs.importer import Reading
+    from toolsrv_registry.entries import Origin
+    from toolsrv_registry.store import Store
+
+
+def refuse_other_source(store: Store, name: str, source: str) -> None:
+    """Raise UsageError where a catalog of this name came from elsewhere.
+
+    Two sources often give one name (``openapi.json``); what nobody named is not replaced.
+    """
+    entry = next((one for one in store.catalogs() if one.name == name), None)
+    if entry is not None and entry.source != source:
+        origin = f" from {entry.source!r}" if entry.source else ""
+        raise UsageError(
+            f"a catalog {name!r} is there already, with {counted(entry.apis, 'API')}{origin}",
+            hint=f"give this one another name with --name, or replace that one with --name {name}",
+        )
+
+
+def put_reading(
+    store: Store,
+    reading: Reading,
+    source: str,
+    *,
+    shown: str,
+    origin: Origin | None = None,
+    dry_run: bool,
+    accept: bool,
+    started: float,
+) -> Imported:
+    """Store the catalog that was read at ``source`` and return what that came to."""
+    from toolsrv_catalogs.difference import difference
+    from toolsrv_catalogs.unread import refused_files, with_unread
+
+    name = reading.catalog.name
+    known = next((one for one in store.catalogs() if one.name == name), None)
+    if known and not reading.complete:
+        raise DataError(
+            f"{shown!r} was not read to its end, and {name!r} is there already",
+            hint="nothing was changed; import it under another name, or mend the source",
+        )
+    kept: dict[str, int] = {}
+    if known and known.source == source and refused_files(reading):
+        reading, kept = with_unread(reading, store.catalog(name, waiting=True), store.files(name))
+    catalog = reading.catalog
+    changes = store.preview(catalog)
+    served = store.accepted(name, changes.changed)
+    new = {api.id: api for api in catalog.apis}
+    waiting = 0 if accept else len(served)
+    hidden = store.shelf.hidden_behind(name, new)
+    if not dry_run:
+        note(f"storing {counted(len(new), 'API')}")
+        store.put_catalog(
+            catalog, hold=not accept, source=source, files=reading.origins, origin=origin
+        )
+        waiting = len(store.changed(name))
+    return Imported(
+        reading=reading,
+        source=shown,
+        origin=origin,
+        changes=changes,
+        kept=kept,
+        differences={i: difference(served[i], new[i]) for i in changes.changed},
+        waiting=waiting,
+        hidden_behind=hidden,
+        dry_run=dry_run,
+        accepted=accept,
+        seconds=time.perf_counter() - started,
+    )
+
+
+def build_index(bench: Workbench, name: str) -> IndexResult:
+    """Build the index; where that fails or is interrupted the catalog is there all the same."""
+    started = time.perf_counter()
+    try:
+        with interruptible(), Bar("building the index", "APIs") as bar:
+            bench.build_index(bar.show)
+    except KeyboardInterrupt:
+        note(
+            f"note: {name} is imported and found by words; build the index with: toolsrv index build"
+        )
+        raise
+    except ToolsrvError as error:
+        return IndexResult(time.perf_counter() - started, f"{error.message} ({error.hint})")
+    return IndexResult(time.perf_counter() - started, "")

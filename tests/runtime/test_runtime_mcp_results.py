@@ -1,0 +1,113 @@
+"""Answers of MCP tools as responses, and arguments against a tool's whole schema."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from toolsrv_runtime.calls.whole_schema import takes_more, whole_fault
+from toolsrv_runtime.mcp_client.results import exchange_of
+
+IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+RESOURCE = {"type": "resource", "resource": {"uri": "file:///a", "text": "hi"}}
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+@pytest.mark.parametrize(
+    ("answer", "response"),
+    [
+        ({"content": [_text("hi")]}, "hi"),
+        ({"content": [_text('{"a": 1}')]}, {"a": 1}),
+        ({"content": [_text("{no json")]}, "{no json"),
+        ({"content": []}, ""),
+        ({"content": [_text("a"), _text("b")]}, ["a", "b"]),
+        ({"content": [_text("a"), IMAGE]}, ["a", IMAGE]),
+        ({"content": [RESOURCE | {"_meta": {}, "annotations": {}}]}, [RESOURCE]),
+        ({"content": [_text('{"a":1}')], "structuredContent": {"a": 1}}, {"a": 1}),
+        ({"content": [_text("3")], "structuredContent": {"result": "3"}}, {"result": "3"}),
+        ({"content": [_text("hi\n")], "structuredContent": {"text": "hi\n"}}, {"text": "hi\n"}),
+        ({"content": [], "structuredContent": {}}, {}),
+        (
+            {"content": [_text("more"), IMAGE], "structuredContent": {"a": 1}},
+            {"structuredContent": {"a": 1}, "content": ["more", IMAGE]},
+        ),
+    ],
+)
+def test_all_that_a_tool_answers_is_in_the_response(answer: dict[str, Any], response: Any) -> None:
+    got = exchange_of(answer, 10_000, ())
+    assert (got.kind, got.status, got.response, got.error) == ("ok", 200, response, "")
+
+
+def test_an_error_of_the_tool_is_no_success_and_keeps_its_words() -> None:
+    got = exchange_of({"isError": True, "content": [_text("no such harbour")]}, 10_000, ())
+    assert (got.kind, got.status, got.response) == ("bad_arguments", 422, "no such harbour")
+    assert "no such harbour" in got.error
+
+
+def test_an_answer_over_the_limit_is_cut_and_one_too_deep_is_none() -> None:
+    got = exchange_of({"content": [_text("x" * 50_000)]}, 10_000, ())
+    assert got.kind == "too_large"
+    assert len(got.response) == 20_000
+    deep: Any = 1
+    for _ in range(300):
+        deep = [deep]
+    assert exchange_of({"structuredContent": {"a": deep}}, 10_000, ()).kind == "not_json"
+
+
+def test_values_that_the_server_was_given_are_in_no_response() -> None:
+    answer = {"structuredContent": {"the s3cret-token": ["x s3cret-token", 1]}}
+    assert exchange_of(answer, 10_000, ("s3cret-token",)).response == {"the [key]": ["x [key]", 1]}
+
+
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+
+
+@pytest.mark.parametrize(
+    ("schema", "fits", "fails"),
+    [
+        ({"required": ["a"]}, {"a": 1}, {}),
+        ({"anyOf": [{"required": ["a"]}, {"required": ["b"]}]}, {"b": 1}, {"c": 1}),
+        ({"properties": {"a": {"minimum": 3}}}, {"a": 3}, {"a": 2}),
+        ({"properties": {"a": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"const": 1}}}, {"a": 1}, {"a": 2}),
+        ({"$schema": DRAFT_7, "properties": {"a": {"items": [{"type": "string"}]}}}, {"a": ["x"]}, {"a": [1]}),
+        ({"dependentRequired": {"a": ["b"]}}, {"a": 1, "b": 1}, {"a": 1}),
+    ],
+)  # fmt: skip
+def test_a_whole_schema_is_held(
+    schema: dict[str, Any], fits: dict[str, Any], fails: dict[str, Any]
+) -> None:
+    assert whole_fault(schema, fits) == ""
+    assert whole_fault(schema, fails) != ""
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "nonsense"},
+        {"properties": 3},
+        {"$ref": "#"},
+        {"$ref": "http://127.0.0.1:9/never"},
+        {"properties": {"a": {"$ref": "#/nowhere"}}},
+    ],
+)
+def test_a_schema_that_is_none_holds_nobody_and_fetches_nothing(schema: dict[str, Any]) -> None:
+    assert whole_fault(schema, {"a": 1}) == ""
+
+
+def test_no_regular_expression_of_a_schema_is_run() -> None:
+    evil = {"properties": {"a": {"pattern": "^(a+)+$"}}, "patternProperties": {"^(a+)+$": {}}}
+    started = time.monotonic()
+    assert whole_fault(evil | {"additionalProperties": False}, {"a": "a" * 60 + "!"}) == ""
+    assert time.monotonic() - started < 5
+
+
+def test_arguments_without_a_name_are_taken_where_the_schema_says_so() -> None:
+    assert takes_more({"additionalProperties": True})
+    assert takes_more({"additionalProperties": {"type": "string"}})
+    assert not takes_more({})
+    assert not takes_more({"additionalProperties": False})
