@@ -20,7 +20,7 @@ from toolsrv_catalogs import fields
 from toolsrv_catalogs.fields import METHODS, URL_LIMIT, unused
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.layout import api_place
-from toolsrv_catalogs.openapi_body import read_body
+from toolsrv_catalogs.openapi_body import Body, read_body
 from toolsrv_catalogs.openapi_refs import (
     Load,
     Node,
@@ -209,11 +209,11 @@ class _Reader:
         name = name or found.text(about.get("summary"), NAME_LIMIT).strip()
         name = name or found.text(f"{method} {url_path}", NAME_LIMIT)
         required, optional = self._parameters(url_path, items, operation)
-        body_type = ""
+        body = Body()
         if "requestBody" in about:
             node = Node(about["requestBody"], operation.resolver)
-            body_type, needed, more = read_body(self._refs, node, found)
-            required, optional = [*required, *needed], [*optional, *more]
+            body = read_body(self._refs, node, found)
+            required, optional = [*required, *body.required], [*optional, *body.optional]
         if len(required) + len(optional) > PARAMETERS_LIMIT:
             raise ValueError(f"it has more than {PARAMETERS_LIMIT} parameters")
         required, optional = distinct(required, optional)
@@ -234,7 +234,9 @@ class _Reader:
             url=url,
             required=tuple(required),
             optional=tuple(optional),
-            body_type=body_type,
+            body_type=body.media,
+            body_required=body.is_needed,
+            more=body.more,
             security=security,
         )
 
@@ -290,7 +292,11 @@ class _Reader:
                 self._found.refuse("parameter", str(fault), name=name)
                 continue
             (required if needed else optional).append(one)
-        for name in _PLACEHOLDER.findall(url_path):
+        holes = _PLACEHOLDER.findall(url_path)
+        for one in [one for one in required if one.place == "path" and one.name not in holes]:
+            self._found.refuse("parameter", "stands nowhere in its path", name=one.name)
+            required.remove(one)
+        for name in holes:
             if (name, "path") not in merged:
                 self._found.note(f"{url_path[:80]}: {name!r} is not described; taken as text")
                 required.append(Parameter(name=name, place="path"))
@@ -316,6 +322,7 @@ class _Reader:
             style=content_style(str(written), flat.structure)
             if written
             else style(about, place, flat.structure),
+            reserved=place == "query" and about.get("allowReserved") is True,
         )
 
     def _url(

@@ -386,10 +386,9 @@ def test_style_and_explode_say_how_a_value_is_written(
 @pytest.mark.parametrize(
     ("place", "about"),
     [
-        ("path", {"schema": LIST, "style": "matrix"}),
-        ("path", {"schema": {"type": "string"}, "style": "label"}),
+        ("path", {"schema": LIST, "style": "form"}),
+        ("header", {"schema": {"type": "string"}, "style": "label"}),
         ("header", {"schema": LIST, "style": "form"}),
-        ("query", {"schema": LIST, "style": "deepObject"}),
         ("query", {"schema": LIST, "style": "simple"}),
         ("cookie", {"schema": OBJECT}),
         ("query", {"content": {"application/xml": {"schema": OBJECT}}}),
