@@ -40,6 +40,8 @@ def _lines(api: Api) -> list[str]:
             lines += _parameter(kind, parameter)
     if api.body_type:
         lines.append(f"body: {api.body_type}")
+    if api.accept:
+        lines.append(f"asks for: {api.accept}")
     if api.body_required:
         lines.append("body: always sent")
     if api.more is not None:

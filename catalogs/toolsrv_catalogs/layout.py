@@ -132,6 +132,8 @@ def _ours(api: Api, taken: set[str]) -> dict[str, Any]:
         ours["body_type"] = api.body_type
     if api.body_required:
         ours["body_required"] = True
+    if api.accept:
+        ours["accept"] = api.accept
     if api.more is not None:
         ours["more"] = api.more
     if api.security:

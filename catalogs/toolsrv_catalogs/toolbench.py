@@ -324,6 +324,7 @@ def _ours(value: Any, name: str, found: FileFindings) -> dict[str, Any]:
     return {
         "body_type": found.text(value.get("body_type"), NAME_LIMIT),
         "body_required": value.get("body_required") is True,
+        "accept": found.text(value.get("accept"), NAME_LIMIT),
         "more": kept_schema(value.get("more")),
         "security": cleaned,
     }

@@ -118,7 +118,7 @@ class Api(BaseModel):
     string (GET) or a JSON body, unless their ``place`` says otherwise. ``body_type`` is the
     media type of a body, ``""`` for plain JSON; ``body_required`` sends one without properties
     too, and ``more`` is the JSON Schema of properties beside the named ones, None where there are
-    none. ``security`` lists alternatives, each a group of
+    none. ``accept`` is the media type that is asked for, ``""`` for any. ``security`` lists alternatives, each a group of
     credentials that are needed together; empty when nothing is known to be needed.
     """
 
@@ -137,6 +137,7 @@ class Api(BaseModel):
     body_type: str = Field(default="", exclude_if=_empty)
     body_required: bool = Field(default=False, exclude_if=_empty)
     more: dict[str, Any] | None = Field(default=None, exclude_if=_missing)
+    accept: str = Field(default="", exclude_if=_empty)
     security: tuple[tuple[SecurityScheme, ...], ...] = Field(default=(), exclude_if=_empty)
 
     @property

@@ -115,6 +115,8 @@ def build(api: Api, bound: Mapping[str, Any]) -> Outgoing:
         ) from None
     if kind:
         headers["Content-Type"] = kind
+    if api.accept and api.accept.isascii() and api.accept.isprintable():
+        headers.setdefault("Accept", api.accept)
     return Outgoing(method, url, headers, content)
 
 
