@@ -48,7 +48,8 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
     if not kinds:
         return Body()
     kind = min(kinds, key=_rank)
-    media = kinds[kind] if isinstance(kinds[kind], dict) else {}
+    entry = refs.follow(Node(kinds[kind], resolver))
+    media, resolver = entry.value if isinstance(entry.value, dict) else {}, entry.resolver
     if len(kinds) > 1:
         others = ", ".join(sorted(str(one) for one in kinds if one != kind))
         found.note(f"of several kinds of body {kind!r} is offered, not {others}")

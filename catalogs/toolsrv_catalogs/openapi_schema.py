@@ -77,6 +77,16 @@ class Shape:
 
 
 def shape(refs: References, node: Node, depth: int = 0) -> Shape:
+    """Return a schema flattened; what cannot be followed is any value, and ``refs.missed`` tells."""
+    try:
+        return _shape(refs, node, depth)
+    except ReferenceFault as fault:
+        if str(fault) not in refs.missed:
+            refs.missed.append(str(fault))
+        return Shape()
+
+
+def _shape(refs: References, node: Node, depth: int) -> Shape:
     """Return a schema flattened. Raises ReferenceFault for tangles and dead references."""
     if depth > _DEPTH_LIMIT:
         raise ReferenceFault(f"its schemas are nested deeper than {_DEPTH_LIMIT} levels")

@@ -37,7 +37,14 @@ if TYPE_CHECKING:
 @click.argument("source", metavar="PATH", type=click.Path())
 @click.option("--name", metavar="NAME", help="The catalog's name.  [default: after PATH]")
 @click.option("--category", metavar="NAME", help="Category of what names none.  [default: Other]")
-@click.option("--server", metavar="URL", help="Where OpenAPI servers without a host are.")
+@click.option("--server", metavar="URL", help="Where OpenAPI documents are called.")
+@click.option(
+    "--server-var",
+    "variables",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A variable of OpenAPI servers.",
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be done; change nothing.")
 @click.option("--accept", is_flag=True, help="Serve changed texts at once.")
 @click.option("--no-index", is_flag=True, help="Do not build the search index afterwards.")
@@ -49,6 +56,7 @@ def import_(
     name: str | None,
     category: str | None,
     server: str | None,
+    variables: tuple[str, ...],
     dry_run: bool,
     accept: bool,
     no_index: bool,
@@ -57,7 +65,7 @@ def import_(
     """Take the APIs at PATH into a catalog, and index them for search.
 
     PATH is ToolBench's toolenv (the folder, or its .tar.gz, .tar or .zip, which is not unpacked),
-    tool files, or OpenAPI 3.0 and 3.1 documents in JSON or YAML. Importing again takes what was
+    tool files, or OpenAPI 3 and Swagger 2.0 documents in JSON or YAML. Importing again takes what was
     added and removed; a text that changed is shown and waits until it is accepted, with --accept
     or `toolsrv catalog accept`. What cannot be read is refused, with a reason, and the rest taken;
     what was read of a file before stays while the file is refused.
@@ -80,7 +88,12 @@ def import_(
     with interruptible():
         with Bar("reading", "bytes") as bar:
             reading = read_catalog(
-                path, name=name, category=category, server=server, progress=bar.show
+                path,
+                name=name,
+                category=category,
+                server=server,
+                variables=_variables(variables),
+                progress=bar.show,
             )
         imported = _put(
             registry.store, reading, path, dry_run=dry_run, accept=accept, started=started
@@ -91,6 +104,16 @@ def import_(
         emit_json(imported.document(registry.index.state(), index))
     else:
         show(imported, registry.index.state(), index)
+
+
+def _variables(given: tuple[str, ...]) -> dict[str, str]:
+    """Return the variables of servers. Raises UsageError for one without a value."""
+    for one in given:
+        if not one.partition("=")[2]:
+            raise UsageError(
+                f"{one!r} gives no value to a variable", hint="write it as tenant=acme"
+            )
+    return {name: value for name, _, value in (one.partition("=") for one in given)}
 
 
 def _refuse_other_source(store: Store, name: str, path: Path) -> None:
