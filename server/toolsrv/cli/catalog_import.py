@@ -76,6 +76,11 @@ def import_(
     started = time.perf_counter()
     if not source.strip():  # Path("") is the present folder
         raise UsageError("PATH names no source", hint="name a folder, archive or file to import")
+    if source.lower().startswith(("http://", "https://")):
+        raise UsageError(
+            f"{source!r} is an address, and addresses are not fetched",
+            hint="download it, and import the file: curl -O URL",
+        )
     path = Path(source).expanduser()
     given, name = name, catalog_name(path) if name is None else name
     check_name(name)
