@@ -44,6 +44,12 @@ def _lines(api: Api) -> list[str]:
     if api.mcp is not None:
         schema = json.dumps(api.mcp.input_schema, ensure_ascii=False, indent=1)
         lines += [*_block("arguments", schema), f"definition: sha256 {api.mcp.fingerprint}"]
+    if api.accept:
+        lines.append(f"asks for: {api.accept}")
+    if api.body_required:
+        lines.append("body: always sent")
+    if api.more is not None:
+        lines.append(f"body: other properties too {spelled(api.more)}")
     for group in api.security:
         lines.append("security: " + (" and ".join(f"{s.kind} {s.name}" for s in group) or "none"))
         lines += [f"  {s.name}: {s.place} {s.key} {s.scheme}" for s in group]
@@ -55,6 +61,10 @@ def _parameter(kind: str, parameter: Parameter) -> list[str]:
     head = f"{kind} {parameter.name} ({parameter.type}){place}"
     if parameter.style:
         head += f", written with {parameter.style}"
+    if parameter.reserved:
+        head += ", reserved signs as they are"
+    if parameter.media:
+        head += f", as {parameter.media}"
     if parameter.default != "":
         head += f", default {spelled(parameter.default)}"
     if parameter.enum:

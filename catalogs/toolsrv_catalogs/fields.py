@@ -22,7 +22,7 @@ ENUM_LIMIT = 10_000
 """Allowed values that are held; a longer list is not enforced."""
 EXTRA_LIMIT = 65_536
 """Characters of JSON that are kept per API or tool for an export."""
-METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
+METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "QUERY"})
 _CATEGORY_LIMIT = 80
 OTHER = "Other"
 

@@ -15,6 +15,7 @@ from toolsrv_catalogs.text import NAME_LIMIT, clean, cleaned
 
 What = Literal["file", "API", "parameter", "address", "schema"]
 REASON_LIMIT = 300
+REFUSALS_LIMIT = 50_000
 LINES_LIMIT = 200
 """Refusals and notes that are kept per file; what is left out is counted."""
 
@@ -34,7 +35,7 @@ class FileReport(BaseModel):
 
     ``kind`` is what it was read as, ``""`` when it was not read. ``hidden`` counts characters
     that were removed (control, zero-width, bidi), ``cut`` texts that were too long; ``notes``
-    tell what else was altered. ``left_out`` counts refusals and notes beyond the first 200.
+    tell what else was altered. ``left_out`` counts refusals and notes beyond the first ones.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -69,7 +70,7 @@ class FileFindings:
 
     def refuse(self, what: What, reason: str, *, name: str = "") -> None:
         """Note that something is not taken, and why."""
-        if len(self.refused) >= LINES_LIMIT:
+        if len(self.refused) >= REFUSALS_LIMIT:
             self.left_out += 1
             return
         self.refused.append(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -21,7 +21,7 @@ from toolsrv_catalogs.opening import open_source
 from toolsrv_catalogs.schemas import attach, read_schemas
 from toolsrv_catalogs.sources import MIB, Progress, Source, SourceFile, Watch
 from toolsrv_catalogs.toolbench import read_tool
-from toolsrv_registry.api import Catalog, Tool
+from toolsrv_registry.api import Api, Catalog, Tool
 from toolsrv_registry.errors import DataError, UsageError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -73,6 +73,7 @@ def read_catalog(
     category: str | None = None,
     server: str | None = None,
     within: str = "",
+    variables: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Reading:
     """Return the catalog at ``path``: a folder, an archive or one file.
@@ -82,10 +83,11 @@ def read_catalog(
             OpenAPI documents.
         name: the catalog's name; else after the source.
         category: the category of what names none; else ``Other``.
-        server: the address that servers of OpenAPI documents are relative to where they name no
-            host; a document without servers is called there.
         within: the name of a folder of an archive or folder outside of which nothing is read;
             where the source has none of that name all of it is read.
+        server: the address that OpenAPI documents are called at, in place of their own servers;
+            those without a host are relative to it.
+        variables: values of the variables in the servers of OpenAPI documents.
         progress: hears (bytes read, bytes in all).
 
     Raises:
@@ -97,11 +99,11 @@ def read_catalog(
     check_name(name)
     if server is not None and (fault := address_fault(server)):
         raise UsageError(f"the server {fault}", hint="give it as https://api.example.com")
-    reader = _Reader(open_source(path), path, category, server or "")
+    reader = _Reader(open_source(path), path, category, server or "", variables or {})
     reader.watch.within = within
     reader.read(progress)
     if within and not reader.found:
-        reader = _Reader(open_source(path), path, category, server or "")
+        reader = _Reader(open_source(path), path, category, server or "", variables or {})
         reader.read(progress)
     found = reader.finish()
     tools = tuple(tool for _, tool in found)
@@ -143,6 +145,7 @@ class _Reader:
     root: Path
     category: str | None
     server: str
+    variables: Mapping[str, str]
     found: dict[str, FileFindings] = field(default_factory=dict)
     tools: list[tuple[PurePosixPath, Tool]] = field(default_factory=list)
     schemas: dict[tuple[str, str], tuple[FileFindings, Any]] = field(default_factory=dict)
@@ -180,7 +183,13 @@ class _Reader:
             found.kind = "openapi"
             where = _known(path.parent.name) or self.category or fields.OTHER
             tool = read_openapi(
-                value, path, where, load=self._load, found=found, server=self.server
+                value,
+                path,
+                where,
+                load=self._load,
+                found=found,
+                server=self.server,
+                variables=self.variables,
             )
             self.tools.append((path, tool))
         for path in sorted(self.stash.keys() - {path for path, _ in documents}):
@@ -201,11 +210,14 @@ class _Reader:
                 found.refuse("file", "is empty")
             return
         try:
-            value = _parse(file)
+            twice: list[str] = []
+            value = _parse(file, twice)
         except (UnicodeDecodeError, ValueError, RecursionError, MemoryError) as error:
             kind = "JSON" if file.path.suffix.lower() == ".json" else "YAML"
             found.refuse("file", f"is no {kind}: {str(error)[:200] or type(error).__name__}")
             return
+        for key in twice:
+            found.note(f"{key[:80]!r} stands twice in one mapping; the last one counts")
         if place.schemas:
             found.kind = "schemas"
             self.schemas[file.path.parent.name, file.path.stem] = (found, value)
@@ -234,18 +246,36 @@ class _Reader:
         return folder.name if folder.parent.name == "tools" else _known(folder.name)
 
     def _together(self) -> list[tuple[str, Tool]]:
-        """Join the tools of all files; an id that another file has is refused."""
-        owners: dict[str, str] = {}
+        """Join the tools of all files; of APIs with one id the later get numbers.
+
+        One that another file has word for word is refused.
+        """
+        owners: dict[str, tuple[str, Api]] = {}
+        taken = {api.id for _, tool in self.tools for api in tool.apis}
         result = []
         order = {(tool.category, str(path)): (path, tool) for path, tool in self.tools}
         for _, (path, tool) in sorted(order.items()):
             found = self._findings(str(path))
             joined = self._with_schemas(tool, path)
-            fresh = [at for at, api in enumerate(joined.apis) if api.id not in owners]
-            for api in joined.apis:
-                if owner := owners.get(api.id):
+            apis = list(joined.apis)
+            fresh = []
+            for at, api in enumerate(apis):
+                owner, other = owners.get(api.id, ("", None))
+                if other == api:
                     found.refuse("API", f"its id {api.id} belongs to {owner}", name=api.name)
-            owners |= {joined.apis[at].id: str(path) for at in fresh}
+                    continue
+                if other is not None:
+                    apis[at] = api.model_copy(update={"id": fields.unused(api.id, taken)})
+                    found.note(
+                        f"{api.name!r}: the id {api.id} belongs to {owner}; it is {apis[at].id}"
+                    )
+                fresh.append(at)
+            owners |= {
+                joined.apis[at].id: (str(path), joined.apis[at])
+                for at in fresh
+                if joined.apis[at].id not in owners
+            }
+            joined = joined.model_copy(update={"apis": tuple(apis)})
             if len(fresh) < len(joined.apis):
                 found.apis = len(fresh)
                 if not fresh:
@@ -316,7 +346,8 @@ def _known(name: str) -> str:
     return name if name in CATEGORIES else ""
 
 
-def _parse(file: SourceFile) -> Any:
+def _parse(file: SourceFile, twice: list[str] | None = None) -> Any:
     text = file.content.decode("utf-8-sig")
-    parse: Callable[[str], Any] = json.loads
-    return (parse if file.path.suffix.lower() == ".json" else yaml_text.load)(text)
+    if file.path.suffix.lower() == ".json":
+        return json.loads(text)
+    return yaml_text.load(text, twice)

@@ -88,10 +88,12 @@ def parameter_document(parameter: Parameter, more: dict[str, Any]) -> dict[str, 
     ours = {
         "style": parameter.style,
         "wire": parameter.wire,
+        "reserved": parameter.reserved,
+        "media": parameter.media,
         "example": parameter.example,
         "schema": parameter.json_schema,
     }
-    if ours := {key: one for key, one in ours.items() if one not in ("", None)}:
+    if ours := {key: one for key, one in ours.items() if one not in ("", None, False)}:
         document[OURS] = ours
     document.update(more.get(parameter.name, {}))
     return document
@@ -128,6 +130,12 @@ def _ours(api: Api, taken: set[str]) -> dict[str, Any]:
     taken.add(api.id)
     if api.body_type:
         ours["body_type"] = api.body_type
+    if api.body_required:
+        ours["body_required"] = True
+    if api.accept:
+        ours["accept"] = api.accept
+    if api.more is not None:
+        ours["more"] = api.more
     if api.security:
         ours["security"] = [[one.model_dump() for one in group] for group in api.security]
     return ours

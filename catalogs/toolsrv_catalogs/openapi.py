@@ -1,4 +1,4 @@
-"""Reading OpenAPI 3.0 and 3.1 documents: one tool per document, one API per operation.
+"""Reading OpenAPI 3.0 to 3.2 and Swagger 2.0 documents: one tool per document, one API per operation.
 
 Parameters of path, query, header and cookie, and the body's properties, become the API's
 parameters; servers become its address, security schemes what it asks for. An operation that
@@ -20,7 +20,7 @@ from toolsrv_catalogs import fields
 from toolsrv_catalogs.fields import METHODS, URL_LIMIT, unused
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.layout import api_place
-from toolsrv_catalogs.openapi_body import read_body
+from toolsrv_catalogs.openapi_body import Body, read_body
 from toolsrv_catalogs.openapi_refs import (
     Load,
     Node,
@@ -28,16 +28,17 @@ from toolsrv_catalogs.openapi_refs import (
     References,
     split_reference,
 )
-from toolsrv_catalogs.openapi_response import read_response
+from toolsrv_catalogs.openapi_response import accepted, read_response
 from toolsrv_catalogs.openapi_schema import parameter, shape
 from toolsrv_catalogs.openapi_servers import server_fault, server_of
 from toolsrv_catalogs.openapi_style import StyleFault, content_style, style
+from toolsrv_catalogs.swagger import as_openapi, is_swagger
 from toolsrv_catalogs.text import DESCRIPTION_LIMIT, NAME_LIMIT
 from toolsrv_registry.api import Api, Parameter, Place, SecurityScheme, Tool
 from toolsrv_registry.errors import DataError
 
-OPERATIONS_LIMIT = 20_000
-PARAMETERS_LIMIT = 300
+OPERATIONS_LIMIT = 50_000
+PARAMETERS_LIMIT = 5_000
 _PLACES: dict[str, Place] = {
     "path": "path",
     "query": "query",
@@ -46,20 +47,25 @@ _PLACES: dict[str, Place] = {
 }
 # Said by other means: media types and security schemes (OpenAPI 3.1, 4.8.12.2.1).
 _IGNORED_HEADERS = frozenset({"accept", "content-type", "authorization"})
+_FORM = "application/x-www-form-urlencoded"
 _OPERATIONS = frozenset({method.lower() for method in METHODS} | {"trace"})
 _OF_OPERATIONS = frozenset({"operationId", "summary", "responses", "parameters", "requestBody"})
 """Keys of which an operation has at least one; only one that is referred to is held to that."""
 _EXAMPLES = frozenset({"example", "examples"})
+_MISSED_LIMIT = 5
+"""Faults of parts that are told of one operation."""
 _PLACEHOLDER = re.compile(r"\{([^{}/]+)\}")
 
 
 def version_fault(document: Mapping[str, Any]) -> str:
     """Return why a document is not one that is read here; ``""`` when it is."""
-    if "swagger" in document:
-        return "is Swagger 2; convert it to OpenAPI 3 first"
+    if is_swagger(document):
+        return ""
     version = document.get("openapi")
-    if not isinstance(version, str) or not version.startswith("3."):
-        return f"is OpenAPI {str(version)[:20]!r}; 3.0 and 3.1 are read"
+    version = str(version) if isinstance(version, str | float) else None  # 3.1 without quotes
+    if version is None or not version.startswith("3."):
+        told = document.get("openapi", document.get("swagger"))
+        return f"is of version {str(told)[:20]!r}; Swagger 2.0 and OpenAPI 3.0 to 3.2 are read"
     return ""
 
 
@@ -71,6 +77,7 @@ def read_openapi(
     load: Load,
     found: FileFindings | None = None,
     server: str = "",
+    variables: Mapping[str, str] | None = None,
 ) -> Tool:
     """Return the tool that an OpenAPI document describes.
 
@@ -80,7 +87,9 @@ def read_openapi(
         category: the category of its APIs.
         load: reads another file of the source, for references.
         found: hears what is refused or altered.
-        server: the address that servers without a host are relative to.
+        server: the address that is called in place of servers with a host, and that servers
+            without one are relative to.
+        variables: values of the variables of servers.
 
     Raises:
         DataError: the document is of another version.
@@ -88,7 +97,9 @@ def read_openapi(
     found = FileFindings(path=str(path)) if found is None else found
     if fault := version_fault(document):
         raise DataError(f"{str(path)!r} {fault}")
-    return _Reader(document, path, category, load, found, server).tool()
+    if is_swagger(document):
+        document = as_openapi(document)
+    return _Reader(document, path, category, load, found, server, variables or {}).tool()
 
 
 class _Reader:
@@ -100,8 +111,10 @@ class _Reader:
         load: Load,
         found: FileFindings,
         server: str,
+        variables: Mapping[str, str],
     ) -> None:
         self._found = found
+        self._variables = variables
         self._server = server
         self._refs = References(document, path, load)
         self._root = document
@@ -163,8 +176,9 @@ class _Reader:
             operations = {
                 str(method).upper(): Node(operation, item.resolver)
                 for item in items
-                for method, operation in item.value.items()
-                if str(method).lower() in _OPERATIONS
+                for methods in (item.value, _object(item.value.get("additionalOperations")))
+                for method, operation in methods.items()
+                if methods is not item.value or str(method).lower() in _OPERATIONS
             }
             for method, node in operations.items():
                 yield str(url_path), method, items, node
@@ -194,12 +208,17 @@ class _Reader:
             self._found.refuse("API", f"{method} is never called", name=name)
             return None
         self._refs.renew()
+        self._refs.missed.clear()
         try:
-            return self._api(url_path, method, items, operation)
+            api = self._api(url_path, method, items, operation)
+            for fault in self._refs.missed[:_MISSED_LIMIT]:
+                self._found.note(f"{name}: any value is taken where {fault}")
         except (ReferenceFault, ValueError) as fault:
             self._found.refuse("API", str(fault), name=name)
         except RecursionError:
             self._found.refuse("API", "is nested too deep", name=name)
+        else:
+            return api
         return None
 
     def _api(self, url_path: str, method: str, items: list[Node], operation: Node) -> Api:
@@ -209,11 +228,11 @@ class _Reader:
         name = name or found.text(about.get("summary"), NAME_LIMIT).strip()
         name = name or found.text(f"{method} {url_path}", NAME_LIMIT)
         required, optional = self._parameters(url_path, items, operation)
-        body_type = ""
+        body = Body()
         if "requestBody" in about:
             node = Node(about["requestBody"], operation.resolver)
-            body_type, needed, more = read_body(self._refs, node, found)
-            required, optional = [*required, *needed], [*optional, *more]
+            body = read_body(self._refs, node, found)
+            required, optional = [*required, *body.required], [*optional, *body.optional]
         if len(required) + len(optional) > PARAMETERS_LIMIT:
             raise ValueError(f"it has more than {PARAMETERS_LIMIT} parameters")
         required, optional = distinct(required, optional)
@@ -234,9 +253,18 @@ class _Reader:
             url=url,
             required=tuple(required),
             optional=tuple(optional),
-            body_type=body_type,
+            body_type=body.media,
+            body_required=body.is_needed,
+            more=body.more,
+            accept=self._accept(operation),
             security=security,
         )
+
+    def _accept(self, operation: Node) -> str:
+        """Return the media type to ask for; "" where the responses are not described."""
+        self._refs.renew()
+        answers = Node(operation.value.get("responses"), operation.resolver)
+        return self._found.text(accepted(self._refs, answers), NAME_LIMIT)
 
     def _kept_beside(self, operation: Node, name: str) -> dict[str, Any]:
         """Return what else is kept of an operation: what its responses look like."""
@@ -261,12 +289,21 @@ class _Reader:
         """Return required and optional parameters; an operation's go over its path's."""
         merged: dict[tuple[str, str], tuple[Node, dict[str, Any]]] = {}
         for owner in (*items, operation):
-            entries = owner.value.get("parameters")
+            listed = self._refs.follow(Node(owner.value.get("parameters"), owner.resolver))
+            entries = listed.value
             if not isinstance(entries, list | None):
                 raise ReferenceFault("parameters is no list")
             own: set[tuple[str, str]] = set()
             for entry in entries or []:
-                node = self._refs.follow(Node(entry, owner.resolver))
+                try:
+                    node = self._refs.follow(Node(entry, listed.resolver))
+                except ReferenceFault as fault:
+                    self._found.refuse("parameter", str(fault), name=url_path)
+                    continue
+                if _object(node.value).get("in") == "querystring":
+                    spread = self._querystring(node)
+                    merged |= {(name, "query"): one for name, one in spread.items()}
+                    continue
                 about = _object(node.value)
                 name, place = about.get("name"), about.get("in")
                 if not isinstance(name, str) or not name.strip() or place not in _PLACES:
@@ -290,11 +327,39 @@ class _Reader:
                 self._found.refuse("parameter", str(fault), name=name)
                 continue
             (required if needed else optional).append(one)
-        for name in _PLACEHOLDER.findall(url_path):
+        holes = _PLACEHOLDER.findall(url_path)
+        for one in [one for one in required if one.place == "path" and one.name not in holes]:
+            self._found.refuse("parameter", "stands nowhere in its path", name=one.name)
+            required.remove(one)
+        for name in holes:
             if (name, "path") not in merged:
                 self._found.note(f"{url_path[:80]}: {name!r} is not described; taken as text")
                 required.append(Parameter(name=name, place="path"))
         return required, optional
+
+    def _querystring(self, node: Node) -> dict[str, tuple[Node, dict[str, Any]]]:
+        """Return the fields of a whole query that is a form, as parameters of it (OpenAPI 3.2).
+
+        Raises ValueError where it is needed and is something else.
+        """
+        about = _object(node.value)
+        media = self._refs.follow(Node(_object(about.get("content")).get(_FORM), node.resolver))
+        within = Node(_object(media.value).get("schema"), media.resolver)
+        flat = shape(self._refs, within)
+        if not flat.properties:
+            reason = "its content cannot be sent as a whole query; a form with properties can"
+            if about.get("required") is True:
+                raise ValueError(f"its parameter {str(about.get('name'))[:80]!r}: {reason}")
+            self._found.refuse("parameter", reason, name=str(about.get("name") or ""))
+        needed = flat.required if about.get("required") is True else set()
+        encoding = _object(_object(media.value).get("encoding"))
+        return {
+            name: (
+                one,
+                {"schema": one.value, "required": name in needed, **_object(encoding.get(name))},
+            )
+            for name, one in flat.properties.items()
+        }
 
     def _parameter(self, node: Node, about: dict[str, Any], name: str, place: Place) -> Parameter:
         schema, written = about.get("schema"), ""
@@ -316,13 +381,21 @@ class _Reader:
             style=content_style(str(written), flat.structure)
             if written
             else style(about, place, flat.structure),
+            reserved=place == "query" and about.get("allowReserved") is True,
         )
 
     def _url(
         self, url_path: str, item: Mapping[str, Any], about: Mapping[str, Any], name: str
     ) -> str:
         servers = about.get("servers") or item.get("servers") or self._root.get("servers")
-        base = self._found.text(server_of(servers, self._server), URL_LIMIT).strip()
+        base, others = server_of(servers, self._server, self._variables)
+        if others:
+            told = f"{base[:200]!r} is called, not {', '.join(others)[:200]}"
+            if (
+                line := f"of several servers {told} (choose with --server)"
+            ) not in self._found.notes:
+                self._found.note(line)
+        base = self._found.text(base, URL_LIMIT).strip()
         if fault := server_fault(base):
             self._found.refuse("address", f"{fault}; the API cannot be called", name=name)
             return ""
@@ -338,7 +411,10 @@ class _Reader:
         return tuple(groups) if any(groups) else ()
 
     def _scheme(self, name: str, entry: Any) -> SecurityScheme | None:
-        value = _object(self._refs.follow(Node(entry, self._refs.root.resolver)).value)
+        try:
+            value = _object(self._refs.follow(Node(entry, self._refs.root.resolver)).value)
+        except ReferenceFault:
+            value = {}
         try:
             return SecurityScheme.model_validate(
                 {

@@ -48,17 +48,47 @@ def split_reference(node: Node) -> tuple[Node, Node | None]:
     return Node({"$ref": value["$ref"]}, node.resolver), Node(beside, node.resolver)
 
 
+class _Marks(NamedTuple):
+    """Schemas of a document by their ``$id`` and by their ``$anchor``."""
+
+    ids: dict[str, Any]
+    anchors: dict[str, Any]
+
+
+def _marks(document: Any) -> _Marks:
+    found = _Marks({}, {})
+    waiting, seen = [document], set[int]()
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict | list):
+            if id(value) in seen:
+                continue
+            seen.add(id(value))
+            waiting.extend(value.values() if isinstance(value, dict) else value)
+        if isinstance(value, dict):
+            if isinstance(name := value.get("$id"), str) and name.rstrip("#"):
+                found.ids.setdefault(name.rstrip("#"), value)
+            for key in ("$anchor", "$dynamicAnchor"):
+                if isinstance(name := value.get(key), str):
+                    found.anchors.setdefault(name, value)
+    return found
+
+
 class References:
     """The references of one document and of the files that it leads to."""
 
     def __init__(self, document: Any, path: PurePosixPath, load: Load) -> None:
         self._load = load
         self._steps = 0
+        self.missed: list[str] = []
+        """Faults of parts that were left out, which cost nothing more."""
+        self._marks: dict[int, tuple[Any, _Marks]] = {}
         base = _BASE + quote(str(path))
         resource = Specification.OPAQUE.create_resource(document)
         # The type checker does not see through the library's own class decorator.
         registry: Registry[Any] = Registry(retrieve=self._retrieve)  # type: ignore[call-arg]
-        self.root = Node(document, registry.with_resource(base, resource).resolver(base))
+        self._registry = registry.with_resource(base, resource)
+        self.root = Node(document, self._registry.resolver(base))
 
     def renew(self) -> None:
         """Start counting steps anew: before each operation."""
@@ -94,6 +124,8 @@ class References:
         raise ReferenceFault("a reference leads round in a circle")
 
     def _lookup(self, target: str, resolver: Any) -> Node:
+        if (found := self._embedded(target, resolver)) is not None:
+            return found
         if _elsewhere(target):
             raise ReferenceFault(f"{target[:120]!r} lies outside; nothing is fetched")
         try:
@@ -101,6 +133,44 @@ class References:
         except (Unresolvable, ValueError, TypeError, LookupError, AttributeError):
             raise ReferenceFault(f"{target[:120]!r} leads to nothing") from None
         return Node(found.contents, found.resolver)
+
+    def _embedded(self, target: str, resolver: Any) -> Node | None:
+        """Return what an ``$id`` or ``$anchor`` within a document names; None where none does."""
+        uri, _, fragment = target.partition("#")
+        if not uri and (not fragment or fragment.startswith("/")):
+            return None
+        if uri and (value := self._marked(self.root.value).ids.get(uri)) is not None:
+            resource = Specification.OPAQUE.create_resource(value)
+            within = self._registry.with_resource(uri, resource).resolver(uri)
+            return self._within(fragment, Node(value, within))
+        if not fragment or fragment.startswith("/") or _elsewhere(target):
+            return None
+        try:
+            whole = resolver.lookup(uri or "#")
+        except (Unresolvable, ValueError, TypeError, LookupError, AttributeError):
+            return None
+        value = self._marked(whole.contents).anchors.get(fragment)
+        value = value or self._marked(self.root.value).anchors.get(fragment)
+        return None if value is None else Node(value, whole.resolver)
+
+    def _within(self, fragment: str, node: Node) -> Node | None:
+        if not fragment:
+            return node
+        if not fragment.startswith("/"):
+            value = self._marked(node.value).anchors.get(fragment)
+            return None if value is None else Node(value, node.resolver)
+        try:
+            found = node.resolver.lookup(f"#{fragment}")
+        except (Unresolvable, ValueError, TypeError, LookupError, AttributeError):
+            return None
+        return Node(found.contents, found.resolver)
+
+    def _marked(self, document: Any) -> _Marks:
+        """Return the ``$id`` and ``$anchor`` in a document; read once."""
+        kept = self._marks.get(id(document))
+        if kept is None:  # the document is kept too, so that its address stays its own
+            kept = self._marks[id(document)] = (document, _marks(document))
+        return kept[1]
 
     def _retrieve(self, uri: str) -> Resource[Any]:
         """Return another file of the source; any exception means that there is none."""

@@ -7,6 +7,7 @@ wide schemas end in ``True``. Whatever is wrong with a schema costs the schema a
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from toolsrv_catalogs.text import NAME_LIMIT, clean
 DEPTH = 6
 FIELDS = 200
 """Of one schema; an object that would bring more stays as it comes."""
+_MEDIA = re.compile(r"[\w.+*-]+/[\w.+*-]+(\s*;\s*[\w.+-]+=[\w.+-]+)*", re.ASCII)
 _LEAVES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
 
 
@@ -45,6 +47,26 @@ def read_response(
     if not isinstance(schema, dict | list) or schema in ({}, [], [True]):
         return {}
     return fields.kept({SCHEMA: schema}, found, what=repr(name))
+
+
+def accepted(refs: References, node: Node) -> str:
+    """Return what to ask for: JSON where a success offers it, else all types of successes."""
+    kinds: dict[str, None] = {}
+    try:
+        value, resolver = refs.follow(node)
+        for status, entry in value.items() if isinstance(value, dict) else ():
+            answer = refs.follow(Node(entry, resolver)).value if str(status)[:1] == "2" else None
+            content = answer.get("content") if isinstance(answer, dict) else None
+            kinds |= {
+                str(kind).strip(): None
+                for kind in (content if isinstance(content, dict) else ())
+                if _MEDIA.fullmatch(str(kind).strip())
+            }
+    except ReferenceFault:
+        return ""
+    as_json = [kind for kind in kinds if is_json(kind) and "*" not in kind]
+    plain = [kind for kind in as_json if kind.lower() == "application/json"]
+    return (plain or as_json or [", ".join(kinds)])[0]
 
 
 def _success(refs: References, node: Node) -> Node | None:

@@ -40,7 +40,8 @@ _BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems
 class Shape:
     """A flattened schema. ``words`` are its own keywords; the rest comes from all its parts.
 
-    ``types`` are the types that a value may have, without null; none where that is open.
+    ``types`` are the types that a value may have, without null; none where that is open;
+    ``resolver`` is that of the schema of properties that are not named.
     """
 
     words: dict[str, Any] = field(default_factory=dict)
@@ -49,6 +50,7 @@ class Shape:
     properties: dict[str, Node] = field(default_factory=dict)
     required: set[str] = field(default_factory=set)
     items: Node | None = None
+    resolver: Any = None
 
     @property
     def type(self) -> str:
@@ -64,6 +66,8 @@ class Shape:
 
     def absorb(self, other: Shape) -> None:
         """Take what the other says and this one does not."""
+        if "additionalProperties" not in self.words:
+            self.resolver = other.resolver
         self.words = other.words | self.words
         self.types = self.types or other.types
         self.enum = self.enum or other.enum
@@ -73,6 +77,16 @@ class Shape:
 
 
 def shape(refs: References, node: Node, depth: int = 0) -> Shape:
+    """Return a schema flattened; what cannot be followed is any value, and ``refs.missed`` tells."""
+    try:
+        return _shape(refs, node, depth)
+    except ReferenceFault as fault:
+        if str(fault) not in refs.missed:
+            refs.missed.append(str(fault))
+        return Shape()
+
+
+def _shape(refs: References, node: Node, depth: int) -> Shape:
     """Return a schema flattened. Raises ReferenceFault for tangles and dead references."""
     if depth > _DEPTH_LIMIT:
         raise ReferenceFault(f"its schemas are nested deeper than {_DEPTH_LIMIT} levels")
@@ -108,11 +122,13 @@ def parameter(
     about: Mapping[str, Any],
     flat: Shape | None = None,
     style: Style = "",
+    **more: Any,
 ) -> Parameter:
     """Return a parameter with the schema at ``node``, flattened already as ``flat`` perhaps.
 
     ``about`` is the object that holds the schema, with description and examples of its own;
-    ``style`` is how it is written into a request. Raises ReferenceFault.
+    ``style`` is how it is written into a request; ``more`` is kept as it is. Raises
+    ReferenceFault.
     """
     flat = shape(refs, node) if flat is None else flat
     enum = flat.enum
@@ -141,6 +157,7 @@ def parameter(
         place=place,
         style=style,
         json_schema=argument_schema(node, refs.peek),
+        **more,
     )
 
 
@@ -159,6 +176,7 @@ def _own(value: Mapping[str, Any], resolver: Any) -> Shape:
         },
         required={one for one in _list(required) if isinstance(one, str)},
         items=Node(value["items"], resolver) if "items" in value else None,
+        resolver=resolver,
     )
 
 

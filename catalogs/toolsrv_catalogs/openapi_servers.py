@@ -16,16 +16,24 @@ from toolsrv_catalogs.hosts import address_fault
 _VARIABLE = re.compile(r"\{([^{}/]+)\}")
 
 
-def server_of(servers: Any, published: str = "") -> str:
-    """Return the address of the best of the servers, HTTPS before others; ``""`` for none.
+def server_of(
+    servers: Any, published: str = "", variables: Mapping[str, str] | None = None
+) -> tuple[str, list[str]]:
+    """Return the address of the best of the servers, HTTPS before others, and the other addresses.
 
     ``published`` is where the document belongs: what relative servers are relative to, and the
-    server itself where the document names none.
+    server itself in place of those with a host, and where the document names none. ``variables``
+    are values for what stands in braces. The address is ``""`` where there is none.
     """
     listed = servers if isinstance(servers, list) else []
-    bases = [_whole(_filled(one), published) for one in listed if isinstance(one, dict)]
-    bases.sort(key=lambda base: not base.startswith("https://"))
-    return bases[0] if bases else published
+    filled = [_filled(one, variables or {}) for one in listed if isinstance(one, dict)]
+    if published:
+        relative = next((one for one in filled if not _has_host(one)), "")
+        return _whole(relative, published) if relative else published, []
+    filled.sort(key=lambda base: not base.startswith("https://"))
+    first = filled[0] if filled else ""
+    rest = first.partition("://")[2]
+    return first, [one for one in filled[1:] if one.partition("://")[2] != rest]
 
 
 def server_fault(base: str) -> str:
@@ -36,12 +44,14 @@ def server_fault(base: str) -> str:
     return f"{said} (import it again with --server URL)"
 
 
-def _filled(server: Mapping[str, Any]) -> str:
-    """Return a server's address with its variables filled by their defaults."""
+def _filled(server: Mapping[str, Any], values: Mapping[str, str]) -> str:
+    """Return a server's address with its variables filled, by their defaults where none is given."""
     given = server.get("variables")
     variables = given if isinstance(given, dict) else {}
 
     def fill(match: re.Match[str]) -> str:
+        if match[1] in values:
+            return values[match[1]]
         known = variables.get(match[1])
         variable = known if isinstance(known, dict) else {}
         allowed = variable.get("enum")
@@ -53,8 +63,6 @@ def _filled(server: Mapping[str, Any]) -> str:
 
 
 def _whole(base: str, published: str) -> str:
-    if not published or _has_host(base):
-        return base
     try:
         return urljoin(published, base)
     except ValueError:  # told as it stands

@@ -18,6 +18,12 @@ _DEFAULTS: dict[str, str] = {
     "header": "simple",
 }
 _JOINED: dict[str, Style] = {"form": "commas", "spaceDelimited": "spaces", "pipeDelimited": "pipes"}
+_PREFIXED: dict[tuple[str, bool], Style] = {
+    ("label", False): "label",
+    ("label", True): "label_each",
+    ("matrix", False): "matrix",
+    ("matrix", True): "matrix_each",
+}
 _SCALARS = frozenset({"string", "integer", "number", "boolean"})
 
 
@@ -40,9 +46,12 @@ def style(about: Mapping[str, Any], place: Place, kind: str) -> Style:
     told, explode = about.get("style"), about.get("explode")
     name = told if isinstance(told, str) and told else default
     explode = explode if isinstance(explode, bool) else name == "form"
+    if place == "path" and name in ("label", "matrix"):
+        return _PREFIXED[name, explode and kind not in _SCALARS]
     if place in {"path", "header"}:
         if name != "simple":
-            raise StyleFault(f"style {name[:40]!r} cannot be sent; in a {place} 'simple' can")
+            ways = "'simple', 'label' and 'matrix'" if place == "path" else "'simple'"
+            raise StyleFault(f"style {name[:40]!r} cannot be sent; in a {place} {ways} can")
         if kind != "object":
             return ""
         return "pairs" if explode else "commas"
@@ -53,8 +62,6 @@ def style(about: Mapping[str, Any], place: Place, kind: str) -> Style:
             raise StyleFault("an object cannot be sent as several cookies")
         return "commas" if kind == "object" else ""
     if name == "deepObject" and place != "cookie":
-        if kind == "array":
-            raise StyleFault("style 'deepObject' is for objects, and its schema is a list")
         return "" if kind in _SCALARS else "brackets"
     raise StyleFault(f"style {name[:40]!r} cannot be sent in a {place}")
 

@@ -233,7 +233,7 @@ def _api(
         if method:
             found.note(f"{name!r}: unknown method {method!r}, read as GET")
         method = "GET"
-    body_type, security = _ours(entry.get(OURS), name, found)
+    ours = _ours(entry.get(OURS), name, found)
     told = {key: _named(entry.get(key), found) for key in LISTS}
     api = Api(
         id=api_id,
@@ -246,8 +246,7 @@ def _api(
         url=url,
         required=tuple(_parameter(name, one, found) for name, one in told["required_parameters"]),
         optional=tuple(_parameter(name, one, found) for name, one in told["optional_parameters"]),
-        body_type=body_type,
-        security=security,
+        **ours,
     )
     if other := _api_original(entry, api_document(api, extra), told, found):
         extra[ORIGINAL] = other
@@ -301,12 +300,10 @@ def _api_extra(entry: Mapping[str, Any], name: str, found: FileFindings) -> dict
     return extra
 
 
-def _ours(
-    value: Any, name: str, found: FileFindings
-) -> tuple[str, tuple[tuple[SecurityScheme, ...], ...]]:
-    """Return body type and security schemes as an export wrote them."""
+def _ours(value: Any, name: str, found: FileFindings) -> dict[str, Any]:
+    """Return what an export wrote of a body and of security schemes."""
     if not isinstance(value, dict):
-        return "", ()
+        return {}
     try:
         security = _SECURITY.validate_python(value.get("security", ()))
     except ValidationError:
@@ -324,7 +321,13 @@ def _ours(
         )
         for group in security
     )
-    return found.text(value.get("body_type"), NAME_LIMIT), cleaned
+    return {
+        "body_type": found.text(value.get("body_type"), NAME_LIMIT),
+        "body_required": value.get("body_required") is True,
+        "accept": found.text(value.get("accept"), NAME_LIMIT),
+        "more": kept_schema(value.get("more")),
+        "security": cleaned,
+    }
 
 
 _Named = tuple[str, Mapping[str, Any]]
@@ -356,6 +359,8 @@ def _parameter(name: str, entry: Mapping[str, Any], found: FileFindings) -> Para
         place=_PLACES.get(place, "") if isinstance(place, str) else "",
         style=_STYLES.get(style, "") if isinstance(style, str) else "",
         wire=found.text(ours.get("wire"), NAME_LIMIT),
+        reserved=ours.get("reserved") is True,
+        media=found.text(ours.get("media"), NAME_LIMIT),
         example=None if example is None else fields.default(example, found),
         json_schema=kept_schema(ours.get("schema")),
     )

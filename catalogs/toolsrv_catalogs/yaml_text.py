@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
@@ -37,17 +37,20 @@ class _Open:
     anchor: str | None
     key: str | None = None
     size: int = 1
+    own: set[str] = field(default_factory=set)
 
 
-def load(text: str) -> Any:
+def load(text: str, twice: list[str] | None = None) -> Any:
     """Return the value of the first document in ``text``.
+
+    ``twice`` takes the keys that a mapping has twice, of which the last one counts.
 
     Raises:
         ValueError: not YAML, nested or expanded beyond reason, or an alias to nothing.
     """
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        return _Builder().build(yaml.parse(text, Loader=loader))
+        return _Builder([] if twice is None else twice).build(yaml.parse(text, Loader=loader))
     except yaml.YAMLError as error:
         said = " ".join(str(error).split())[:200]
         if _SCANNER_LIMIT in said:
@@ -57,7 +60,8 @@ def load(text: str) -> Any:
 
 
 class _Builder:
-    def __init__(self) -> None:
+    def __init__(self, twice: list[str]) -> None:
+        self._twice = twice
         self._stack: list[_Open] = []
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._root: Any = None
@@ -109,6 +113,9 @@ class _Builder:
         elif inner.key is None:
             inner.key = _key(value)
         else:
+            if inner.key in inner.own and inner.key != _MERGE:
+                self._twice.append(inner.key)
+            inner.own.add(inner.key)
             _enter(inner.value, inner.key, value)
             inner.key = None
 

@@ -26,7 +26,19 @@ export reads it.
 """
 
 Place = Literal["", "path", "query", "header", "cookie", "body", "payload"]
-Style = Literal["", "commas", "spaces", "pipes", "pairs", "brackets", "json"]
+Style = Literal[
+    "",
+    "commas",
+    "spaces",
+    "pipes",
+    "pairs",
+    "brackets",
+    "json",
+    "label",
+    "label_each",
+    "matrix",
+    "matrix_each",
+]
 
 
 def _empty(value: object) -> bool:
@@ -54,8 +66,10 @@ class Parameter(BaseModel):
     body; ``""`` leaves it to the URL's placeholders and the method.
     ``style`` says how a list or an object is written there: as one value with its parts between
     ``commas``, ``spaces`` or ``pipes``, an object as ``pairs`` (``a=1,b=2``) or in ``brackets``
-    (``v[a]=1&v[b]=2``), any value as ``json`` text; ``""`` is the place's own way, in a query
-    each part for itself.
+    (``v[a]=1&v[b][0]=2``), any value as ``json`` text; a ``label`` (``.1,2``) and a ``matrix``
+    (``;v=1,2``) of a path may write each part for itself; ``""`` is the place's own way, in a
+    query each part for itself. ``reserved`` leaves the signs that have a meaning in an address
+    as they are (OpenAPI's ``allowReserved``); ``media`` is the media type of a part of a form.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -68,6 +82,8 @@ class Parameter(BaseModel):
     place: Place = Field(default="", exclude_if=_empty)
     style: Style = Field(default="", exclude_if=_empty)
     wire: str = Field(default="", exclude_if=_empty)
+    reserved: bool = Field(default=False, exclude_if=_empty)
+    media: str = Field(default="", exclude_if=_empty)
     example: Any = Field(default=None, exclude_if=_missing)
     json_schema: dict[str, Any] | None = Field(default=None, exclude_if=_missing)
 
@@ -116,10 +132,12 @@ class Api(BaseModel):
     own words, ``id`` is ``Category/tool/api`` in standardised names and unique in its catalog.
     ``url`` may hold ``{parameter}`` placeholders; the rest of the arguments go to the query
     string (GET) or a JSON body, unless their ``place`` says otherwise. ``body_type`` is the
-    media type of a body, ``""`` for JSON. ``security`` lists alternatives, each a group of
-    credentials that are needed together; empty when nothing is known to be needed. ``mcp`` is set
-    where the API is a tool of an MCP server: its ``method`` is then GET for a tool that only reads,
-    else POST, and its ``url`` is ``mcp://SERVER/TOOL``.
+    media type of a body, ``""`` for plain JSON; ``body_required`` sends one without properties
+    too, and ``more`` is the JSON Schema of properties beside the named ones, None where there are
+    none. ``accept`` is the media type that is asked for, ``""`` for any. ``security`` lists
+    alternatives, each a group of credentials that are needed together; empty when nothing is known
+    to be needed. ``mcp`` is set where the API is a tool of an MCP server: its ``method`` is then GET
+    for a tool that only reads, else POST, and its ``url`` is ``mcp://SERVER/TOOL``.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -135,6 +153,9 @@ class Api(BaseModel):
     required: tuple[Parameter, ...] = ()
     optional: tuple[Parameter, ...] = ()
     body_type: str = Field(default="", exclude_if=_empty)
+    body_required: bool = Field(default=False, exclude_if=_empty)
+    more: dict[str, Any] | None = Field(default=None, exclude_if=_missing)
+    accept: str = Field(default="", exclude_if=_empty)
     security: tuple[tuple[SecurityScheme, ...], ...] = Field(default=(), exclude_if=_empty)
     mcp: McpTool | None = Field(default=None, exclude_if=_missing)
 
@@ -142,6 +163,12 @@ class Api(BaseModel):
     def parameters(self) -> tuple[Parameter, ...]:
         """Required parameters, then optional ones, in the provider's order."""
         return self.required + self.optional
+
+    @property
+    def sends_json(self) -> bool:
+        """Whether a body is JSON, of whatever media type."""
+        plain = self.body_type.partition(";")[0].strip().lower()
+        return not plain or plain == "application/json" or plain.endswith("+json")
 
     @property
     def tool_key(self) -> str:

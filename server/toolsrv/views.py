@@ -108,6 +108,9 @@ class CallView(BaseModel):
     hint: str = Field(default="", description="What to do next, when it did not go well.")
     page: str = Field(default="", description="Where a person subscribes to the API.")
     retry_after: float | None = Field(default=None, description="Seconds to leave the host alone.")
+    headers: dict[str, str] = Field(
+        default_factory=dict, description="Headers that lead on, such as location and link."
+    )
     consent: Consent | None = Field(
         default=None,
         description="The call that a person would have to allow, or has declined; no model can.",
@@ -214,6 +217,7 @@ def call_view(result: CallResult, limit: int = RESPONSE_LIMIT) -> CallView:
         hint=plain(result.hint),
         page=plain(result.page),
         retry_after=result.retry_after,
+        headers={name: plain(one) for name, one in result.headers.items()},
         consent=result.consent,
         truncated=cut,
     )

@@ -193,7 +193,7 @@ def test_an_id_that_no_count_would_give_survives(tmp_path: Path) -> None:
         "tools/Data/b.json": {"tool_name": "t", "api_list": [{"name": "ping"}, {"name": "ping"}]},
     }
     catalog = read_catalog(_lay(tmp_path / "in", files), name="x").catalog
-    assert [api.id for api in catalog.apis] == ["Data/t/ping", "Data/t/ping_2"]
+    assert [api.id for api in catalog.apis] == ["Data/t/ping", "Data/t/ping_3", "Data/t/ping_2"]
     export_catalog(catalog, tmp_path / "x.tar.gz")
     assert read_catalog(tmp_path / "x.tar.gz").catalog.apis == catalog.apis
 

@@ -182,7 +182,7 @@ def test_an_api_list_that_is_no_list_is_told(tmp_path: Path) -> None:
     assert _refused(reading) == [("tools/Data/t.json", "API", "", "api_list is no list")]
 
 
-def test_an_id_of_another_file_is_refused(tmp_path: Path) -> None:
+def test_an_id_of_another_file_gets_a_number(tmp_path: Path) -> None:
     files = {
         "tools/Data/a.json": {"tool_name": "Same", "api_list": [{"name": "ping"}]},
         "tools/Data/b.json": {
@@ -193,11 +193,11 @@ def test_an_id_of_another_file_is_refused(tmp_path: Path) -> None:
         "tools/Sports/a.json": {"tool_name": "Same", "api_list": [{"name": "ping"}]},
     }
     reading = read_catalog(_lay(tmp_path, files))
-    assert _ids(reading) == ["Data/same/ping", "Data/same/pong", "Sports/same/ping"]
-    assert [api.description for api in reading.catalog.apis] == ["", "", ""]
+    ids = ["Data/same/ping", "Data/same/ping_2", "Data/same/pong", "Sports/same/ping"]
+    assert _ids(reading) == ids
+    assert [api.description for api in reading.catalog.apis] == ["", "impostor", "", ""]
     reason = "its id Data/same/ping belongs to tools/Data/a.json"
     assert _refused(reading) == [
-        ("tools/Data/b.json", "API", "Ping!", reason),
         ("tools/Data/c.json", "API", "ping", reason),
     ]
     assert {one.path: one.apis for one in reading.files}["tools/Data/c.json"] == 0

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from toolsrv_catalogs import yaml_text
 from toolsrv_catalogs.importer import Reading, read_catalog
-from toolsrv_registry.errors import DataError
 
 
 def _document(
@@ -86,9 +85,11 @@ def test_a_single_file_reads_its_neighbours_but_never_leaves_its_folder(tmp_path
     (root / "specs/link.json").symlink_to(root / "secret.json")
     assert _parameters(read_catalog(root / "specs/good.json")) == ["near"]
     for name in ("bad", "linked"):
-        with pytest.raises(DataError) as raised:
-            read_catalog(root / f"specs/{name}.json")
-        assert "leads to nothing" in raised.value.message
+        reading = read_catalog(root / f"specs/{name}.json")
+        assert _parameters(reading) == []
+        reasons = [one.reason for file in reading.files for one in file.refused]
+        assert len(reasons) == 1
+        assert "leads to nothing" in reasons[0]
 
 
 def test_files_that_are_neither_tools_nor_documents_are_refused(tmp_path: Path) -> None:
@@ -96,7 +97,7 @@ def test_files_that_are_neither_tools_nor_documents_are_refused(tmp_path: Path) 
         tmp_path,
         {
             "good.json": _document({"operationId": "good"}),
-            "swagger.json": {"swagger": "2.0", "paths": {}},
+            "swagger.json": {"swagger": "1.2", "paths": {}},
             "old.json": {"openapi": "2.9", "paths": {}},
             "list.json": [1, 2],
             "odd.json": {"a": 1},
@@ -106,8 +107,8 @@ def test_files_that_are_neither_tools_nor_documents_are_refused(tmp_path: Path) 
     reading = read_catalog(root)
     assert [api.name for api in reading.catalog.apis] == ["good"]
     refused = {one.path: one.refused[0].reason for one in reading.files if one.refused}
-    assert "Swagger 2" in refused["swagger.json"]
-    assert "3.0 and 3.1" in refused["old.json"]
+    assert "Swagger 2.0" in refused["swagger.json"]
+    assert "3.0 to 3.2" in refused["old.json"]
     assert "neither" in refused["list.json"]
     assert "neither" in refused["odd.json"]
     assert "no YAML" in refused["broken.yaml"]
@@ -180,3 +181,14 @@ def test_json_values_survive_yaml(value: Any) -> None:
     # "0E0" is text to the writer (YAML 1.1) and a number to the reader (1.2).
     assume(not re.search(r"\d[eE][-+]?\d", str(value)))
     assert yaml_text.load(yaml.safe_dump(value, allow_unicode=True)) == value or "<<" in str(value)
+
+
+def test_a_key_that_stands_twice_is_told(tmp_path: Path) -> None:
+    text = "openapi: 3.0.3\ninfo: {title: T}\nservers: [{url: https://t.example}]\npaths:\n"
+    text += "  /a: {get: {operationId: one}}\n  /a: &a {post: {operationId: two}}\n"
+    text += "  /b: {<<: *a, post: {operationId: three}}\n"
+    (tmp_path / "a.yaml").write_text(text)
+    reading = read_catalog(tmp_path / "a.yaml")
+    assert [api.name for api in reading.catalog.apis] == ["two", "three"]
+    (note,) = reading.files[0].notes
+    assert note == "'/a' stands twice in one mapping; the last one counts"

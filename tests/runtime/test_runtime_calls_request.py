@@ -220,11 +220,12 @@ LIST, OBJECT = ["a", "b,c d"], {"min": 1, "to": ["x", "y"]}
     [
         ("", LIST, "v=a&v=b%2Cc%20d"),
         ("commas", LIST, "v=a,b%2Cc%20d"),
-        ("spaces", LIST, "v=a%20b%2Cc%20d"),
+        ("spaces", ["a", "b,c"], "v=a%20b%2Cc"),
         ("pipes", LIST, "v=a%7Cb%2Cc%20d"),
         ("pairs", OBJECT, "min=1&to=%5B%22x%22%2C%20%22y%22%5D"),
         ("commas", {"min": 1, "max": 2}, "v=min,1,max,2"),
-        ("brackets", OBJECT, "v%5Bmin%5D=1&v%5Bto%5D=x&v%5Bto%5D=y"),
+        ("brackets", OBJECT, "v%5Bmin%5D=1&v%5Bto%5D%5B0%5D=x&v%5Bto%5D%5B1%5D=y"),
+        ("brackets", [{"a": "b"}], "v%5B0%5D%5Ba%5D=b"),
         ("json", ["ü", 1], "v=%5B%22%5Cu00fc%22%2C1%5D"),
         ("json", {"a": None}, "v=%7B%22a%22%3Anull%7D"),
         ("json", [], "v=%5B%5D"),
@@ -290,8 +291,8 @@ def test_of_one_name_listed_twice_the_first_stands_for_both() -> None:
 @pytest.mark.parametrize(
     ("style", "header", "path"),
     [
-        ("commas", "a,1,b,2", "a%2C1%2Cb%2C2"),
-        ("pairs", "a=1,b=2", "a%3D1%2Cb%3D2"),
+        ("commas", "a,1,b,2", "a,1,b,2"),
+        ("pairs", "a=1,b=2", "a=1,b=2"),
         ("json", '{"a":1,"b":2}', "%7B%22a%22%3A1%2C%22b%22%3A2%7D"),
     ],
 )

@@ -401,6 +401,12 @@ def test_a_relative_server_is_told_and_can_be_given(run: Run, tmp_path: Path) ->
     assert run("catalog", "import", str(path), "--server", "sea").exit_code == 2
 
 
+def test_an_address_is_no_path(run: Run) -> None:
+    result = run("catalog", "import", "https://api.example/openapi.json")
+    assert result.exit_code == 2
+    assert "https://api.example/openapi.json" in result.stderr
+
+
 @pytest.mark.parametrize("content", [b"", b"{}", b"\x1f\x8b cut", b"PK\x03\x04 cut"])
 def test_a_source_that_cannot_be_read_is_a_fault_and_changes_nothing(
     run: Run, tmp_path: Path, content: bytes

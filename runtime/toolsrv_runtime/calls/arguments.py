@@ -21,7 +21,7 @@ from toolsrv_runtime.calls.schema_values import as_declared
 from toolsrv_runtime.calls.whole_schema import takes_more, whole_fault
 from toolsrv_runtime.errors import ArgumentError
 
-VALUE_LIMIT = 20_000
+VALUE_LIMIT = 8_000_000
 """Characters of one argument value; beyond it a call is refused, not cut."""
 
 _KINDS = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
@@ -79,6 +79,8 @@ def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
     misfit is refused, an empty optional value counts as absent, and no default is sent: what
     ToolBench calls a default is an example.
 
+    Where the body takes properties beside the named ones, unknown arguments are those.
+
     Raises:
         ArgumentError: parameters are unknown, missing, of another type, or not an allowed value;
             names every one of them.
@@ -92,6 +94,11 @@ def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
         parameter = originals.get(name) or keys.get(name)
         if parameter is None and api.mcp is not None and takes_more(api.mcp.input_schema):
             bound[name] = value
+        elif parameter is None and api.more is not None:
+            try:
+                bound[name] = _more(api, name, value)
+            except WrongValueError as error:
+                problems.append(f"the argument {name[:80]!r} {error}")
         elif parameter is None:
             problems.append(_unknown(name, list(keys)))
         elif parameter.name in bound:
@@ -116,7 +123,7 @@ def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
         problems += _of_tool(api.mcp, bound)
     for name, value in bound.items():  # defaults too, and what was written as JSON in a text
         if fault := _fault(value):
-            problems.append(f"the argument {key_of[name]!r} {fault}")
+            problems.append(f"the argument {key_of.get(name, name[:80])!r} {fault}")
     if problems:
         raise ArgumentError(f"{api.id}: {'; '.join(problems)}", hint=_wanted(keys, api))
     return bound
@@ -159,9 +166,19 @@ def _convert(api: Api, parameter: Parameter, value: Any) -> Any:
     if parameter.json_schema is None:
         return as_typed(parameter, value)
     in_body = parameter.place in ("body", "payload")
-    in_json = parameter.style == "json" or (in_body and not api.body_type)
+    in_json = parameter.style == "json" or (in_body and api.sends_json)
     found = as_declared(parameter.json_schema, value, in_json=in_json)
     if not in_json and _holds_null(found):
+        raise WrongValueError("is or holds null, which only JSON can say; leave it out")
+    return found
+
+
+def _more(api: Api, name: str, value: Any) -> Any:
+    """Return a property of the body beside the named ones, as its schema takes it."""
+    if fault := _fault(name) or _fault(value):
+        raise WrongValueError(fault)
+    found = as_declared(api.more or {}, value, in_json=api.sends_json)
+    if not api.sends_json and _holds_null(found):
         raise WrongValueError("is or holds null, which only JSON can say; leave it out")
     return found
 

@@ -12,11 +12,14 @@ import base64
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from urllib.parse import unquote_to_bytes
 
 import httpx
 
 from toolsrv_registry.api import Api, SecurityScheme
-from toolsrv_runtime.calls.request import Outgoing, too_long
+from toolsrv_runtime.calls.content import form_text
+from toolsrv_runtime.calls.request import ADDRESS_LIMIT, Outgoing, too_long
+from toolsrv_runtime.calls.styles import escaped
 
 Keys = Callable[[str], str]
 """From a key's name to the secret, ``""`` when there is none. May block: a keyring may ask a person.
@@ -122,7 +125,7 @@ def _known(scheme: SecurityScheme) -> bool:
 def _with(request: Authorized, scheme: SecurityScheme, secret: str) -> Authorized:
     url, headers, shown = request.url, dict(request.headers), [*request.secrets, secret]
     if scheme.kind == "apiKey" and scheme.place == "query":
-        url = url.copy_merge_params({scheme.key: secret})
+        url = _with_parameter(url, scheme.key, secret)
     elif scheme.kind == "apiKey" and scheme.place == "cookie":
         before = headers.get("Cookie")
         headers["Cookie"] = "; ".join(one for one in (before, f"{scheme.key}={secret}") if one)
@@ -135,3 +138,16 @@ def _with(request: Authorized, scheme: SecurityScheme, secret: str) -> Authorize
     else:
         headers["Authorization"] = f"Bearer {secret}"
     return Authorized(url, headers, tuple(shown))
+
+
+def _with_parameter(url: httpx.URL, name: str, value: str) -> httpx.URL:
+    """Return an address with one more parameter; what stands in its query stays as it is."""
+    kept = [
+        one
+        for one in url.query.split(b"&")
+        if one and unquote_to_bytes(one.partition(b"=")[0]) != name.encode()
+    ]
+    query = b"&".join([*kept, form_text([(name, escaped(value))])])
+    if len(query) + len(str(url.copy_with(query=None))) > ADDRESS_LIMIT:
+        raise httpx.InvalidURL("too long")
+    return url.copy_with(query=query)

@@ -48,6 +48,9 @@ _ENCODINGS = frozenset(
 """Python's names of the encodings that a body may have. Others of its codecs are quadratic
 (punycode), read escapes (unicode_escape) or are for no text at all (hex)."""
 
+_TEXTUAL = re.compile(r"^text/|[/+](json|xml|yaml|javascript)$|urlencoded|json", re.ASCII)
+_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+
 _SHORT_SECRET = 4
 
 
@@ -119,6 +122,11 @@ def understand(
     data: bytes, headers: httpx.Headers, *, too_large: bool, secrets: Collection[str] = ()
 ) -> Body:
     """Return what a body says. ``secrets`` that it repeats are taken out."""
+    if _is_binary(data, headers):
+        kind = headers.get("content-type", "").partition(";")[0].strip() or "no media type"
+        size = f"more than {len(data):,}" if too_large else f"{len(data):,}"
+        told = clean(without(f"binary, {size} bytes, {kind}, not shown", secrets), 200)
+        return Body(told, too_large=too_large)
     text = without(_decoded(data, headers), secrets)
     if too_large:
         return Body(clean(text[:SHOWN_OF_TOO_LARGE], SHOWN_OF_TOO_LARGE), too_large=True)
@@ -133,6 +141,21 @@ def understand(
     if too_deep(value):
         return Body(clean(text, len(text)), broken_json=True)
     return Body(_spelt_out(value, secrets) if secrets else value)
+
+
+def _is_binary(data: bytes, headers: httpx.Headers) -> bool:
+    """Whether a body is no text: neither by its media type nor in UTF-8 without null bytes."""
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if _CHARSET.search(headers.get("content-type", "")) or _TEXTUAL.search(kind):
+        return False
+    head = data[:_OPENING]
+    if b"\0" in head:
+        return not head.startswith(_MARKS)
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return bool(kind)
+    return False
 
 
 def _opens_as_page(text: str) -> bool:

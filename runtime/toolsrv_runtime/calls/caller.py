@@ -170,6 +170,7 @@ class Caller:
             hint=hints.hint(got.kind, api, host, got.retry_after),
             page=hints.page(api, host, self._home(api).page) if subscribe else "",
             retry_after=got.retry_after,
+            headers=dict(got.headers),
         )
 
     def schema(self, api: Api) -> Any:

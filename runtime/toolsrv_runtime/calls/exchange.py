@@ -15,18 +15,21 @@ from typing import Any
 
 import httpx
 
+from toolsrv_catalogs.text import clean
 from toolsrv_runtime.calls import body as bodies
 from toolsrv_runtime.calls.hosts import Hosts, Rest
 from toolsrv_runtime.calls.pace import asked_seconds
 from toolsrv_runtime.calls.request import web_address
 from toolsrv_runtime.calls.result import Kind, kind_of_status
 
-IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "QUERY"})
 """Methods that may be sent twice (RFC 9110, 9.2.2)."""
 
 _AGAIN: frozenset[Kind] = frozenset({"network_error", "rate_limited"})
 _BUSY = frozenset({502, 503, 504})
 _STATUSES = range(100, 1_000)
+_LEADING = ("location", "content-location", "link", "etag", "retry-after", "x-total-count")
+_HEADER_LIMIT = 2_000
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _UNSENT = (httpx.PoolTimeout, httpx.UnsupportedProtocol)
 """Errors of a request that nobody has seen, so that they say nothing of the host.
@@ -72,7 +75,8 @@ class Message:
 class Exchange:
     """What came back: ``status`` 0 means no response, and ``error`` says why.
 
-    ``sent`` is False where nothing has left this machine.
+    ``sent`` is False where nothing has left this machine; ``headers`` are those that lead on, by
+    their names in lower case.
     """
 
     kind: Kind
@@ -81,6 +85,7 @@ class Exchange:
     error: str
     retry_after: float | None = None
     sent: bool = True
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 async def exchange(
@@ -195,10 +200,12 @@ async def _followed(
         if isinstance(answer, Exchange):
             return answer
         status = answer.status_code
-        if message.method not in {"GET", "HEAD"}:
-            error = f"the API redirects, and a {message.method} is not sent twice"
-            return Exchange("server_error", status, None, error)
+        safe = message.method in {"GET", "HEAD"}
+        if not safe and status in (301, 302):  # clients differ: POST again, or GET
+            return _moved(answer, message)
         target = _target(message.url, answer.headers["location"])
+        if target is None and status == 303 and not safe:
+            return _moved(answer, message)
         if target is None:
             where = bodies.without(answer.headers["location"][:200], message.secrets)
             return Exchange(
@@ -210,13 +217,44 @@ async def _followed(
         if not message.may_follow(target):
             error = f"the API redirects to {target.scheme}://{target.netloc.decode()}, which your "
             return Exchange("blocked_by_policy", status, None, f"{error}settings do not allow")
-        message = replace(message, url=target)
+        message = _next(message, target, status)
     return Exchange(
         "server_error",
         status,
         None,
         f"the API redirects more than {limits.redirects} times",
     )
+
+
+def _next(message: Message, target: httpx.URL, status: int) -> Message:
+    """Return the message that follows a redirect (RFC 9110, 15.4): after 303 a GET without body."""
+    if status != 303 or message.method in {"GET", "HEAD"}:
+        return replace(message, url=target)
+    kept = {
+        name: value
+        for name, value in message.headers.items()
+        if not name.lower().startswith("content-")
+    }
+    return replace(message, url=target, method="GET", headers=kept, content=b"")
+
+
+def _moved(answer: httpx.Response, message: Message) -> Exchange:
+    """Return the end of a call whose redirect is not followed, though it was carried out or may be."""
+    where = bodies.without(answer.headers["location"][:200], message.secrets)
+    headers = _leading(answer.headers, message.secrets)
+    if answer.status_code == 303:
+        return Exchange("ok", 303, f"done; the result is at {where}", "", headers=headers)
+    error = f"the API redirects to {where!r}, and a {message.method} is not sent twice"
+    return Exchange("blocked_by_policy", answer.status_code, None, error, headers=headers)
+
+
+def _leading(headers: httpx.Headers, secrets: tuple[str, ...]) -> dict[str, str]:
+    """Return the headers that lead on from a response: to its parts, its result, its version."""
+    return {
+        name: clean(bodies.without(headers[name][:_HEADER_LIMIT], secrets), _HEADER_LIMIT)
+        for name in _LEADING
+        if name in headers
+    }
 
 
 async def _once(
@@ -241,7 +279,8 @@ async def _once(
         data, too_large = await bodies.read(response, limits.size)
     finally:
         await response.aclose()
-    return _told(response, data, too_large, message, limits)
+    told = _told(response, data, too_large, message, limits)
+    return replace(told, headers=_leading(response.headers, message.secrets))
 
 
 def _phases(limits: Limits) -> dict[str, float]:
@@ -257,8 +296,13 @@ def _told(
     response: httpx.Response, data: bytes, too_large: bool, message: Message, limits: Limits
 ) -> Exchange:
     status = response.status_code
+    if status == 304:
+        return Exchange("ok", status, "not modified: what was there before still holds", "")
     body = bodies.understand(data, response.headers, too_large=too_large, secrets=message.secrets)
     kind = kind_of_status(status)
+    if status == 202:
+        asked = asked_seconds(response.headers, datetime.now(UTC))
+        return Exchange("ok", status, body.value, "", asked)
     if kind != "ok":
         kind = _by_words(kind, body.value)
         asked = asked_seconds(response.headers, datetime.now(UTC))

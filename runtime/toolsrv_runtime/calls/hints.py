@@ -19,10 +19,13 @@ _HINTS: dict[Kind, str] = {
     "blocked_by_policy": "only hosts of the catalog are called",
     "bad_arguments": "look at the arguments: toolsrv describe ID",
 }
+_UNSURE: frozenset[Kind] = frozenset({"timed_out", "server_error", "network_error"})
 
 
 def hint(kind: Kind, api: Api, host: str, retry_after: float | None) -> str:
     """Return what to do about an outcome, "" where nothing is wrong."""
+    if kind in _UNSURE and api.method.upper() in ("POST", "PATCH"):
+        return f"the {api.method.upper()} may have been carried out: look before calling again"
     match kind:
         case "network_error" if api.mcp is not None:
             return f"see whether its server works: toolsrv catalog import mcp:{api.mcp.server}"

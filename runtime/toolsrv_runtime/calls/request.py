@@ -7,18 +7,27 @@ nothing of keys or policies.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import unquote, unquote_plus
 
 import httpx
 
 from toolsrv_registry import names
-from toolsrv_registry.api import Api, Parameter, Style
+from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.calls.content import FORM, form_text, json_bytes, media_of, written
 from toolsrv_runtime.calls.numerals import spell, structure
+from toolsrv_runtime.calls.styles import (
+    StyleError,
+    escaped,
+    in_path,
+    leaves_no_trace,
+    reserved,
+    unescaped,
+)
+from toolsrv_runtime.calls.styles import pairs as styled
 from toolsrv_runtime.errors import ArgumentError, PolicyError
 
 BODILESS = frozenset({"GET", "HEAD", "DELETE"})
@@ -39,11 +48,8 @@ _OURS = frozenset(
         "proxy-authorization",
     ]
 )
-_BETWEEN = {"commas": ",", "spaces": "%20", "pipes": "%7C"}
-"""What stands between the parts of one value; in the parts themselves it is escaped."""
 ADDRESS_LIMIT = 65_536
 """Characters of an address; httpx takes no more."""
-FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +64,14 @@ class Outgoing:
 
 @dataclass(slots=True)
 class _Parts:
-    """Where the values go; those of ``query`` are escaped already, its names are not."""
+    """Where the values go; those of ``path`` and ``query`` are escaped already."""
 
     path: dict[str, str] = field(default_factory=dict)
     query: list[tuple[str, str]] = field(default_factory=list)
     headers: dict[str, str] = field(default_factory=dict)
     cookies: dict[str, str] = field(default_factory=dict)
     body: dict[str, Any] = field(default_factory=dict)
-    styles: dict[str, Style] = field(default_factory=dict)
+    fields: dict[str, Parameter] = field(default_factory=dict)
     payload: list[Any] = field(default_factory=list)
 
 
@@ -79,7 +85,7 @@ def build(api: Api, bound: Mapping[str, Any]) -> Outgoing:
     _check_template(api)
     method = api.method.upper()
     if api.mcp is not None:
-        return Outgoing(method, web_address(api.url), {}, _json(dict(bound)))
+        return Outgoing(method, web_address(api.url), {}, json_bytes(dict(bound)))
     holes = _holes(api)
     parts = _Parts()
     distinct = {parameter.name: parameter for parameter in reversed(api.parameters)}
@@ -90,21 +96,29 @@ def build(api: Api, bound: Mapping[str, Any]) -> Outgoing:
             if not place or (place == "path" and parameter.name not in holes):
                 open_place = "query" if method in BODILESS else "body"
                 place = "path" if parameter.name in holes else open_place
-            _put(api, parts, place, parameter, value)
+            try:
+                _put(api, parts, place, parameter, value)
+            except StyleError as error:
+                raise ArgumentError(
+                    f"{api.id}: the argument {parameter.key!r} {error}", hint=_OTHER
+                ) from None
+    parts.body |= {name: one for name, one in bound.items() if name not in distinct}
     url = _url(api, parts, holes)
     headers = dict(parts.headers)
     if parts.cookies:
-        headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in parts.cookies.items())
-    if parts.payload and _media(api.body_type) in (FORM, MULTIPART):
-        if not isinstance(parts.payload[0], dict):
-            raise ArgumentError(
-                f"{api.id}: its body is a form, which takes a JSON object",
-                hint='write an object, for example \'{"city": "Oslo"}\'',
-            )
-        parts.body = parts.payload.pop()
-    content, kind = _content(api.body_type, parts)
+        pairs = [f"{name}={value}" for name, value in parts.cookies.items()]
+        given = [headers.pop(name) for name in list(headers) if name.lower() == "cookie"]
+        headers["Cookie"] = "; ".join([*given, *pairs])
+    try:
+        content, kind = written(api, parts.body, parts.payload, parts.fields)
+    except StyleError as error:
+        raise ArgumentError(
+            f"{api.id}: {error}", hint='write an object, for example \'{"city": "Oslo"}\''
+        ) from None
     if kind:
         headers["Content-Type"] = kind
+    if api.accept and api.accept.isascii() and api.accept.isprintable():
+        headers.setdefault("Accept", api.accept)
     return Outgoing(method, url, headers, content)
 
 
@@ -163,36 +177,33 @@ def _holes(api: Api) -> dict[str, str]:
 
 def _put(api: Api, parts: _Parts, place: str, parameter: Parameter, value: Any) -> None:
     name, style = parameter.wire or parameter.name, parameter.style
-    if place not in ("body", "payload") and style != "json" and _is_empty(value):
+    if place not in ("body", "payload") and style != "json" and leaves_no_trace(value):
         raise _empty_fault(api, parameter)
     match place:
         case "path":
-            parts.path[parameter.name] = quote(_segment(api, name, _joined(value, style)), safe="")
+            text = in_path(name, value, style)
+            _segment(api, name, unquote(text))
+            parts.path[parameter.name] = text
         case "header":
             if not _TOKEN.fullmatch(name) or name.lower() in _OURS:
                 raise ArgumentError(f"{api.id}: the header {name!r} cannot be set", hint=_OTHER)
-            parts.headers[name] = _in_header(api, name, _joined(value, style))
+            parts.headers[name] = _in_header(api, name, unescaped(value, style))
         case "cookie":
             if not _TOKEN.fullmatch(name):
                 raise ArgumentError(f"{api.id}: the cookie {name!r} cannot be set", hint=_OTHER)
-            parts.cookies[name] = quote(_one_line(api, name, _joined(value, style)), safe="")
+            parts.cookies[name] = escaped(_one_line(api, name, unescaped(value, style)))
         case "body":
-            if _media(api.body_type) == FORM and style != "json" and _is_empty(value):
+            form = media_of(api.body_type) == FORM
+            if form and style != "json" and leaves_no_trace(value):
                 raise _empty_fault(api, parameter)
-            parts.body[name], parts.styles[name] = _in_body(parameter, value), style
+            parts.body[name], parts.fields[name] = _in_body(parameter, value), parameter
         case "payload":
             parts.payload.append(value)
         case _:
             if not parameter.place:
                 value = _as_provider_writes(parameter, value)
-            parts.query.extend(_pairs(name, value, style))
-
-
-def _is_empty(value: Any) -> bool:
-    """Whether a list or an object would leave no trace in a query, or one in it would."""
-    if isinstance(value, dict):
-        return not value or any(one in ([], {}) for one in value.values())
-    return isinstance(value, list) and not value
+            escape = reserved if parameter.reserved else escaped
+            parts.query.extend(styled(name, value, style, escape=escape))
 
 
 def _empty_fault(api: Api, parameter: Parameter) -> ArgumentError:
@@ -201,10 +212,6 @@ def _empty_fault(api: Api, parameter: Parameter) -> ArgumentError:
         "cannot be written there",
         hint="leave it out",
     )
-
-
-def _media(body_type: str) -> str:
-    return body_type.partition(";")[0].strip().lower()
 
 
 _OTHER = "leave it out, or choose another API"
@@ -266,70 +273,6 @@ def _in_body(parameter: Parameter, value: Any) -> Any:
     return value
 
 
-def _joined(value: Any, style: Style) -> str:
-    """Return OpenAPI's style "simple": a list's items with commas between them; or JSON."""
-    if style == "json":
-        return _ascii_json(value)
-    if isinstance(value, dict) and style == "pairs":
-        return ",".join(f"{key}={spell(one)}" for key, one in value.items())
-    if isinstance(value, dict) and style == "commas":
-        return ",".join(spell(part) for part in _flat(value))
-    return ",".join(spell(one) for one in value) if isinstance(value, list) else spell(value)
-
-
-def _pairs(name: str, value: Any, style: Style) -> Iterable[tuple[str, str]]:
-    """Return names with their escaped values, for a query or a form.
-
-    Written in its ``style``, else in OpenAPI's "form", exploded.
-    """
-    if style == "json":
-        return [(name, quote(_ascii_json(value), safe=""))]
-    if not isinstance(value, list | dict):
-        return [(name, _escaped(value))]
-    if style in _BETWEEN:
-        parts = [_escaped(part) for part in _flat(value)]
-        return [(name, _BETWEEN[style].join(parts))] if parts else []
-    if isinstance(value, list):
-        return [(name, _escaped(one)) for one in value]
-    if style == "brackets":
-        return [
-            (f"{name}[{key}]", _escaped(one))
-            for key, inner in value.items()
-            for one in _many(inner)
-        ]
-    return [(key, _escaped(one)) for key, one in value.items()]
-
-
-def _form_pairs(name: str, value: Any, style: Style) -> Iterable[tuple[str, str]]:
-    """Return a field of a form: an object is JSON text where no encoding says otherwise."""
-    if isinstance(value, dict) and not style:
-        return [(name, quote(_ascii_json(value), safe=""))]
-    return _pairs(name, value, style)
-
-
-def _ascii_json(value: Any) -> str:
-    """Return JSON that may stand in a header too: line ends and accents are escapes in it."""
-    return json.dumps(value, separators=(",", ":")).replace("\x7f", "\\u007f")
-
-
-def _flat(value: list[Any] | dict[str, Any]) -> list[Any]:
-    """Return a list's items, or an object's keys and values in turn."""
-    return value if isinstance(value, list) else [part for pair in value.items() for part in pair]
-
-
-def _many(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def _escaped(value: Any) -> str:
-    return quote(spell(value), safe="")
-
-
-def _query(pairs: Iterable[tuple[str, str]]) -> bytes:
-    """Return pairs of names and escaped values as a query or a form has them."""
-    return "&".join(f"{_escaped(name)}={value}" for name, value in pairs).encode("ascii")
-
-
 def _url(api: Api, parts: _Parts, holes: Mapping[str, str]) -> httpx.URL:
     filled = {holes[name]: value for name, value in parts.path.items()}
     template = api.url
@@ -354,37 +297,13 @@ def _url(api: Api, parts: _Parts, holes: Mapping[str, str]) -> httpx.URL:
     if not parts.query:
         return url
     given = {name for name, _ in parts.query}
-    kept = [(name, _escaped(one)) for name, one in url.params.multi_items() if name not in given]
-    query = _query([*kept, *parts.query])
+    kept = [one for one in url.query.split(b"&") if one and _name_in_query(one) not in given]
+    query = b"&".join([*kept, form_text(parts.query)])
     bare = url.copy_with(query=None, fragment=None)
     if len(str(bare)) + len("?") + len(query) > ADDRESS_LIMIT:
         raise too_long(api)
     return bare.copy_with(query=query)
 
 
-def _content(body_type: str, parts: _Parts) -> tuple[bytes, str]:
-    """Return a body's bytes and its media type, both empty where there is no body."""
-    if parts.payload:
-        value = parts.payload[0]
-        if body_type:  # of no JSON: the text is sent as it is
-            return spell(value).encode(), body_type
-        return _json(value), body_type or "application/json"
-    if not parts.body:
-        return b"", ""
-    plain = _media(body_type)
-    if plain == FORM:
-        pairs = [
-            pair
-            for name, one in parts.body.items()
-            for pair in _form_pairs(name, one, parts.styles.get(name, ""))
-        ]
-        return _query(pairs), FORM
-    if plain == MULTIPART:
-        fields = {name: (None, spell(one)) for name, one in parts.body.items()}
-        request = httpx.Request("POST", "https://form.invalid", files=fields)
-        return request.read(), request.headers["Content-Type"]
-    return _json(parts.body), body_type or "application/json"
-
-
-def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+def _name_in_query(pair: bytes) -> str:
+    return unquote_plus(pair.partition(b"=")[0].decode("ascii"))

@@ -94,7 +94,8 @@ class CallResult(BaseModel):
     ``status`` is the HTTP status, 0 when no response came; ``response`` is the JSON value or the
     text; ``error`` is empty exactly when the call succeeded; ``seconds`` is wall time. ``hint``
     says what to do next, ``page`` where to subscribe, ``retry_after`` how many seconds the host
-    asks to be left alone, ``consent`` what a person would have to allow or has declined, and
+    asks to be left alone, ``headers`` those of the response that lead on (``location``,
+    ``link``, …), ``consent`` what a person would have to allow or has declined, and
     ``nearest`` the recorded arguments that are most like those of a ``replay_miss``.
     """
 
@@ -112,6 +113,7 @@ class CallResult(BaseModel):
     hint: str = ""
     page: str = ""
     retry_after: float | None = None
+    headers: dict[str, str] = Field(default_factory=dict)
     consent: Consent | None = None
     nearest: dict[str, Any] | None = None
 

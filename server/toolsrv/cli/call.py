@@ -71,6 +71,8 @@ def call(
         emit_json(call_view(result).model_dump(mode="json") | {"response": result.response})
     else:
         note(f"{result.api_id}: status {result.status}, {result.source}, {result.seconds:.2f} s")
+        for name, value in result.headers.items():
+            note(f"{name}: {plain(value)}")
         shown = result.response
         if not isinstance(shown, str):
             shown = json.dumps(shown, ensure_ascii=False, indent=2)

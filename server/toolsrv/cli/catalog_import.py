@@ -7,6 +7,7 @@ becomes of the index.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,7 +42,14 @@ if TYPE_CHECKING:
 @click.option("--env", metavar="NAME", multiple=True, help="Variable that an MCP server needs.")
 @click.option("--header", metavar="NAME", multiple=True, help="Header that an MCP server needs.")
 @click.option("--category", metavar="NAME", help="Category of what names none.  [default: Other]")
-@click.option("--server", metavar="URL", help="Where OpenAPI servers without a host are.")
+@click.option("--server", metavar="URL", help="Where OpenAPI documents are called.")
+@click.option(
+    "--server-var",
+    "variables",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="A variable of OpenAPI servers.",
+)
 @click.option("--dry-run", is_flag=True, help="Say what would be done; change nothing.")
 @click.option("--accept", is_flag=True, help="Serve changed texts at once.")
 @click.option("--no-index", is_flag=True, help="Do not build the search index afterwards.")
@@ -56,6 +64,7 @@ def import_(
     header: tuple[str, ...],
     category: str | None,
     server: str | None,
+    variables: tuple[str, ...],
     dry_run: bool,
     accept: bool,
     no_index: bool,
@@ -63,9 +72,9 @@ def import_(
 ) -> None:
     """Take the APIs at PATH into a catalog, and index them for search.
 
-    PATH is ToolBench's toolenv (the folder, or its .tar.gz, .tar or .zip, which is not unpacked),
-    tool files, or OpenAPI 3.0 and 3.1 documents in JSON or YAML. Importing again takes what was
-    added and removed; a text that changed is shown and waits until it is accepted, with --accept
+    PATH, or a URL that is brought first, is ToolBench's toolenv (the folder, or its .tar.gz, .tar or
+    .zip, which is not unpacked), tool files, or OpenAPI 3 and Swagger 2.0 documents in JSON or
+    YAML. Importing again takes what was added and removed; a text that changed is shown and waits until it is accepted, with --accept
     or `toolsrv catalog accept`. What cannot be read is refused, with a reason, and the rest taken;
     what was read of a file before stays while the file is refused.
     A catalog of another source is replaced only where --name names it.
@@ -79,7 +88,7 @@ def import_(
     if client is not None or source.startswith("mcp:"):
         from toolsrv.cli.catalog_mcp import Wanted, import_servers
 
-        if server is not None:
+        if server is not None or variables:
             raise UsageError("--server is for OpenAPI documents", hint="name the URL: mcp:URL")
         wanted = Wanted(
             source=source,
@@ -98,13 +107,20 @@ def import_(
         raise UsageError("--env and --header are for MCP servers", hint="write mcp:COMMAND")
     if not source.strip():  # Path("") is the present folder
         raise UsageError("PATH names no source", hint="name a folder, archive or file to import")
-    path = Path(source).expanduser()
+    if source.lower().startswith(("http://", "https://")):
+        from toolsrv.cli.catalog_pull import place_of
+
+        place = place_of(session, source)
+    else:
+        path = Path(source).expanduser()
+        place = Place(path, str(path.resolve()))
     take(
         session,
-        Place(path, str(path.resolve())),
+        place,
         name=name,
         category=category,
         server=server,
+        variables=_variables(variables),
         dry_run=dry_run,
         accept=accept,
         no_index=no_index,
@@ -133,6 +149,7 @@ def take(
     name: str | None,
     category: str | None,
     server: str | None = None,
+    variables: Mapping[str, str] | None = None,
     dry_run: bool,
     accept: bool,
     no_index: bool,
@@ -161,6 +178,7 @@ def take(
                 name=name,
                 category=category,
                 server=server,
+                variables=variables,
                 within=place.within,
                 progress=bar.show,
             )
@@ -180,3 +198,13 @@ def take(
         emit_json(imported.document(registry.index.state(), index))
     else:
         show(imported, registry.index.state(), index)
+
+
+def _variables(given: tuple[str, ...]) -> dict[str, str]:
+    """Return the variables of servers. Raises UsageError for one without a value."""
+    for one in given:
+        if not one.partition("=")[2]:
+            raise UsageError(
+                f"{one!r} gives no value to a variable", hint="write it as tenant=acme"
+            )
+    return {name: value for name, _, value in (one.partition("=") for one in given)}

@@ -68,23 +68,27 @@ def pull(
         return
     if not source:
         raise UsageError("nothing to pull is named", hint="see toolsrv catalog pull --list")
-    known, brought = bring(session, source, "catalog", file=file, sha256=sha256)
-    place = Place(
-        path=brought.path,
-        source=origin_line(brought),
-        origin=brought.origin,
-        within=known.within if known else "",
-        name=known.name if known else "",
-    )
     take(
         session,
-        place,
+        place_of(session, source, file=file, sha256=sha256),
         name=name,
         category=category,
         dry_run=dry_run,
         accept=accept,
         no_index=no_index,
         as_json=as_json,
+    )
+
+
+def place_of(session: Session, source: str, *, file: Path | None = None, sha256: str = "") -> Place:
+    """Bring what ``source`` names and return what is imported of it. Raises as ``bring`` does."""
+    known, brought = bring(session, source, "catalog", file=file, sha256=sha256)
+    return Place(
+        path=brought.path,
+        source=origin_line(brought),
+        origin=brought.origin,
+        within=known.within if known else "",
+        name=known.name if known else "",
     )
 
 

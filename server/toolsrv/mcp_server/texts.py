@@ -129,6 +129,7 @@ def call_text(view: CallView) -> str:
         lines.append(f"Arguments: {compact_json(view.arguments)}")
     if view.retry_after is not None:
         lines.append(f"Retry after: {view.retry_after} s")
+    lines += [f"{name.capitalize()}: {one}" for name, one in view.headers.items()]
     if view.consent is not None:
         wanted = view.consent
         reason = f" ({wanted.reason})" if wanted.reason else ""
