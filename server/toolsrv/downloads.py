@@ -121,6 +121,8 @@ def bring_web(
     file = web_file(url, addresses, sha256=sha256.lower() or None)
     place = urlsplit(url)
     folder = data_dir / FOLDER / portable_name(place.netloc.replace(":", "_"))
+    if not sha256:  # nothing says whether what was brought before is still what stands there
+        (folder / pull.file_name(file)).unlink(missing_ok=True)
     path = pull.pull(
         file, folder, progress=progress, fetch=lambda one, sink: fetch_web(one, sink, addresses)
     )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import json
 import runpy
 import tarfile
+import threading
 import zipfile
 from collections.abc import Callable, Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -339,3 +342,29 @@ def test_toolbench_s_own_data_is_a_local_file(run: Run) -> None:
     )
     assert told["apis"] > 16_000
     assert told["categories"] == 49
+
+
+def test_a_document_at_a_url_is_brought_again_by_each_import(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLSRV_OWN_HOSTS", "127.0.0.1")
+    pets = {
+        "openapi": "3.0.0",
+        "info": {"title": "Pets", "version": "1"},
+        "servers": [{"url": "https://pets.example"}],
+        "paths": {
+            "/pets": {"get": {"operationId": "list", "summary": "List pets", "responses": {}}}
+        },
+    }
+    path = tmp_path / "openapi.json"
+    path.write_text(json.dumps(pets), "utf-8")
+    handler = functools.partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/openapi.json"
+        words = ("catalog", "import", url, "--name", "pets", "--no-index", "--json")
+        assert len(document(run(*words))["added"]) == 1
+        path.write_text(path.read_text("utf-8").replace("List pets", "List cats"), "utf-8")
+        told = document(run(*words))
+        server.shutdown()
+    assert (len(told["changed"]), told["origin"]["address"]) == (1, url)
