@@ -71,6 +71,10 @@ class Settings(BaseSettings):
         "empty: the one that ships. Or addresses of "
         "OpenAI-compatible servers, scripted:FILE, or sampling (the MCP client's own model).",
     )
+    adapter: Path | None = Field(
+        default=None,
+        description="GGUF LoRA adapter of the model's file; empty: none.",
+    )
     profile: str = Field(
         default="",
         description="How the model is run: a profile by name or TOML file; empty: by the model.",
@@ -239,6 +243,11 @@ class Settings(BaseSettings):
             named = model_list.resolve(value, info.data["data_dir"])
         return named or Path(value)
 
+    @field_validator("adapter", mode="before")
+    @classmethod
+    def _empty_is_none(cls, value: Any) -> Any:
+        return None if value == "" else value
+
     @field_validator("profile")
     @classmethod
     def _file_is_absolute(cls, value: str) -> str:
@@ -251,7 +260,7 @@ class Settings(BaseSettings):
             raise ValueError("it names no folder")
         return value
 
-    @field_validator("data_dir", "model")
+    @field_validator("data_dir", "model", "adapter")
     @classmethod
     def _absolute(cls, value: Path | str | None) -> Path | str | None:
         return value.expanduser().absolute() if isinstance(value, Path) else value
