@@ -42,6 +42,7 @@ TOKEN_VARIABLE = f"{PREFIX}TOKEN"
 KEY_VARIABLE = f"{PREFIX}ENGINE_KEY"
 """The API key for model servers; no setting, so that no file and no listing has it."""
 KEY_PREFIX = f"{PREFIX}KEY_"
+_PATHS = ("data_dir", "model", "adapter")
 Strategy = Literal["dfsdt", "dfs", "react", "cot", "plan"]
 Mode = Literal["live", "record", "replay", "offline"]
 
@@ -406,7 +407,7 @@ def parse_value(key: str, text: str, origin: str) -> Any:
         raise _unacceptable(error, {key: origin}) from error
     if key == "model" and model_list.is_name(text):
         return "" if value is None else text
-    return ("" if value is None else str(value)) if key in ("data_dir", "model") else value
+    return ("" if value is None else str(value)) if key in _PATHS else value
 
 
 def check_key(key: str, origin: str) -> None:
@@ -443,7 +444,7 @@ def _from_file(path: Path) -> dict[str, Any]:
     values = config_file.read(path)
     for key in values:
         check_key(key, str(path))
-    for key in ("data_dir", "model"):  # relative to the file, not to wherever one stands
+    for key in _PATHS:  # relative to the file, not to wherever one stands
         text = values.get(key)
         if isinstance(text, str) and text and not (key == "model" and _is_no_path(text)):
             values[key] = path.parent / Path(text).expanduser()

@@ -58,7 +58,7 @@ def test_model_info_tells_the_adapter_of_the_option_and_of_the_setting(
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("--adapter", "nowhere.gguf"), 1, "nowhere.gguf"),
+        (("--adapter", "nowhere.gguf"), 2, "nowhere.gguf"),
         (("--adapter", "{base}"), 1, "no adapter but a model"),
         (("--adapter", "{folder}"), 1, "toolsrv model merge BASE"),
         (("--adapter", "{adapter}", "--model", "http://127.0.0.1:9/v1"), 2, "for a model file"),
