@@ -112,7 +112,7 @@ def test_a_peft_folder_merges_as_the_checkpoint_itself_would(
 def test_changed_tensors_are_written_in_the_type_asked_for(
     tmp_path: Path, kind: Any, written: str, tolerance: float
 ) -> None:
-    sizes = {"hidden_size": 256, "intermediate_size": 256}
+    sizes: dict[str, Any] = {"hidden_size": 256, "intermediate_size": 256}
     folder = write_tiny_checkpoint(tmp_path / "llama", **sizes)
     source = Path(convert(folder, type="f32").path)
     base = Path(quantize(source, None, "Q4_K_M").path)
