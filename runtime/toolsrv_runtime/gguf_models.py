@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from toolsrv_runtime.convert.adapter import AdapterInfo, inspect_adapter, open_base, read_adapter
 from toolsrv_runtime.engine.base import Engine
 from toolsrv_runtime.engine.devices import (
     Placement,
@@ -67,7 +68,7 @@ class ModelInfo(BaseModel):
     ``tool_calls``: how a chat model writes calls, as learnt from its template.
     ``shares_branches``: paths of a search share what they begin with; a recurrent model evaluates
     each again. ``problem`` says why the profile cannot be used with the model, ``remedy`` what to
-    change; both are empty where it can.
+    change; both are empty where it can. ``adapter`` is the LoRA adapter that is applied to it.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -93,6 +94,7 @@ class ModelInfo(BaseModel):
     remedy: str
     profile: Profile
     reasons: dict[str, str]
+    adapter: AdapterInfo | None = None
 
 
 def inspect_model(
@@ -101,24 +103,29 @@ def inspect_model(
     profile: str = "",
     profiles: Path | None = None,
     gpu_layers: int | None = None,
+    adapter: Path | None = None,
 ) -> ModelInfo:
     """Return what the file (default: the model that ships) is, without evaluating anything.
 
     ``profile`` and ``profiles`` are ``asked`` and ``folder`` of ``profiles.choose``;
-    ``gpu_layers`` overrides what the profile says of it.
+    ``gpu_layers`` overrides what the profile says of it. ``adapter`` is a GGUF LoRA adapter.
 
     Raises:
+        AdapterError: the adapter is none, or not of this model.
         ModelError: no such file, not a GGUF, one that llama.cpp refuses or that cannot write.
         ProfileError: the profile is unknown or not acceptable.
     """
     path = path or SHIPPED_MODEL
     header = read_header(path)
     check_header(header)
+    applied = inspect_adapter(adapter) if adapter is not None else None
     import llama_cpp  # noqa: PLC0415 - heavy
 
     model = _open(header)
     try:
         check_loaded(llama_cpp, model, path)
+        if adapter is not None:
+            _try_adapter(model, path, adapter)
         facts = _facts(llama_cpp, model, path)
         chosen, reasons = choose(facts, asked=profile, folder=profiles)
         problem, remedy = _problem(chosen, facts)
@@ -130,6 +137,8 @@ def inspect_model(
                 problem, remedy = error.message, error.hint
         vocabulary = llama_cpp.llama_vocab_n_tokens(llama_cpp.llama_model_get_vocab(model))
         size = sum(one.stat().st_size for one in parts(path))
+        if applied is not None:
+            size += applied.size_bytes
         layers = llama_cpp.llama_model_n_layer(model)
         if gpu_layers is not None:
             chosen = chosen.model_copy(update={"gpu_layers": gpu_layers})
@@ -157,9 +166,21 @@ def inspect_model(
             remedy=remedy,
             profile=chosen,
             reasons=reasons,
+            adapter=applied,
         )
     finally:
         llama_cpp.llama_model_free(model)
+
+
+def _try_adapter(model: Any, path: Path, adapter: Path) -> None:
+    """Let llama.cpp load an adapter. Raises AdapterError or ModelError: says why it does not."""
+    from toolsrv_runtime.engine.context import open_adapter  # noqa: PLC0415 - heavy
+
+    try:
+        open_adapter(model, adapter)
+    except ModelError:
+        read_adapter(adapter, open_base(path))  # knows the tensor that does not fit
+        raise
 
 
 def _call_syntax(model: Any, profile: Profile) -> str:
@@ -183,6 +204,7 @@ def load_engine(
     states: Path | None = None,
     states_bytes: int = 1 << 30,
     program: Memory = NOTHING,
+    adapter: Path | None = None,
 ) -> tuple[Engine, Profile]:
     """Load a GGUF (default: the one that ships) under the profile that fits it. Blocks.
 
@@ -190,7 +212,7 @@ def load_engine(
     for ``inspect_model``. Where a GPU has no room after all, the processor computes; where memory
     is short, less of a tree is kept resident. ``states`` is a folder for the evaluated heads of
     prompts, at most ``states_bytes``; None keeps none. ``program`` is what the process comes to
-    without the model: room for the rest of it is left.
+    without the model: room for the rest of it is left. ``adapter`` as for ``inspect_model``.
 
     Raises:
         ModelError: see ``inspect_model``; MemoryShortError where one path does not fit.
@@ -199,7 +221,9 @@ def load_engine(
     from toolsrv_runtime.engine.llama import LlamaEngine  # noqa: PLC0415 - heavy
 
     path = path or SHIPPED_MODEL
-    info = inspect_model(path, profile=profile, profiles=profiles, gpu_layers=gpu_layers)
+    info = inspect_model(
+        path, profile=profile, profiles=profiles, gpu_layers=gpu_layers, adapter=adapter
+    )
     chosen = info.profile
     if info.problem:
         raise ProfileError(info.problem, hint=info.remedy)
@@ -238,6 +262,7 @@ def load_engine(
             states=StateStore(states, limit=states_bytes) if states is not None else None,
             batch=batch_for(gpu=info.gpu_layers > 0),
             gpu_layers=info.gpu_layers,
+            adapter=adapter,
         )
     except ModelError:
         if not info.gpu_layers:
@@ -253,6 +278,7 @@ def load_engine(
             states=states,
             states_bytes=states_bytes,
             program=program,
+            adapter=adapter,
         )
     return engine, chosen
 

@@ -42,7 +42,8 @@ def check_header(header: Header) -> None:
     name, kind, own = repr(str(header.path)), header.architecture, header.metadata
     if own.get("general.type") == "adapter":
         raise ModelError(
-            f"{name} is a LoRA adapter, not a model", hint="merge it into its base model first"
+            f"{name} is a LoRA adapter, not a model",
+            hint="name its base model, with --adapter; or: toolsrv model merge",
         )
     if kind == "clip" or own.get("general.type") == "mmproj":
         raise ModelError(f"{name} is the image part of a model, not the model", hint=INSTEAD)

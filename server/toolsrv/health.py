@@ -215,6 +215,7 @@ def _device(bench: Workbench) -> Finding:
         profile=settings.profile,
         profiles=profiles_folder(settings.data_dir),
         gpu_layers=settings.gpu_layers,
+        adapter=settings.adapter,
     )
     found = f"{info.device} ({info.gpu_note})" if info.gpu_note else info.device
     return Finding(check="device", state="ok", found=found, next=info.gpu_remedy)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolsrv.memory import SOLVING
-from toolsrv.model_file import check_there
+from toolsrv.model_file import check_adapter, check_there
 from toolsrv.models import is_special, load_special
 from toolsrv.settings import Settings, profiles_folder
 
@@ -45,7 +45,7 @@ def load_simulator(settings: Settings) -> tuple[Engine | ChatModel, Profile]:
     """Return the model of the setting ``simulator``, as ``load_model`` does."""
     name = settings.simulator
     if not is_special(name):
-        plain = settings.model_copy(update={"profile": ""})
+        plain = settings.model_copy(update={"profile": "", "adapter": None})
         return _load_file(plain, Path(name).expanduser(), settings.origin("simulator"))
     return load_model(settings.model_copy(update={"model": name, "profile": ""}))
 
@@ -55,6 +55,7 @@ def _load_file(settings: Settings, path: Path | None, origin: str) -> tuple[Engi
 
     if path is not None:
         check_there(path, origin)
+    check_adapter(settings)
     return load_engine(
         path,
         threads=settings.threads or None,
@@ -65,4 +66,5 @@ def _load_file(settings: Settings, path: Path | None, origin: str) -> tuple[Engi
         states=settings.data_dir / "states" if settings.states_mib else None,
         states_bytes=settings.states_mib << 20,
         program=SOLVING.memory(),
+        adapter=settings.adapter,
     )

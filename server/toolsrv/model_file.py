@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING
 
 from toolsrv.model_list import SHIPPED
 from toolsrv.models import script_path
-from toolsrv_registry.errors import DataError, NotFoundError
+from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 from toolsrv_runtime.file_in import absence
 
 if TYPE_CHECKING:
     from toolsrv.settings import Settings
+
+
+_ADAPTER_HINT = 'name a GGUF LoRA adapter, or turn it off: --adapter ""'
 
 
 def check_model(settings: Settings, *, origin: str | None = None) -> None:
@@ -50,6 +53,29 @@ def check_model(settings: Settings, *, origin: str | None = None) -> None:
         from toolsrv_runtime.gguf_header import check_start
 
         check_start(model)
+    check_adapter(settings)
+
+
+def check_adapter(settings: Settings) -> None:
+    """Look at the LoRA adapter of the settings: that it is there and for a model file.
+
+    Raises:
+        NotFoundError: there is none.
+        AdapterError: it is no GGUF LoRA adapter.
+        DataError: it cannot be looked at.
+        UsageError: the model is no file.
+    """
+    if settings.adapter is None:
+        return
+    if isinstance(settings.model, str):
+        raise UsageError(
+            f"the adapter {settings.adapter.name} is for a model file, not for {settings.model}",
+            hint='leave --adapter out, or turn the setting off: --adapter ""',
+        )
+    _check("the adapter", settings.adapter, settings.origin("adapter"), _ADAPTER_HINT)
+    from toolsrv_runtime.convert.adapter import inspect_adapter
+
+    inspect_adapter(settings.adapter)
 
 
 def check_there(path: Path, origin: str) -> None:
@@ -70,12 +96,14 @@ def is_file(path: Path) -> bool:
         return False
 
 
-def _check(what: str, path: Path, origin: str) -> None:
+def _check(what: str, path: Path, origin: str, hint: str = "") -> None:
     named = f", which {origin} names," if origin not in ("", "default") else ""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
-        raise NotFoundError(f"{what} {path}{named} {absence(path)}", hint=_hint(origin)) from None
+        raise NotFoundError(
+            f"{what} {path}{named} {absence(path)}", hint=hint or _hint(origin)
+        ) from None
     except PermissionError:
         raise DataError(
             f"{what} {path}{named} cannot be looked at: a folder on the way there may not be entered",
@@ -83,7 +111,8 @@ def _check(what: str, path: Path, origin: str) -> None:
         ) from None
     except OSError as error:
         raise DataError(
-            f"{what} {path}{named} cannot be looked at: {error.strerror}", hint=_hint(origin)
+            f"{what} {path}{named} cannot be looked at: {error.strerror}",
+            hint=hint or _hint(origin),
         ) from None
 
 

@@ -42,6 +42,7 @@ TOKEN_VARIABLE = f"{PREFIX}TOKEN"
 KEY_VARIABLE = f"{PREFIX}ENGINE_KEY"
 """The API key for model servers; no setting, so that no file and no listing has it."""
 KEY_PREFIX = f"{PREFIX}KEY_"
+_PATHS = ("data_dir", "model", "adapter")
 Strategy = Literal["dfsdt", "dfs", "react", "cot", "plan"]
 Mode = Literal["live", "record", "replay", "offline"]
 
@@ -70,6 +71,10 @@ class Settings(BaseSettings):
         description="GGUF file of the model, or its name on the list (toolsrv model list); "
         "empty: the one that ships. Or addresses of "
         "OpenAI-compatible servers, scripted:FILE, or sampling (the MCP client's own model).",
+    )
+    adapter: Path | None = Field(
+        default=None,
+        description="GGUF LoRA adapter of the model's file; empty: none.",
     )
     profile: str = Field(
         default="",
@@ -239,6 +244,11 @@ class Settings(BaseSettings):
             named = model_list.resolve(value, info.data["data_dir"])
         return named or Path(value)
 
+    @field_validator("adapter", mode="before")
+    @classmethod
+    def _empty_is_none(cls, value: Any) -> Any:
+        return None if value == "" else value
+
     @field_validator("profile")
     @classmethod
     def _file_is_absolute(cls, value: str) -> str:
@@ -251,7 +261,7 @@ class Settings(BaseSettings):
             raise ValueError("it names no folder")
         return value
 
-    @field_validator("data_dir", "model")
+    @field_validator("data_dir", "model", "adapter")
     @classmethod
     def _absolute(cls, value: Path | str | None) -> Path | str | None:
         return value.expanduser().absolute() if isinstance(value, Path) else value
@@ -397,7 +407,7 @@ def parse_value(key: str, text: str, origin: str) -> Any:
         raise _unacceptable(error, {key: origin}) from error
     if key == "model" and model_list.is_name(text):
         return "" if value is None else text
-    return ("" if value is None else str(value)) if key in ("data_dir", "model") else value
+    return ("" if value is None else str(value)) if key in _PATHS else value
 
 
 def check_key(key: str, origin: str) -> None:
@@ -434,7 +444,7 @@ def _from_file(path: Path) -> dict[str, Any]:
     values = config_file.read(path)
     for key in values:
         check_key(key, str(path))
-    for key in ("data_dir", "model"):  # relative to the file, not to wherever one stands
+    for key in _PATHS:  # relative to the file, not to wherever one stands
         text = values.get(key)
         if isinstance(text, str) and text and not (key == "model" and _is_no_path(text)):
             values[key] = path.parent / Path(text).expanduser()

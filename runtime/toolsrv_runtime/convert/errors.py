@@ -5,6 +5,7 @@
   - ``ShardError``: a file with weights is missing, incomplete or unreadable.
   - ``TensorError``: a tensor is missing, superfluous or of another shape than the config says.
   - ``TokenizerError``: a tokenizer that llama.cpp would not reproduce.
+- ``AdapterError``: a LoRA adapter cannot be merged or applied.
 - ``QuantizeError``: llama.cpp could not quantise a file.
 - ``WriteError``: the result cannot be written (a full disk, no permission).
 """
@@ -40,3 +41,7 @@ class QuantizeError(ModelError):
 
 class WriteError(ModelError):
     """The result cannot be written."""
+
+
+class AdapterError(ModelError):
+    """A LoRA adapter is damaged, of a kind that is not supported, or of another base model."""

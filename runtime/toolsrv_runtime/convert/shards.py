@@ -47,9 +47,7 @@ class Shards:
         self._folder = folder
         self.tensors: dict[str, Stored] = {}
         for file in self._files():
-            self.tensors.update(
-                _safetensors(file) if file.suffix == ".safetensors" else _pytorch(file)
-            )
+            self.tensors.update(read_tensors(file))
 
     def _files(self) -> list[Path]:
         for name in _KINDS:
@@ -79,6 +77,16 @@ class Shards:
         return [self._folder / name for name in names]
 
 
+def read_tensors(file: Path) -> dict[str, Stored]:
+    """Return the tensors of one safetensors or PyTorch file by name; their values are read later.
+
+    Raises:
+        ShardError: The file is incomplete or unreadable.
+        UsageError: A PyTorch file and no torch.
+    """
+    return _safetensors(file) if file.suffix == ".safetensors" else _pytorch(file)
+
+
 class _Safetensor:
     """A range of a safetensors file."""
 
@@ -102,6 +110,9 @@ class _Safetensor:
         return raw.view("<f4" if kind == "F32" else "<f2").astype(np.float32).reshape(self.shape)
 
 
+_MOST_HEAD = 100_000_000
+"""Bytes of a safetensors file's head; the format's own library takes no more either."""
+
 _BYTES = {"F32": 4, "F16": 2, "BF16": 2}
 
 
@@ -109,10 +120,18 @@ def _safetensors(file: Path) -> dict[str, Stored]:
     from gguf.utility import SafetensorsLocal  # noqa: PLC0415 - only when something is converted
 
     try:
+        with file.open("rb") as opened:
+            length = int.from_bytes(opened.read(8), "little")
+    except OSError as error:
+        raise ShardError(f"cannot read {file.name!r}: {error.strerror}", hint=_HINT) from None
+    if length > _MOST_HEAD:
+        raise ShardError(f"the head of {file.name!r} would have {length:,} bytes", hint=_HINT)
+    try:
         found = SafetensorsLocal(file).tensors
         size = file.stat().st_size
         ends = [local.data_range.offset + local.data_range.size for local in found.values()]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError,
+            RecursionError) as error:  # fmt: skip
         raise ShardError(f"cannot read {file.name!r}: {error}", hint=_HINT) from None
     if max(ends, default=0) > size:
         raise ShardError(

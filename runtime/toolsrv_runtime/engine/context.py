@@ -69,6 +69,21 @@ def open_model(path: Path, *, repack: bool = True, gpu_layers: int = 0) -> Any:
     return model
 
 
+def open_adapter(model: Any, path: Path) -> Any:
+    """Return llama.cpp's handle of a LoRA adapter for a model, which frees it with itself.
+
+    Raises:
+        ModelError: llama.cpp refuses it.
+    """
+    adapter = llama_cpp.llama_adapter_lora_init(model, str(path).encode())
+    if not adapter:
+        raise ModelError(
+            f"llama.cpp cannot apply the adapter {path.name!r}",
+            hint="name the model that it was trained on, or merge it: toolsrv model merge",
+        )
+    return adapter
+
+
 class Context:
     """A KV cache of ``cells`` tokens for up to ``sequences`` sequences, and its batch.
 
@@ -79,10 +94,11 @@ class Context:
     how many evaluated tokens that is worth for an idle one, None where it costs nothing.
     ``whole``: the model keeps a state of all that a sequence holds (recurrent and hybrid ones), so
     a sequence is copied, saved and forgotten only as a whole, and lost by a decode that was broken
-    off.
+    off. ``adapter``: a LoRA adapter of the model (``open_adapter``), applied in full.
 
     Raises:
         MemoryError: there is no memory for so many cells.
+        ModelError: the adapter cannot be applied.
     """
 
     def __init__(
@@ -97,6 +113,7 @@ class Context:
         kv_type: KvType = "f16",
         flash_attention: bool | None = None,
         gpu: bool = False,
+        adapter: Any = None,
     ) -> None:
         params = llama_cpp.llama_context_default_params()
         params.n_ctx = cells
@@ -119,6 +136,8 @@ class Context:
         self._ctx = llama_cpp.llama_init_from_model(model, params)
         if not self._ctx:
             raise MemoryError
+        if adapter is not None:
+            self._apply(adapter)
         self._memory = llama_cpp.llama_get_memory(self._ctx)
         self._vocabulary = llama_cpp.llama_vocab_n_tokens(llama_cpp.llama_model_get_vocab(model))
         self._floats = ctypes.c_float * self._vocabulary
@@ -126,6 +145,17 @@ class Context:
         self.batch_size = batch
         self.sequences = sequences
         self._cores = cores
+
+    def _apply(self, adapter: Any) -> None:
+        adapters = (llama_cpp.llama_adapter_lora_p_ctypes * 1)(
+            ctypes.cast(adapter, llama_cpp.llama_adapter_lora_p_ctypes)
+        )
+        if llama_cpp.llama_set_adapters_lora(self._ctx, adapters, 1, (ctypes.c_float * 1)(1.0)):
+            llama_cpp.llama_free(self._ctx)
+            raise ModelError(
+                "llama.cpp cannot apply the adapter to this model",
+                hint="merge it: toolsrv model merge",
+            )
 
     def close(self) -> None:
         """Free the cache and the batch; once."""

@@ -12,12 +12,13 @@ import contextlib
 import dataclasses
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import llama_cpp
 import llguidance
 
 from toolsrv_runtime.engine.base import Prompt, Reply, Sampling, Scores, SpecialTokens
-from toolsrv_runtime.engine.context import Context, attention, open_model
+from toolsrv_runtime.engine.context import Context, attention, open_adapter, open_model
 from toolsrv_runtime.engine.cores import Cores
 from toolsrv_runtime.engine.excluding import Draft, Turn, first_permitted
 from toolsrv_runtime.engine.grammars import Grammars
@@ -62,12 +63,13 @@ class LlamaEngine:
     calls share; None decides by size and cores, and takes no more than ``most_lanes``.
 
     ``batch`` tokens are evaluated in one step at most; ``gpu_layers`` layers lie on the GPU.
+    ``adapter`` is a GGUF LoRA adapter of the model, applied to all that it evaluates.
 
     A call that is alone gives the same bits every time; calls that are decoded together may
     differ in the last ones, because a matrix product of several rows is summed in another order.
 
     Raises:
-        ModelError: llama.cpp refuses the file.
+        ModelError: llama.cpp refuses the file or the adapter.
     """
 
     def __init__(
@@ -89,8 +91,10 @@ class LlamaEngine:
         most_lanes: int | None = None,
         batch: int = BATCH,
         gpu_layers: int = 0,
+        adapter: Path | None = None,
     ) -> None:
         self._path = path
+        self._adapter = adapter
         self.gpu_layers = gpu_layers
         gpu = gpu_layers > 0
         self._model = open_model(path, gpu_layers=gpu_layers)
@@ -100,7 +104,9 @@ class LlamaEngine:
         cells = max(context, cells or resident_cells(context))
         shared = Cores(max(threads, cores or 0), most=threads, watched=not gpu)
         about = (llama_cpp.__version__, cells, rope_freq_scale, kv_type, flash_attention, gpu)
-        owner = identity(parts(path), *about) if states is not None else ""
+        files = [*parts(path), *([adapter] if adapter is not None else [])]
+        owner = identity(files, *about) if states is not None else ""
+        applied = self._open_adapter(adapter)
 
         whole = whole_sequences(llama_cpp, self._model)
         resident, branches = (
@@ -119,6 +125,7 @@ class LlamaEngine:
                 kv_type=kv_type,
                 flash_attention=flash_attention,
                 gpu=gpu,
+                adapter=applied,
             )
             broken_off = slow if interruptible is None else interruptible
             scheduler = Scheduler(cache, cells=room, sequences=resident, interruptible=broken_off)
@@ -134,14 +141,24 @@ class LlamaEngine:
                 f"no memory for a context of {context} tokens of {path.name!r}",
                 hint="choose a smaller model",
             ) from None
+        except ModelError:
+            llama_cpp.llama_model_free(self._model)
+            raise
         self._context = context
         self._stop_texts = tuple(text.encode() for text in stop_texts if text)
         self._closed = False
 
+    def _open_adapter(self, path: Path | None) -> Any:
+        try:
+            return None if path is None else open_adapter(self._model, path)
+        except ModelError:
+            llama_cpp.llama_model_free(self._model)
+            raise
+
     @property
     def name(self) -> str:
-        """The file's stem."""
-        return self._path.stem
+        """The file's stem, and that of its adapter."""
+        return self._path.stem + (f" + {self._adapter.stem}" if self._adapter else "")
 
     @property
     def context(self) -> int:

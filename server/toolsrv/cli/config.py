@@ -85,7 +85,7 @@ def set_(session: Session, key: str, value: str, as_json: bool) -> None:
 
     place = settings.config_path(session.flags)
     parsed = settings.parse_value(key, value, "config set")
-    if key in {"model", "profile"}:
+    if key in {"model", "profile", "adapter"}:
         from toolsrv.model_file import check_model
 
         check_model(session.load(**{key: value}).settings, origin="")

@@ -8,11 +8,11 @@ import click
 
 from toolsrv.cli import rim
 from toolsrv.cli.model_files import list_, remove, use
-from toolsrv.cli.model_make import convert, quantize
+from toolsrv.cli.model_make import convert, merge, quantize
 from toolsrv.cli.model_prompts import prompts
 from toolsrv.cli.model_pull import pull
 from toolsrv.cli.model_server import tell_special
-from toolsrv.cli.options import example, json_option, profile_option
+from toolsrv.cli.options import adapter_option, example, json_option, profile_option
 from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv.cli.wording import told
@@ -27,7 +27,7 @@ def model() -> None:
     """Inspect models, bring them here, and make GGUF files of checkpoints."""
 
 
-for command in (list_, pull, convert, quantize, use, prompts, remove):
+for command in (list_, pull, convert, quantize, merge, use, prompts, remove):
     model.add_command(command)
 
 
@@ -37,6 +37,7 @@ for command in (list_, pull, convert, quantize, use, prompts, remove):
 )
 @click.argument("path", metavar="[MODEL]", required=False)
 @profile_option
+@adapter_option
 @click.option("--gpu-layers", type=int, help="Layers of the model on a GPU; 0: none.")
 @json_option
 @click.pass_context
@@ -47,6 +48,7 @@ def info(
     /,
     path: str | None,
     profile: str | None,
+    adapter: str | None,
     gpu_layers: int | None,
     as_json: bool,
 ) -> None:
@@ -62,7 +64,8 @@ def info(
     from toolsrv_runtime.answers.prompts import prompts_told
     from toolsrv_runtime.gguf_models import inspect_model
 
-    settings = session.load(model=path, profile=profile, gpu_layers=gpu_layers).settings
+    flags = {"model": path, "profile": profile, "adapter": adapter, "gpu_layers": gpu_layers}
+    settings = session.load(**flags).settings
     place = settings.model
     check_model(settings, origin=None if path is None else "")
     if isinstance(place, str):
@@ -78,6 +81,7 @@ def info(
         profile=settings.profile,
         profiles=profiles_folder(settings.data_dir),
         gpu_layers=settings.gpu_layers,
+        adapter=settings.adapter,
     )
     document: dict[str, Any] = found.model_dump(mode="json")
     if document["profile"]["format"] == "toolllama":
@@ -98,6 +102,13 @@ def _tell(document: dict[str, Any], found: ModelInfo) -> None:
     """Show a model's facts and the fields of its profile, with the reason for each."""
     reasons = document.pop("reasons")
     fields = document.pop("profile")
+    if (adapter := found.adapter) is not None:
+        document["adapter"] = (
+            f"{adapter.path}: rank {adapter.rank}, alpha {adapter.alpha:g}, "
+            f"{adapter.matrices} matrices"
+        )
+    else:
+        del document["adapter"]
     document["memory"] = _memory(found.memory, found.profile.context)
     if fields["chat_template"]:
         fields["chat_template"] = f"{len(fields['chat_template']):,} characters of Jinja"

@@ -1,4 +1,4 @@
-"""``toolsrv model convert`` and ``quantize``: GGUF files made from checkpoints."""
+"""``toolsrv model convert``, ``quantize`` and ``merge``: GGUF files made from others."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
+    from toolsrv_runtime.convert.merge import MergeType
     from toolsrv_runtime.convert.quantize import QuantType
     from toolsrv_runtime.convert.tensors import OutputType
 
@@ -99,6 +100,75 @@ def quantize(
         return
     share = 100 * made.size_bytes / made.source_bytes
     click.echo(f"{kind} in {made.path}: {made.size_bytes:,} bytes, {share:.0f} % of {file.name}")
+
+
+@click.command(
+    short_help="Merge a LoRA adapter into its base model.",
+    epilog=example("toolsrv model merge llama-2-7b.Q8_0.gguf ToolLLaMA-7b-LoRA"),
+)
+@click.argument("base")
+@click.argument("adapter", type=click.Path(path_type=Path))
+@click.option("--out", type=_OUT, help="The merged file. [default: beside BASE]")
+@click.option("--type", "kind", default="auto", show_default=True,
+              type=click.Choice(["auto", "base", "Q8_0", "F16", "F32"], case_sensitive=False),
+              help="Of the changed tensors. auto: Q8_0, floats as in BASE; base: as in BASE where "
+              "gguf can quantise to that.")  # fmt: skip
+@_force_option
+@json_option
+@pass_session
+def merge(
+    session: Session,
+    base: str,
+    adapter: Path,
+    out: Path | None,
+    kind: MergeType,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Write a GGUF file of BASE with the LoRA ADAPTER added.
+
+    BASE is a GGUF file or a name on the list of models. ADAPTER is a GGUF LoRA adapter, or a PEFT
+    folder (adapter_config.json and adapter_model.safetensors) of a llama, mistral or qwen2 model.
+    """
+    from toolsrv.model_list import file_of
+    from toolsrv_runtime.convert.merge import merge as work
+    from toolsrv_runtime.gguf_models import SHIPPED_MODELS
+
+    session.public()
+    data_dir = session.load().settings.data_dir
+    file = file_of(base, data_dir)
+    adapter = adapter.expanduser()
+    if out is None and file in SHIPPED_MODELS.values():  # lies among the program's own files
+        out = data_dir / "models" / f"{base}.{adapter.absolute().stem}.gguf"
+        out.parent.mkdir(parents=True, exist_ok=True)
+    with Bar("merging", "tensors") as bar, interruptible():
+        made = work(
+            file,
+            adapter,
+            out,
+            type=kind,
+            expected_sha256=_known_sha256(base, data_dir),
+            force=force,
+            progress=bar.show,
+        )
+    _put_on_list(session, made.path, f"{made.base} with the adapter {made.adapter}")
+    if as_json:
+        emit_json(made.model_dump(mode="json"))
+        return
+    types = ", ".join(f"{count} as {name}" for name, count in sorted(made.types.items()))
+    click.echo(
+        f"{made.changed} of {made.tensors} tensors changed ({types}; rank {made.rank}) in "
+        f"{made.path}: {made.size_bytes:,} bytes"
+    )
+
+
+def _known_sha256(name: str, data_dir: Path) -> str | None:
+    """Return the digest that the list of models has for a name, None where it has none."""
+    from toolsrv.model_list import ModelList, is_name
+
+    if not is_name(name):
+        return None
+    return next((one.sha256 for one in ModelList(data_dir).entries() if one.name == name), None)
 
 
 def _put_on_list(session: Session, path: str, source: str) -> None:

@@ -31,6 +31,11 @@ serve_model_option = click.option(
     help=f"{_MODELS}, scripted:FILE, or sampling: the client's own model, where it offers that. "
     "[default: the one that ships]",
 )
+adapter_option = click.option(
+    "--adapter",
+    metavar="FILE",
+    help='GGUF LoRA adapter that is applied to the model; "" for none.',
+)
 engine_model_option = click.option(
     "--engine-model", metavar="NAME", help="Model at the servers. [default: their first]"
 )
@@ -83,6 +88,7 @@ def solve_options(command: F) -> F:
     options = [
         model_option,
         profile_option,
+        adapter_option,
         engine_model_option,
         click.option(
             "--strategy",

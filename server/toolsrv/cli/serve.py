@@ -10,6 +10,7 @@ import sys
 import click
 
 from toolsrv.cli.options import (
+    adapter_option,
     engine_model_option,
     example,
     profile_option,
@@ -32,6 +33,7 @@ from toolsrv_registry.errors import UsageError
 @click.option("--no-warm", is_flag=True, help="Load nothing before the first request needs it.")
 @serve_model_option
 @profile_option
+@adapter_option
 @engine_model_option
 @pass_session
 def serve(
@@ -42,6 +44,7 @@ def serve(
     no_warm: bool,
     model: str | None,
     profile: str | None,
+    adapter: str | None,
     engine_model: str | None,
 ) -> None:
     """Run the MCP server: on stdio for a desktop client, or on HTTP with a bearer token.
@@ -55,7 +58,7 @@ def serve(
             "--port is for --http", hint="toolsrv serve --http --port …, or leave it out"
         )
     settings = session.load(
-        model=model, profile=profile, engine_model=engine_model, http_port=port
+        model=model, profile=profile, adapter=adapter, engine_model=engine_model, http_port=port
     ).settings
     check_model(settings)
     for text in without_effect(settings, {"engine_model": engine_model}):
