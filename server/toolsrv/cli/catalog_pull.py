@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from toolsrv.cli.catalog_import import Place, take
 from toolsrv.cli.import_view import Bar
 from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.listing import listing
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session, pass_session
+from toolsrv.cli.storing import Place, take
 from toolsrv_registry.errors import UsageError
 
 if TYPE_CHECKING:

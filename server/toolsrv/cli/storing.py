@@ -1,13 +1,22 @@
-"""A reading stored, compared and indexed, wherever it was read."""
+"""A catalog read, compared, stored and indexed, wherever it comes from.
+
+Until the store's one transaction nothing has changed; after it the catalog stays, whatever
+becomes of the index.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolsrv.cli.import_view import Bar, Imported, IndexResult
+from toolsrv.cli.catalog_change import refuse_shipped
+from toolsrv.cli.import_view import Bar, Imported, IndexResult, show
 from toolsrv.cli.interrupt import interruptible
-from toolsrv.cli.output import note
+from toolsrv.cli.output import emit_json, note
+from toolsrv.cli.session import Session
 from toolsrv.cli.wording import counted
 from toolsrv_registry.errors import DataError, ToolsrvError, UsageError
 
@@ -16,6 +25,78 @@ if TYPE_CHECKING:
     from toolsrv_catalogs.importer import Reading
     from toolsrv_registry.entries import Origin
     from toolsrv_registry.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What is imported: the file or folder, and what the catalog keeps of where it came from.
+
+    ``within`` is the folder that alone is read; ``name`` the catalog's, ``""`` for the path's.
+    """
+
+    path: Path
+    source: str
+    origin: Origin | None = None
+    within: str = ""
+    name: str = ""
+
+
+def take(
+    session: Session,
+    place: Place,
+    *,
+    name: str | None,
+    category: str | None,
+    server: str | None = None,
+    variables: Mapping[str, str] | None = None,
+    dry_run: bool,
+    accept: bool,
+    no_index: bool,
+    as_json: bool,
+) -> None:
+    """Read, compare, store and index a catalog, and show what that came to.
+
+    Raises:
+        ToolsrvError: it cannot be read, or would replace what nobody named.
+    """
+    from toolsrv_catalogs.importer import catalog_name, check_name, read_catalog
+
+    started = time.perf_counter()
+    given, name = name, (place.name or catalog_name(place.path)) if name is None else name
+    check_name(name)
+    refuse_shipped(name, "imported over", "choose another name with --name")
+    bench = session.workbench()
+    registry = bench.registry()
+    if given is None:
+        refuse_other_source(registry.store, name, place.source)
+    index = None
+    with interruptible():
+        with Bar("reading", "bytes") as bar:
+            reading = read_catalog(
+                place.path,
+                name=name,
+                category=category,
+                server=server,
+                variables=variables,
+                within=place.within,
+                progress=bar.show,
+            )
+        imported = put_reading(
+            registry.store,
+            reading,
+            place.source,
+            shown=str(place.path),
+            origin=place.origin,
+            dry_run=dry_run,
+            accept=accept,
+            started=started,
+        )
+    if not dry_run and not no_index:
+        index = build_index(bench, name)
+    if as_json:
+        emit_json(imported.document(registry.index.state(), index))
+    else:
+        show(imported, registry.index.state(), index)
 
 
 def refuse_other_source(store: Store, name: str, source: str) -> None:
