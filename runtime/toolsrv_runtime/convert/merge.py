@@ -18,17 +18,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from toolsrv_registry.errors import UsageError
-from toolsrv_runtime.convert.adapter import (
-    Adapter,
-    Base,
-    Pair,
-    dequantized,
-    open_base,
-    read_adapter,
-    sha256,
-)
+from toolsrv_runtime.convert.adapter import dequantized, open_base, read_adapter, sha256
 from toolsrv_runtime.convert.errors import AdapterError, WriteError
 from toolsrv_runtime.convert.fresh import check_free, fresh_file
+from toolsrv_runtime.convert.lora import Adapter, Base, Pair
 
 MergeType = Literal["auto", "base", "Q8_0", "F16", "F32"]
 """Type of the changed tensors. ``auto``: as in the base where those are floats, else Q8_0;

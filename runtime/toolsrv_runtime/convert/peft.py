@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from toolsrv_runtime.convert.adapter import HINT, Adapter, Base, paired
 from toolsrv_runtime.convert.architecture import read_json
 from toolsrv_runtime.convert.errors import AdapterError
+from toolsrv_runtime.convert.lora import HINT, Adapter, Base, paired
 from toolsrv_runtime.convert.shards import Stored, read_tensors
 
 FAMILIES = ("llama", "qwen2")
