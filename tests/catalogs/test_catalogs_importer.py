@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv_catalogs import sources
+from toolsrv_catalogs import findings, sources
 from toolsrv_catalogs.categories import CATEGORIES
 from toolsrv_catalogs.hosts import address_fault, host_fault
 from toolsrv_catalogs.importer import Reading, catalog_name, check_name, read_catalog
@@ -293,7 +293,10 @@ def test_what_is_too_large_to_keep_aside_is_told(tmp_path: Path) -> None:
     assert reading.catalog.tools[0].api_extras == ()
 
 
-def test_notes_and_refusals_of_a_file_have_a_limit(tmp_path: Path) -> None:
+def test_notes_and_refusals_of_a_file_have_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(findings, "REFUSALS_LIMIT", 200)
     tool = GOOD | {"api_list": [{"name": "a"}, *[None] * 500]}
     reading = read_catalog(_lay(tmp_path, {"tools/Data/t.json": tool}))
     assert (len(_refused(reading)), reading.files[0].left_out) == (200, 300)

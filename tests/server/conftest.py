@@ -35,6 +35,19 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.fixture
+def no_keyring(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The developer's own keyring is never touched."""
+    import keyring
+    from keyring.backends import fail
+
+    before = keyring.get_keyring()
+    keyring.set_keyring(fail.Keyring())  # type: ignore[no-untyped-call]
+    monkeypatch.delenv("RAPIDAPI_KEY", raising=False)
+    yield
+    keyring.set_keyring(before)
+
+
 @pytest.fixture(autouse=True)
 def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The test's own, still empty data folder; nothing of the developer's settings is seen."""

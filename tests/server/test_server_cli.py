@@ -115,6 +115,7 @@ ELSEWHERE = {
     ("model", "pull"),  # at a hub on loopback
     ("catalog", "pull"),
     ("recordings", "pull"),
+    ("model", "merge"),  # with adapters
     ("model", "prompts"),  # on ToolBench's files
     ("keys", "set"),  # without the developer's keyring
     ("keys", "remove"),

@@ -16,7 +16,6 @@ import keyring
 import pytest
 from click.testing import Result
 from keyring.backend import KeyringBackend
-from keyring.backends import fail
 
 from toolsrv.key_store import KeyStore, key_name, variable_of
 from toolsrv_registry.api import Api, Catalog, Parameter, SecurityScheme, Tool
@@ -30,6 +29,8 @@ assert _SPEC is not None
 assert _SPEC.loader is not None
 _MODULE = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(_MODULE)
+
+pytestmark = pytest.mark.usefixtures("no_keyring")
 
 CANARY = "canary-5f1c/+=42"
 Run = Callable[..., Result]
@@ -52,16 +53,6 @@ class MemoryKeyring(KeyringBackend):
 
     def delete_password(self, service: str, username: str) -> None:
         del self.kept[service, username]
-
-
-@pytest.fixture(autouse=True)
-def no_keyring(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The developer's own keyring is never touched."""
-    before = keyring.get_keyring()
-    keyring.set_keyring(fail.Keyring())  # type: ignore[no-untyped-call]
-    monkeypatch.delenv("RAPIDAPI_KEY", raising=False)
-    yield
-    keyring.set_keyring(before)
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ TIDE, BERTH = "Other/harbour/tide", "Other/harbour/book_berth"
 SHIP: dict[str, Any] = {"ship": {"name": "Ada"}, "email": "a@sea.example"}
 SECRET = "s3cret-of-the-harbour"
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("no_keyring")]
 
 
 class Harbour:
