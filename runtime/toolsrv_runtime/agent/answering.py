@@ -2,8 +2,9 @@
 
 Small models that go on in the conversation of their calls write further calls, or tell the last
 result alone. Asked in a conversation of its own as a question about data, with two examples before
-it, they tell what was asked for. One that was trained on whole conversations answers in place. An answer that states what no result says is written again with numbers and names that can only
-be copied; a result that it leaves out is asked for by itself.
+it, they tell what was asked for. One that was trained on whole conversations answers in place. An
+answer that states what no result says is written again with numbers and names that can only be
+copied; a result of which it tells nothing new (``news``) is asked for by itself.
 """
 
 from __future__ import annotations

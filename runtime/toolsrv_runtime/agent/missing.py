@@ -1,11 +1,13 @@
-"""Which required arguments of a call nobody has given: the model made them up, or left them out.
+"""Arguments of a call that nobody has given: those to ask a person for, and those to refuse.
 
 Two judges have to agree. The matcher (``toolsrv_registry.matcher``), which was trained to say where
-in a text the value of a parameter stands, says that it stands nowhere: asked about the whole task,
-and, once calls have answered, again about the clause beside their answers. And what the model wrote cannot be
-traced to the task, to what the person said since, or to a result (``evidence``). One judge alone
-errs: a value may be meant without being spelled, and a made-up one may occur by chance. Choices (allowed
-values, yes or no) and what has a default are the model's to make.
+in a text the value of a parameter stands, says of a required one that it stands nowhere: asked about
+the whole task, and, once calls have answered, again about the clause beside their answers. And what
+the model wrote cannot be traced to the task, to what the person said since, or to a result
+(``evidence``). One judge alone errs: a value may be meant without being spelled, and a made-up one may
+occur by chance. Where the matcher sees another value in the task, or rules the function out, there is
+nothing to ask: the call is refused (``doubts``). Choices (allowed values, yes or no) and what has a
+default are the model's to make.
 """
 
 from __future__ import annotations

@@ -88,11 +88,12 @@ class Expected:
 
     ``names``: which of the request's tools may be called (the others are only shown); empty for
     none. ``required_only``: those of them whose optional arguments are left out. At most ``calls``
-    calls. ``text``: plain text is allowed instead of calls. ``excluded``
-    are calls that must not be made again. ``schema``: the text is JSON that satisfies it (no
-    calls). ``copied``: numbers and capitalised words of the text stand in one of these texts (a
-    sentence may begin with any). ``one_of``: the text holds one of these values, as it is written. ``reasoning`` is how many tokens a model that reasons may spend on it; 0 asks a model
-    that can do without to do without.
+    calls. ``text``: plain text is allowed instead of calls. ``excluded`` are calls that must not be
+    made again. ``schema``: the text is JSON that satisfies it (no calls). ``copied``: numbers and
+    capitalised words of the text stand in one of these texts (a sentence may begin with any).
+    ``one_of``: the text holds one of these values as it is written here; ``copied`` is left out
+    then. ``reasoning`` is how many tokens a model that reasons may spend on it; 0 asks a model that
+    can do without to do without.
     """
 
     names: tuple[str, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,16 @@ def check_free(target: Path) -> None:
         raise UsageError(
             f"{str(target)!r} is there already",
             hint="name another place with --out, or replace it with --force",
+        )
+
+
+def check_room(fresh: Path, target: Path, size: int) -> None:
+    """Raise WriteError where ``size`` bytes have no room on the disk of ``fresh``; names ``target``."""
+    free = shutil.disk_usage(fresh.parent).free
+    if size > free:
+        raise WriteError(
+            f"{str(target)!r} needs {size:,} bytes and the disk has {free:,} free",
+            hint="free some space, or name another place with --out",
         )
 
 

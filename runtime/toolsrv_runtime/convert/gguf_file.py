@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-import shutil
 from pathlib import Path
 from typing import Any
 
 from toolsrv_runtime.convert.architecture import Architecture
-from toolsrv_runtime.convert.errors import TokenizerError, WriteError
+from toolsrv_runtime.convert.errors import TokenizerError
+from toolsrv_runtime.convert.fresh import check_room
 from toolsrv_runtime.convert.rope import Rope
 from toolsrv_runtime.convert.shards import Floats
 from toolsrv_runtime.convert.tensors import (
@@ -121,12 +121,7 @@ class GgufFile:
                 self._names[one.name], one.shape, "float32", count, raw_dtype=raw_type
             )
             size += count
-        free = shutil.disk_usage(self._path.parent).free
-        if size > free:
-            raise WriteError(
-                f"{str(target)!r} needs {size:,} bytes and the disk has {free:,} free",
-                hint="free some space, or name another place with --out",
-            )
+        check_room(self._path, target, size)
         self._writer.write_header_to_file()
         self._writer.write_kv_data_to_file()
         self._writer.write_ti_data_to_file()

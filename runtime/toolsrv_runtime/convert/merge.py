@@ -7,7 +7,6 @@ gguf package; all others are copied bit by bit. Memory holds one tensor at a tim
 from __future__ import annotations
 
 import logging
-import shutil
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -19,8 +18,8 @@ from pydantic import BaseModel, ConfigDict
 
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.convert.adapter import dequantized, open_base, read_adapter, sha256
-from toolsrv_runtime.convert.errors import AdapterError, WriteError
-from toolsrv_runtime.convert.fresh import check_free, fresh_file
+from toolsrv_runtime.convert.errors import AdapterError
+from toolsrv_runtime.convert.fresh import check_free, check_room, fresh_file
 from toolsrv_runtime.convert.lora import Adapter, Base, Pair
 
 MergeType = Literal["auto", "base", "Q8_0", "F16", "F32"]
@@ -193,12 +192,7 @@ class _File:
             count = _bytes(shape, kind)
             self._writer.add_tensor_info(name, shape, "float32", count, raw_dtype=kind)
             size += count
-        free = shutil.disk_usage(self._path.parent).free
-        if size > free:
-            raise WriteError(
-                f"{str(target)!r} needs {size:,} bytes and the disk has {free:,} free",
-                hint="free some space, or name another place with --out",
-            )
+        check_room(self._path, target, size)
         self._writer.write_header_to_file()
         self._writer.write_kv_data_to_file()
         self._writer.write_ti_data_to_file()

@@ -10,7 +10,13 @@ import click
 from toolsrv.cli.import_view import Bar
 from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.listing import listing
-from toolsrv.cli.options import example, json_option
+from toolsrv.cli.options import (
+    example,
+    json_option,
+    published_file_option,
+    sha256_option,
+    source_argument,
+)
 from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session, pass_session
 from toolsrv.cli.storing import Place, take
@@ -29,14 +35,10 @@ if TYPE_CHECKING:
         "toolsrv catalog pull https://example.com/tools.tar.gz --name tools",
     ),
 )
-@click.argument("source", metavar="NAME|URL|FILE", required=False)
+@source_argument
 @click.option("--list", "listed", is_flag=True, help="List the catalogs that have a short name.")
-@click.option(
-    "--file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The published file, where it is on this disk already.",
-)
-@click.option("--sha256", default="", metavar="HEX", help="What the file's SHA-256 has to be.")
+@published_file_option
+@sha256_option
 @click.option("--name", metavar="NAME", help="The catalog's name.  [default: after the source]")
 @click.option("--category", metavar="NAME", help="Category of what names none.  [default: Other]")
 @click.option("--dry-run", is_flag=True, help="Say what would be done; change no catalog.")

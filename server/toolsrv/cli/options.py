@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -54,6 +55,15 @@ simulator_option = click.option(
     "--simulator",
     metavar="MODEL",
     help="Model that simulates: a GGUF file or a server's address. [default: the solve's]",
+)
+source_argument = click.argument("source", metavar="NAME|URL|FILE", required=False)
+published_file_option = click.option(
+    "--file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The published file, where it is on this disk already.",
+)
+sha256_option = click.option(
+    "--sha256", default="", metavar="HEX", help="What the file's SHA-256 has to be."
 )
 profile_option = click.option(
     "--profile",

@@ -12,7 +12,13 @@ import click
 from toolsrv.cli.catalog_pull import bring, show_published
 from toolsrv.cli.import_view import Bar
 from toolsrv.cli.interrupt import interruptible
-from toolsrv.cli.options import example, json_option
+from toolsrv.cli.options import (
+    example,
+    json_option,
+    published_file_option,
+    sha256_option,
+    source_argument,
+)
 from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
@@ -29,14 +35,10 @@ if TYPE_CHECKING:
         "toolsrv recordings pull stabletoolbench --file server_cache.zip",
     ),
 )
-@click.argument("source", metavar="NAME|URL|FILE", required=False)
+@source_argument
 @click.option("--list", "listed", is_flag=True, help="List the recordings that have a short name.")
-@click.option(
-    "--file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The published file, where it is on this disk already.",
-)
-@click.option("--sha256", default="", metavar="HEX", help="What the file's SHA-256 has to be.")
+@published_file_option
+@sha256_option
 @json_option
 @pass_session
 def pull(
