@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from pydantic import BaseModel
 
 from toolsrv_catalogs.offline import load_offline_catalog
+from toolsrv_lab.conversations.build import grams
 from toolsrv_lab.instructions.errands import errands
 from toolsrv_lab.instructions.writer import is_held_out
+from toolsrv_lab.matching.episode_samples import drawn
 from toolsrv_lab.matching.errand_samples import errand_samples
 from toolsrv_lab.matching.need_samples import need_samples
 from toolsrv_lab.matching.samples import LATEST, Plan, Sample
@@ -29,6 +32,10 @@ from toolsrv_registry.encoder import Encoder
 from toolsrv_registry.errors import DataError
 
 TRAINING, UNSEEN_TOOLS, UNSEEN_TASKS = "training.jsonl", "unseen-tools.jsonl", "unseen-tasks.jsonl"
+EPISODES, EPISODE_APIS = "unseen-episodes.jsonl", "apis.jsonl"
+
+HELD_OUT_EPISODES = 50
+"""Of so many samples of episodes one is held out."""
 
 HELD_OUT_TASKS = 0.05
 """Share of the errands that no sample is made of."""
@@ -100,6 +107,55 @@ def write_samples(
     }
 
 
+def add_episodes(
+    out: Path, told: Sequence[tuple[Path, int]], judged: Sequence[Path], seed: int
+) -> Mapping[str, int]:
+    """Add samples of episode files to the samples in ``out``; return how many each file has.
+
+    ``told`` are files and how many samples to draw of each; ``judged`` are task files whose tasks
+    are left out. Raises DataError for a file that cannot be read.
+    """
+    known = {gram for path in judged for task in _tasks(path) for gram in grams(task)}
+    apis: dict[str, Api] = {}
+    training, held = read_samples(out / TRAINING), []
+    for file, count in told:
+        try:
+            more, samples = drawn(file, count, known, seed)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DataError(f"cannot read the episodes {str(file)!r}: {error}") from error
+        apis |= more
+        some = len(samples) // HELD_OUT_EPISODES
+        held += samples[:some]
+        training += samples[some:]
+    training.sort(key=lambda one: _lot(one, seed))
+    _write(out / EPISODE_APIS, apis.values())
+    return {TRAINING: _write(out / TRAINING, training), EPISODES: _write(out / EPISODES, held)}
+
+
+def read_apis(folder: Path) -> dict[str, Api]:
+    """Return the APIs of the episodes in a folder of samples by id; none where it has none.
+
+    Raises DataError for a file that is none.
+    """
+    path = folder / EPISODE_APIS
+    try:
+        lines = path.read_text("utf-8").splitlines() if path.exists() else []
+        return {api.id: api for api in map(Api.model_validate_json, lines)}
+    except (OSError, ValueError) as error:
+        raise DataError(
+            f"cannot read the APIs {str(path)!r}: {error}",
+            hint="write the folder again: toolsrv lab samples --out DIR",
+        ) from error
+
+
+def _tasks(path: Path) -> Iterator[str]:
+    try:
+        for line in path.read_text("utf-8").splitlines():
+            yield str(json.loads(line)["task"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"cannot read the tasks {str(path)!r}: {error}") from error
+
+
 def is_kept(task: str) -> bool:
     """Whether an errand is held out; the first letters decide, so that its variants go with it."""
     digest = hashlib.sha256(" ".join(task.split()[:3]).lower().encode()).hexdigest()
@@ -163,10 +219,10 @@ def _near(apis: Sequence[Api], encoder: Encoder) -> dict[str, list[str]]:
     return found
 
 
-def _write(path: Path, samples: Iterable[Sample]) -> int:
+def _write(path: Path, entries: Iterable[BaseModel]) -> int:
     fresh, count = path.with_name(f".{path.name}.new"), 0
     with fresh.open("w", encoding="utf-8") as file:
-        for one in samples:
+        for one in entries:
             file.write(json.dumps(one.model_dump(), ensure_ascii=True) + "\n")
             count += 1
     fresh.replace(path)

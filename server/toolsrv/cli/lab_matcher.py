@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +17,7 @@ from toolsrv.cli.lab_solve_view import share_cell
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
+from toolsrv_registry.errors import UsageError
 
 if TYPE_CHECKING:
     from toolsrv_lab.matching.samples import Sample
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
 
 _IN = click.Path(exists=True, path_type=Path)
 _OUT = click.Path(path_type=Path)
+_TITLE = "% (95 % interval)"
 _SAMPLES = click.option("--samples", "folder", type=_IN, required=True,
                         help="Folder of toolsrv lab samples.")  # fmt: skip
 
@@ -35,16 +40,28 @@ _SAMPLES = click.option("--samples", "folder", type=_IN, required=True,
               help="Variants of each whole task.")  # fmt: skip
 @click.option("--latest", type=click.IntRange(0), default=0, show_default=True,
               help="So many of the whole tasks, the last written, are told four times as often.")  # fmt: skip
+@click.option("--episodes", type=(_IN, click.IntRange(1)), multiple=True, metavar="FILE N",
+              help="Besides N samples of episodes: functions that no catalog has. May be given several times.")  # fmt: skip
+@click.option("--judged", type=_IN, multiple=True, metavar="FILE",
+              help="A task file: episodes with its tasks are left out. May be given several times.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True)
 @json_option
 @pass_session
-def samples(session: Session, /, out: Path, as_json: bool, **given: int) -> None:
+def samples(
+    session: Session,
+    /,
+    out: Path,
+    episodes: tuple[tuple[Path, int], ...],
+    judged: tuple[Path, ...],
+    as_json: bool,
+    **given: int,
+) -> None:
     """Write texts with the APIs that serve them and the places of their values.
 
     Over the enabled catalogs, as far as needs are written for them. Tools and tasks that are held
     out go into files of their own.
     """
-    from toolsrv_lab.matching.pipeline import write_samples
+    from toolsrv_lab.matching.pipeline import add_episodes, write_samples
     from toolsrv_lab.matching.samples import Plan
 
     registry = session.workbench().registry()
@@ -53,6 +70,8 @@ def samples(session: Session, /, out: Path, as_json: bool, **given: int) -> None
         counts = write_samples(
             registry.store.apis(), registry.index.encoder, out, plan, progress=bar.show
         )
+        if episodes:
+            counts = {**counts, **add_episodes(out, episodes, judged, plan.seed)}
     if as_json:
         emit_json({"folder": str(out), "samples": dict(counts), "plan": plan._asdict()})
         return
@@ -94,7 +113,7 @@ def train_matcher(
     from toolsrv_lab.matching.training import TrainingOptions, train
 
     options = TrainingOptions(**{key: one for key, one in given.items() if one is not None})
-    apis = _apis(session)
+    apis = _apis(session, folder)
     samples = read_samples(folder / TRAINING, apis)
     with TrainingBar() as bar, interruptible():
         path = train(
@@ -135,7 +154,7 @@ def export_matcher(
     from toolsrv_lab.encoder_export import find_source
     from toolsrv_lab.matching.export import export_matcher as export
 
-    apis = _apis(session)
+    apis = _apis(session, folder)
     told = _held_out(folder, apis)
     card = export(runs, base or find_source(), out, lambda made: _figures(made, told, apis))
     if as_json:
@@ -145,45 +164,108 @@ def export_matcher(
 
 
 @click.command(epilog=example("toolsrv lab eval matcher --samples samples"))
-@_SAMPLES
+@click.option("--samples", "folder", type=_IN, help="Folder of toolsrv lab samples.")
+@click.option("--tasks", type=_IN, metavar="FILE",
+              help="Tasks over the catalog that ships instead, asked about as a solve asks.")  # fmt: skip
+@click.option("--other-words", is_flag=True,
+              help="Tasks over a copy of that catalog in which everything is named otherwise.")  # fmt: skip
 @click.option("--matcher", "model", type=_IN, help="Its folder; the one that ships unless given.")
 @json_option
 @pass_session
-def eval_matcher(session: Session, folder: Path, model: Path | None, as_json: bool) -> None:
+def eval_matcher(
+    session: Session,
+    folder: Path | None,
+    tasks: Path | None,
+    other_words: bool,
+    model: Path | None,
+    as_json: bool,
+) -> None:
     """Judge the matcher on tools and tasks that no sample for training is about.
 
-    With the clause given, and (-whole) with the whole text, where the clause is to be found.
+    With the clause given, and (-whole) with the whole text, where the clause is to be found. Or on
+    whole tasks: whether it finds all hits that are needed, and what they are to be called with.
     """
     from toolsrv_registry.matcher import SHIPPED_MATCHER
 
-    apis = _apis(session)
-    found = _figures(model or SHIPPED_MATCHER, _held_out(folder, apis), apis)
+    path = model or SHIPPED_MATCHER
+    if tasks is not None and folder is None:
+        _eval_on_tasks(session, path, tasks, other_words, as_json)
+        return
+    if folder is None or tasks is not None or other_words:
+        raise UsageError(
+            "what is the matcher to be judged by?",
+            hint="--samples DIR, or --tasks FILE (with --other-words if you like)",
+        )
+    apis = _apis(session, folder)
+    found = _figures(path, _held_out(folder, apis), apis)
     if as_json:
         emit_json(found)
         return
-    from toolsrv_lab.evaluation.statistics import Share
-
     names = ("choice", "nothing", "clause", "values", "absent", "whole")
     heads = ("right API", "none serves", "clause", "values", "no value", "all of a call")
-    table(
-        ("", "samples#", *(f"{head}#" for head in heads)),
-        [
-            (name, one["samples"], *(share_cell(Share.model_validate(one[key])) for key in names))
-            for name, one in found.items()
-        ],
-        title="% right (95 % interval)",
-    )
+    rows = [(name, one["samples"], *_shares(one, names)) for name, one in found.items()]
+    table(("", "samples#", *(f"{head}#" for head in heads)), rows, title=_TITLE)
 
 
-def _apis(session: Session) -> dict[str, Api]:
-    return {api.id: api for api in session.workbench().registry().store.apis()}
+def _eval_on_tasks(
+    session: Session, model: Path, path: Path, other_words: bool, as_json: bool
+) -> None:
+    from toolsrv_lab.evaluation import other_words as copies
+    from toolsrv_lab.matching.on_tasks import evaluate_tasks
+    from toolsrv_lab.solving import check_tasks, read_tasks
+    from toolsrv_registry.matcher import Matcher
+    from toolsrv_runtime.finder import READ
+
+    tasks = read_tasks(path)
+    with contextlib.ExitStack() as stack:
+        if other_words:
+            tasks = copies.tasks(tasks)
+            folder = stack.enter_context(
+                TemporaryDirectory(prefix="toolsrv-", ignore_cleanup_errors=True)
+            )
+            registry = stack.enter_context(copies.open_registry(Path(folder)))
+        else:
+            registry = session.workbench().registry()
+        check_tasks(tasks, {api.id for api in registry.store.apis()})
+        bar = stack.enter_context(Bar("reading", "tasks"))
+        stack.enter_context(interruptible())
+        retriever = registry.retriever
+        figures = evaluate_tasks(
+            Matcher(model),
+            tasks,
+            lambda text: retriever.search(text, READ).hits,
+            progress=bar.show,
+        )
+    found = figures.model_dump()
+    if as_json:
+        emit_json(found)
+        return
+    names = ("found", "unneeded", "values", "kept", "given_up")
+    heads = ("all needed found", "unneeded ones taken", "values", "served kept", "others given up")
+    row = (path.name, figures.tasks, *_shares(found, names))
+    table(("", "tasks#", *(f"{head}#" for head in heads)), [row], title=_TITLE)
+
+
+def _shares(figures: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    from toolsrv_lab.evaluation.statistics import Share
+
+    return [share_cell(Share.model_validate(figures[name])) for name in names]
+
+
+def _apis(session: Session, folder: Path) -> dict[str, Api]:
+    """Return the APIs of the enabled catalogs, and of the episodes in a folder of samples."""
+    from toolsrv_lab.matching.pipeline import read_apis
+
+    known = session.workbench().registry().store.apis()
+    return {**{api.id: api for api in known}, **read_apis(folder)}
 
 
 def _held_out(folder: Path, apis: dict[str, Api]) -> dict[str, list[Sample]]:
     """Return the samples that a matcher is judged by, by the name of their file."""
-    from toolsrv_lab.matching.pipeline import UNSEEN_TASKS, UNSEEN_TOOLS, read_samples
+    from toolsrv_lab.matching.pipeline import EPISODES, UNSEEN_TASKS, UNSEEN_TOOLS, read_samples
 
-    return {name: read_samples(folder / name, apis) for name in (UNSEEN_TASKS, UNSEEN_TOOLS)}
+    names = [UNSEEN_TASKS, UNSEEN_TOOLS, *([EPISODES] if (folder / EPISODES).exists() else ())]
+    return {name: read_samples(folder / name, apis) for name in names}
 
 
 def _figures(model: Path, told: dict[str, list[Sample]], apis: dict[str, Api]) -> dict[str, Any]:
