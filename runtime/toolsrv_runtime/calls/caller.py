@@ -5,7 +5,6 @@ Whatever happens is a typed result; nothing about a call is raised.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from typing import Any, Protocol, Self
 import httpx
 
 from toolsrv_registry.api import Api
+from toolsrv_registry.errors import ToolsrvError
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls import auth, hints
 from toolsrv_runtime.calls.exchange import Exchange, Limits, Message, exchange, guarded
@@ -23,7 +23,8 @@ from toolsrv_runtime.calls.hosts import Hosts
 from toolsrv_runtime.calls.policy import Policy
 from toolsrv_runtime.calls.request import Outgoing, build, web_address
 from toolsrv_runtime.calls.result import CallResult, Consent, Kind
-from toolsrv_runtime.errors import ArgumentError, PolicyError
+from toolsrv_runtime.calls.signed import Rules, SignedCalls
+from toolsrv_runtime.errors import ArgumentError, CredentialsError, PolicyError
 from toolsrv_runtime.outcome import Source
 
 __all__ = ["CallResult", "Caller", "Home", "Network", "default_caller"]
@@ -109,6 +110,7 @@ class Caller:
         self._transports = dict(transports)
         self._network = network
         self._home = home
+        self._signed = SignedCalls()
 
     async def call(
         self,
@@ -144,6 +146,8 @@ class Caller:
             return self._refused(api, args.writable(bound), "bad_arguments", error)
         except PolicyError as error:
             return self._refused(api, bound, "blocked_by_policy", error)
+        except CredentialsError as error:
+            return self._refused(api, bound, "unauthorized", error)
         return self._told(api, bound, outgoing, got, source, time.monotonic() - start)
 
     def _told(
@@ -167,7 +171,7 @@ class Caller:
             source=source,
             seconds=seconds,
             kind=got.kind,
-            hint=hints.hint(got.kind, api, host, got.retry_after),
+            hint=hints.hint(got.kind, api, host, got.retry_after) or got.note,
             page=hints.page(api, host, self._home(api).page) if subscribe else "",
             retry_after=got.retry_after,
             headers=dict(got.headers),
@@ -193,6 +197,16 @@ class Caller:
             tools = self._network.tools
             return allowed and not home.waiting and (tools is None or tools.can_call(api))
         return allowed and auth.has_what_it_needs(api, host, self._network.keys)
+
+    def lacks(self, api: Api) -> str:
+        """Return what a call of this API lacks of credentials, as ``auth.lacking``; "" for nothing.
+
+        Nothing where its host is not called over the network. Blocks while the keys do.
+        """
+        if self._network is None or api.mcp is not None or self._serves(api):
+            return ""
+        host = _host(api)
+        return auth.lacking(api, host, self._network.keys) if host else ""
 
     def _serves(self, api: Api) -> bool:
         return _host(api) in self._transports
@@ -221,19 +235,12 @@ class Caller:
             raise PolicyError(f"{api.id}: nothing serves {url.host!r}", hint="choose another API")
         if api.mcp is not None:
             return await self._tool(api, outgoing, network), "live"
-        port = url.port or (443 if url.scheme == "https" else 80)
-        plain = network.own(url.host, port)
-        allowed = await asyncio.to_thread(auth.authorize, api, outgoing, network.keys, plain=plain)
         catalog = self._home(api).catalog
-        message = Message(
-            outgoing.method,
-            allowed.url,
-            allowed.headers,
-            outgoing.content,
-            allowed.secrets,
-            partial(self._policy.may_follow, outgoing.method, allowed.url, catalog=catalog),
+        rules = Rules(
+            partial(self._policy.may_follow, outgoing.method, catalog=catalog),
+            lambda url: self._policy.verdict("POST", url, catalog) != "deny",
         )
-        return await exchange(network.transport, message, self._limits, network.hosts), "live"
+        return await self._signed.send(api, outgoing, network, self._limits, rules), "live"
 
     async def _tool(self, api: Api, outgoing: Outgoing, network: Network) -> Exchange:
         """Call a tool of an MCP server, within the limits of a host."""
@@ -264,7 +271,7 @@ class Caller:
         api: Api,
         bound: dict[str, Any],
         kind: Kind,
-        error: ArgumentError | PolicyError,
+        error: ToolsrvError,
     ) -> CallResult:
         return CallResult(
             api_id=api.id,
