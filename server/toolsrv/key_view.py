@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from toolsrv.key_store import KeyStore
 from toolsrv.plain import plain
 from toolsrv_registry.api import Api, SecurityScheme
+from toolsrv_registry.errors import DataError
 from toolsrv_registry.security import unsupported
 
 if TYPE_CHECKING:
@@ -55,12 +56,17 @@ def key_lack(api: Api, settings: Settings) -> str:
 
     No key is looked at, only whether it is there.
     """
-    from toolsrv_runtime.calls.auth import ANY_SECRET, lacking
+    from toolsrv_runtime.calls.auth import ANY_SECRET, lacking, on_rapidapi
 
     if settings.mode in ("offline", "replay") or settings.simulate != "off" or api.mcp is not None:
         return ""
+    if not api.security and not on_rapidapi(_host(api)):
+        return ""
     store = KeyStore(settings.data_dir)
-    return plain(lacking(api, _host(api), lambda name: ANY_SECRET if store.known(name) else ""))
+    try:
+        return plain(lacking(api, _host(api), lambda name: ANY_SECRET if store.known(name) else ""))
+    except DataError:  # a damaged key file is told by the call
+        return ""
 
 
 def key_words(keys: KeyViews) -> str:

@@ -381,15 +381,15 @@ def test_what_a_call_lacks_is_said_with_the_command(host: Any) -> None:
         return ""
 
     one = api("https://api.test/x", (BEARER,))
-    assert lacking(one, "api.test", none) == "a key that is not set: toolsrv keys set api.test"
+    assert lacking(one, "api.test", none) == "a key that is not set (toolsrv keys set api.test)"
     other = api("https://api.test/x", (client(host, "token.test"),))
-    assert lacking(other, "api.test", none).endswith("toolsrv keys set api.test@token.test")
+    assert lacking(other, "api.test", none).endswith("(toolsrv keys set api.test@token.test)")
     assert key_names(other, "api.test") == ("api.test@token.test", "api.test/oa", "api.test")
     assert "not supported" in lacking(api("https://api.test/x", (HMAC,)), "api.test", none)
     assert lacking(one, "api.test", lambda _: "k") == ""
     assert lacking(other, "api.test", lambda _: auth.ANY_SECRET) == ""
     rapid = api("https://x.p.rapidapi.com/y")
-    assert lacking(rapid, "x.p.rapidapi.com", none).endswith("toolsrv keys set rapidapi")
+    assert lacking(rapid, "x.p.rapidapi.com", none).endswith("(toolsrv keys set rapidapi)")
 
 
 def test_no_secret_and_no_token_enters_a_recording(host: Any, tmp_path: Path) -> None:

@@ -126,13 +126,16 @@ def has_what_it_needs(api: Api, host: str, keys: Keys) -> bool:
 def lacking(api: Api, host: str, keys: Keys) -> str:
     """Return what a call lacks besides arguments, with the command that sets it; ``""`` for nothing.
 
-    Reads after "needs": ``a key that is not set: toolsrv keys set api.example.com``.
+    Reads after "needs": ``a key that is not set (toolsrv keys set api.example.com)``.
     """
     if has_what_it_needs(api, host, keys):
         return ""
     if fault := needs_unsupported(api):
         return f"{fault}, which is not supported"
-    return f"a key that is not set: {_commands(missing_keys(api, host, keys))}"
+    if not (missing := missing_keys(api, host, keys)):
+        return "credentials that cannot be sent together"
+    many = "keys that are" if len(missing) > 1 else "a key that is"
+    return f"{many} not set ({_commands(missing)})"
 
 
 def missing_keys(api: Api, host: str, keys: Keys) -> tuple[str, ...]:

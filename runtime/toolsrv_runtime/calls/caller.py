@@ -15,10 +15,11 @@ from typing import Any, Protocol, Self
 import httpx
 
 from toolsrv_registry.api import Api
-from toolsrv_registry.errors import ToolsrvError
+from toolsrv_registry.errors import DataError, ToolsrvError
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls import auth, hints
 from toolsrv_runtime.calls.exchange import Exchange, Limits, Message, exchange, guarded
+from toolsrv_runtime.calls.fixed import Fixed, FixedOf, no_fixed
 from toolsrv_runtime.calls.hosts import Hosts
 from toolsrv_runtime.calls.policy import Policy
 from toolsrv_runtime.calls.request import Outgoing, build, web_address
@@ -72,7 +73,8 @@ class Network:
 
     ``hosts`` keeps the limits of each host; None leaves that to whoever calls. ``own`` says whether
     a host is a person's own, so that keys may go there over plain HTTP. ``tools`` are the MCP
-    servers, None where their tools cannot be called.
+    servers, None where their tools cannot be called. ``fixed`` returns what is sent with each call
+    of a catalog; it may raise a DataError.
     """
 
     transport: httpx.AsyncBaseTransport
@@ -80,6 +82,7 @@ class Network:
     hosts: Hosts | None = field(default_factory=Hosts)
     own: Callable[[str, int], bool] = lambda _host, _port: False
     tools: ToolServers | None = None
+    fixed: FixedOf = no_fixed
 
 
 class Caller:
@@ -128,8 +131,10 @@ class Caller:
         start = time.monotonic()
         bound: dict[str, Any] = dict(arguments)
         try:
-            bound = args.bind(api, arguments)
-            outgoing = build(api, bound)
+            fixed = self._fixed(api)
+            target, given = fixed.split(api, arguments)
+            bound = args.bind(target, given)
+            outgoing = fixed.added(api, build(target, bound))
             wanted = self._policy.check(
                 api,
                 outgoing,
@@ -201,12 +206,15 @@ class Caller:
     def lacks(self, api: Api) -> str:
         """Return what a call of this API lacks of credentials, as ``auth.lacking``; "" for nothing.
 
-        Nothing where its host is not called over the network. Blocks while the keys do.
+        Nothing where its host is not called over the network, or the policy denies it. Blocks while
+        the keys do.
         """
         if self._network is None or api.mcp is not None or self._serves(api):
             return ""
         host = _host(api)
-        return auth.lacking(api, host, self._network.keys) if host else ""
+        if not host or not self._policy.could_pass(api, self._home(api).catalog, asks=True):
+            return ""
+        return auth.lacking(api, host, self._network.keys)
 
     def _serves(self, api: Api) -> bool:
         return _host(api) in self._transports
@@ -225,6 +233,19 @@ class Caller:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+    def _fixed(self, api: Api) -> Fixed:
+        """Return what is sent with each live call of the API's catalog.
+
+        Raises:
+            PolicyError: it cannot be read.
+        """
+        if self._network is None or api.mcp is not None or self._serves(api):
+            return Fixed()
+        try:
+            return self._network.fixed(self._home(api).catalog)
+        except DataError as error:
+            raise PolicyError(error.message, hint=error.hint) from error
 
     async def _exchange(self, api: Api, outgoing: Outgoing) -> tuple[Exchange, Source]:
         url, network = outgoing.url, self._network
