@@ -21,7 +21,6 @@ _T = TypeVar("_T")
 _UNSERVED = "nothing on offer serves a part of the task"
 _BETTER = "something that can help where a call failed"
 _FEWER = "this model takes at most {} APIs at once: so many are offered"
-_KEY = "{} fits the task but was left out, because it needs {}"
 _CONSENT = (
     "{} fits the task best but was left out, because a person has to allow the call: solve it at a "
     "terminal, or allow such calls with the setting calls (toolsrv config show)"
@@ -83,11 +82,6 @@ class Asking:
         if offer.need_consent:
             with state.step():
                 state.meter.note([_CONSENT.format(offer.need_consent[0])])
-        if offer.need_keys:
-            with state.step():
-                state.meter.note(
-                    [_KEY.format(api_id, lacks) for api_id, lacks in offer.need_keys.items()]
-                )
         return bool(offer.shown)
 
     async def think(self, node: Node) -> Move | str:

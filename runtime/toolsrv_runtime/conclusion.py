@@ -24,6 +24,7 @@ from toolsrv_runtime.state import State
 _ENGLISH_ALONE = "compact"
 """The format whose models were shown no other language."""
 
+_KEY = "{} fits the task too and was left out, because it needs {}"
 _ALONE = "no call succeeded: the answer is the model's own"
 
 TASK_LIMIT = 200
@@ -40,6 +41,8 @@ def conclude(state: State, reason: str, hints: TaskHints, *, model: str, form: s
     if end.status == "answered" and not any(one.ok for one in evidence):
         state.meter.note([_ALONE])
     end = _with_keys(state, end)
+    if end.status == "answered":
+        state.meter.note([_KEY.format(*one) for one in state.offer.need_keys.items()])
     end, questions = _with_questions(state, _without_declined(state, end))
     known = state.known
     if end.status == "replied":  # the model is told the date, and may say it
