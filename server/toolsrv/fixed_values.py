@@ -6,6 +6,7 @@ They stay when a catalog is imported again, and go when it is removed. No secret
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from toolsrv.config_file import write_atomic
 from toolsrv.file_lock import alone
+from toolsrv_registry.api import Api
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 from toolsrv_runtime.calls.fixed import MOST, Fixed, Kind, fixed_fault
 
@@ -57,6 +59,16 @@ class FixedFile:
                 f"{self.path} cannot be read: {type(error).__name__}",
                 hint="remove it, and set the values again with toolsrv catalog set",
             ) from None
+
+    def as_called(self, api: Api, catalog_of: Callable[[str], str]) -> Api:
+        """Return an API without the parameters that are fixed for its catalog.
+
+        ``catalog_of`` returns the catalog of an id; it is asked only where something is fixed.
+
+        Raises:
+            DataError: the file cannot be read.
+        """
+        return self.of(catalog_of(api.id)).split(api, {})[0] if self.all() else api
 
     def of(self, catalog: str) -> Fixed:
         """Return the values of a catalog; what could not be set is left out.

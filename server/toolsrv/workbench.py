@@ -247,8 +247,8 @@ class Workbench:
         """
         from toolsrv.fixed_values import FixedFile
 
-        catalog = self.registry().store.home(api.id)[0]
-        return FixedFile(self.settings.data_dir).of(catalog).split(api, {})[0]
+        store = self.registry().store
+        return FixedFile(self.settings.data_dir).as_called(api, lambda one: store.home(one)[0])
 
     def check_category(self, category: str | None) -> None:
         """Raise NotFoundError when a category is named that no API has."""
