@@ -53,6 +53,8 @@ def _lines(api: Api) -> list[str]:
     for group in api.security:
         lines.append("security: " + (" and ".join(f"{s.kind} {s.name}" for s in group) or "none"))
         lines += [f"  {s.name}: {s.place} {s.key} {s.scheme}" for s in group]
+        lines += [f"  {s.name}: token from {s.token_url}" for s in group if s.token_url]
+        lines += [f"  {s.name}: scopes {' '.join(s.scopes)}" for s in group if s.scopes]
     return lines
 
 

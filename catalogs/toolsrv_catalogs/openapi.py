@@ -14,8 +14,6 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from pydantic import ValidationError
-
 from toolsrv_catalogs import fields
 from toolsrv_catalogs.fields import METHODS, URL_LIMIT, unused
 from toolsrv_catalogs.findings import FileFindings
@@ -30,11 +28,12 @@ from toolsrv_catalogs.openapi_refs import (
 )
 from toolsrv_catalogs.openapi_response import accepted, read_response
 from toolsrv_catalogs.openapi_schema import parameter, shape
+from toolsrv_catalogs.openapi_security import Schemes
 from toolsrv_catalogs.openapi_servers import server_fault, server_of
 from toolsrv_catalogs.openapi_style import StyleFault, content_style, style
 from toolsrv_catalogs.swagger import as_openapi, is_swagger
 from toolsrv_catalogs.text import DESCRIPTION_LIMIT, NAME_LIMIT
-from toolsrv_registry.api import Api, Parameter, Place, SecurityScheme, Tool
+from toolsrv_registry.api import Api, Parameter, Place, Tool
 from toolsrv_registry.errors import DataError
 
 OPERATIONS_LIMIT = 50_000
@@ -118,6 +117,7 @@ class _Reader:
         self._server = server
         self._refs = References(document, path, load)
         self._root = document
+        self._schemes = Schemes(document, self._refs, found)
         info = _object(document.get("info"))
         self._name = found.text(info.get("title"), NAME_LIMIT).strip() or path.stem or "unnamed"
         self._description = found.text(
@@ -238,7 +238,7 @@ class _Reader:
         required, optional = distinct(required, optional)
         wanted = api_place(self._category, self._name, name)
         url = self._url(url_path, item, about, name)
-        security = self._security(about)
+        security = self._schemes.of(about)
         api_id = unused(wanted, self._taken)
         if api_id != wanted:
             found.note(f"{name!r} is there again; its id is {api_id}")
@@ -400,34 +400,6 @@ class _Reader:
             self._found.refuse("address", f"{fault}; the API cannot be called", name=name)
             return ""
         return self._found.text(base.split("?")[0].split("#")[0].rstrip("/") + url_path, URL_LIMIT)
-
-    def _security(self, about: Mapping[str, Any]) -> tuple[tuple[SecurityScheme, ...], ...]:
-        wanted = about.get("security", self._root.get("security"))
-        schemes = _object(_object(self._root.get("components")).get("securitySchemes"))
-        groups = []
-        for group in wanted if isinstance(wanted, list) else []:
-            read = [self._scheme(str(name), schemes.get(name)) for name in _object(group)]
-            groups.append(tuple(one for one in read if one is not None))
-        return tuple(groups) if any(groups) else ()
-
-    def _scheme(self, name: str, entry: Any) -> SecurityScheme | None:
-        try:
-            value = _object(self._refs.follow(Node(entry, self._refs.root.resolver)).value)
-        except ReferenceFault:
-            value = {}
-        try:
-            return SecurityScheme.model_validate(
-                {
-                    "name": self._found.text(name, NAME_LIMIT),
-                    "kind": value.get("type"),
-                    "place": value.get("in", ""),
-                    "key": self._found.text(value.get("name"), NAME_LIMIT),
-                    "scheme": self._found.text(value.get("scheme"), NAME_LIMIT).lower(),
-                }
-            )
-        except ValidationError:
-            self._found.note(f"the security scheme {name[:80]!r} is not described; left out")
-            return None
 
 
 def distinct(

@@ -167,6 +167,8 @@ def _response(one: Any, produces: list[str]) -> Any:
 def _scheme(one: Any) -> Any:
     if isinstance(one, dict) and one.get("type") == "basic":
         return {"type": "http", "scheme": "basic"}
+    if isinstance(one, dict) and one.get("type") == "oauth2" and one.get("flow") == "application":
+        return {**one, "flows": {"clientCredentials": {"tokenUrl": one.get("tokenUrl")}}}
     return one
 
 

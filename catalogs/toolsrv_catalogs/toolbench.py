@@ -307,14 +307,18 @@ def _ours(value: Any, name: str, found: FileFindings) -> dict[str, Any]:
     try:
         security = _SECURITY.validate_python(value.get("security", ()))
     except ValidationError:
-        found.note(f"{name!r}: unreadable security schemes left out")
-        security = ()
+        found.note(f"{name!r}: its security schemes cannot be read; it is not called")
+        security = ((SecurityScheme(name="unreadable", kind="unknown"),),)
     cleaned = tuple(
         tuple(
             scheme.model_copy(
                 update={
                     field: found.text(getattr(scheme, field), NAME_LIMIT)
                     for field in ("name", "key", "scheme")
+                }
+                | {
+                    "token_url": found.text(scheme.token_url, fields.URL_LIMIT),
+                    "scopes": tuple(found.text(one, NAME_LIMIT) for one in scheme.scopes),
                 }
             )
             for scheme in group

@@ -97,16 +97,21 @@ class SecurityScheme(BaseModel):
     """One credential that an API asks for (OpenAPI's security scheme object).
 
     ``place`` and ``key`` say where an ``apiKey`` goes (``header``, ``X-API-Key``); ``scheme`` is
-    the HTTP authentication scheme (``bearer``, ``basic``) of kind ``http``. Holds no secret.
+    the HTTP authentication scheme (``bearer``, ``basic``) of kind ``http``. ``token_url`` is where
+    OAuth 2 client credentials are exchanged for a token, ``""`` where that is not offered, and
+    ``scopes`` are those that the operation requires. Kind ``unknown`` stands for a scheme that the
+    source names and does not describe. Holds no secret.
     """
 
     model_config = ConfigDict(frozen=True)
 
     name: str
-    kind: Literal["apiKey", "http", "oauth2", "openIdConnect", "mutualTLS"]
+    kind: Literal["apiKey", "http", "oauth2", "openIdConnect", "mutualTLS", "unknown"]
     place: Literal["", "header", "query", "cookie"] = ""
     key: str = ""
     scheme: str = ""
+    token_url: str = Field(default="", exclude_if=_empty)
+    scopes: tuple[str, ...] = Field(default=(), exclude_if=_empty)
 
 
 class McpTool(BaseModel):

@@ -101,7 +101,8 @@ class SearchResult(BaseModel):
     ``named``: the text is the full name of APIs, which come first.
     ``hidden_behind`` counts APIs of the named catalog that are not found because another catalog
     has their ids, by that catalog. ``need_consent`` are ids of better APIs than the first hit that
-    were left out because nobody can be asked whether they may be called. ``degraded`` says why the vectors were not used, or not up to
+    were left out because nobody can be asked whether they may be called, and ``need_keys`` of those
+    that were because of their credentials: id -> what they need. ``degraded`` says why the vectors were not used, or not up to
     date; empty when all is well.
 
     ``query`` is the text that was given (cut at 4,000 characters). ``reading`` tells what was
@@ -120,6 +121,7 @@ class SearchResult(BaseModel):
     dead_left_out: int = 0
     hidden_behind: Mapping[str, int] = {}
     need_consent: tuple[str, ...] = ()
+    need_keys: Mapping[str, str] = {}
     named: bool = False
     degraded: str = ""
     reading: Reading = Reading("")

@@ -24,6 +24,7 @@ from toolsrv_runtime.state import State
 _ENGLISH_ALONE = "compact"
 """The format whose models were shown no other language."""
 
+_KEY = "{} fits the task too and was left out, because it needs {}"
 _ALONE = "no call succeeded: the answer is the model's own"
 
 TASK_LIMIT = 200
@@ -39,6 +40,9 @@ def conclude(state: State, reason: str, hints: TaskHints, *, model: str, form: s
     results = [(one.node, {"response": one.response, "error": one.error}) for one in evidence]
     if end.status == "answered" and not any(one.ok for one in evidence):
         state.meter.note([_ALONE])
+    end = _with_keys(state, end)
+    if end.status == "answered":
+        state.meter.note([_KEY.format(*one) for one in state.offer.need_keys.items()])
     end, questions = _with_questions(state, _without_declined(state, end))
     known = state.known
     if end.status == "replied":  # the model is told the date, and may say it
@@ -58,6 +62,7 @@ def conclude(state: State, reason: str, hints: TaskHints, *, model: str, form: s
         unsupported=traced.unsupported,
         unread=traced.unread,
         opinions=tuple(state.opinions),
+        need_keys=dict(state.offer.need_keys),
         candidates=tuple(f.api.id for f in state.offer.all),
         searches=tuple(state.offer.searches),
         tree=tuple(ledger.nodes()),
@@ -129,6 +134,23 @@ def _without_declined(state: State, end: _Ending) -> _Ending:
     parts = [step.move.about for step in state.ledger.steps.values() if step.declined]
     missing = (*end.missing, *filter(None, parts)) or requests
     return replace(end, status="partial", reason=why, missing=tuple(dict.fromkeys(missing)))
+
+
+def _with_keys(state: State, end: _Ending) -> _Ending:
+    """Return an end without a whole answer with what fits and lacks credentials, which comes first.
+
+    Where no call succeeded, a model's giving up says nothing beside it.
+    """
+    if not state.offer.need_keys or end.status not in {"gave_up", "partial"}:
+        return end
+    why = "; ".join(
+        f"{api_id} fits this task but needs {lacks}"
+        for api_id, lacks in state.offer.need_keys.items()
+    )
+    succeeded = any(one.ok for one in state.ledger.results.values())
+    if succeeded or end.status == "partial":
+        why = f"{why}; {end.reason}"
+    return replace(end, reason=why)
 
 
 def _with_questions(state: State, end: _Ending) -> tuple[_Ending, tuple[Question, ...]]:
@@ -228,7 +250,8 @@ def _all_failed(state: State) -> str:
     why = _shortened(first.error)
     if first.status and first.response is not None:
         why += f", {_shortened(json.dumps(first.response, ensure_ascii=False))}"
-    elif first.hint and not first.refused:  # for who set it up, not for a model
+    elif first.hint and (not first.refused or first.kind == "unauthorized"):
+        # for who set it up, not for a model
         why += f" ({first.hint})"
     return f"; no call succeeded, the first because: {why}"
 

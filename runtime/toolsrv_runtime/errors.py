@@ -8,6 +8,7 @@
 - ``GrammarError``: a function list cannot be written as a grammar (a defect of a catalog entry).
 - ``ArgumentError``: the arguments of an API call are wrong; names the parameter.
 - ``PolicyError``: the policy does not allow a call.
+- ``CredentialsError``: the credentials of a call are missing, or of a kind that is not sent.
 - ``ServerError``: a model server gave no usable reply.
 """
 
@@ -53,6 +54,10 @@ class ArgumentError(UsageError):
 
 class PolicyError(UsageError):
     """A call is not allowed."""
+
+
+class CredentialsError(UsageError):
+    """A call's credentials are missing, or of a kind that is not sent."""
 
 
 class ServerError(ModelError):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, TypeVar, runtime_checkable
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.matcher import Asked, Match
@@ -61,6 +61,15 @@ class FoundList(Protocol):
     @property
     def language(self) -> str:
         """English name of the text's language, "" for English and where too little tells."""
+
+
+@runtime_checkable
+class KeyAware(Protocol):
+    """What a search gives that knows which APIs fit and lack nothing but credentials."""
+
+    @property
+    def need_keys(self) -> Mapping[str, str]:
+        """Ids of such APIs, best first -> what each needs (``calls.auth.lacking``)."""
 
 
 class Finder(Protocol):

@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from toolsrv_registry.clauses import clauses
 from toolsrv_registry.functions import Function, FunctionList
 from toolsrv_runtime.contract.hints import NO_HINTS, TaskHints
-from toolsrv_runtime.finder import READ, Finder, Found, needed_first, reranked
+from toolsrv_runtime.finder import READ, Finder, Found, KeyAware, needed_first, reranked
 from toolsrv_runtime.outcome import Searched
 from toolsrv_runtime.profile import MOST_CANDIDATES
 
@@ -69,6 +69,7 @@ class Offer:
         self.nearest: tuple[str, ...] = ()
         self.dead_left_out = 0
         self.need_consent: tuple[str, ...] = ()
+        self.need_keys: dict[str, str] = {}
         self.language = ""
 
     @property
@@ -96,6 +97,7 @@ class Offer:
         self.nearest = tuple(found.nearest_categories[:3])
         self.dead_left_out = found.dead_left_out
         self.need_consent = tuple(found.need_consent)
+        self.need_keys = dict(found.need_keys) if isinstance(found, KeyAware) else {}
         self.language = found.language
         match = self._finder.match
         hits = reranked(found.hits, self._task, match) if self._wider else found.hits

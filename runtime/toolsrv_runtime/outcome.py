@@ -178,7 +178,8 @@ class Outcome(_Frozen):
     are the claims of the answer that were traced to a response or the task, and those that could
     not be (``evidence.py``); ``unread`` counts those of a very long answer that were not looked
     at. ``opinions`` are the second ones, where they were asked for. ``notes`` say what prompts had
-    no room for. ``candidates`` are all APIs that were on
+    no room for. ``need_keys`` are APIs that fit and were left out for what they need (id -> what), and
+    ``candidates`` are all APIs that were on
     offer, ``searches`` how they were found. ``width`` and ``depth`` are the search's limits, depth
     in ToolBench's nodes (up to three a reply); ``chains`` is the N of CoT@N, else 1.
     ``switches`` are those of the solve; ``votes`` how many solves were made, of which ``agreed``
@@ -198,6 +199,7 @@ class Outcome(_Frozen):
     unsupported: tuple[Claim, ...] = ()
     unread: int = 0
     opinions: tuple[Opinion, ...] = ()
+    need_keys: dict[str, str] = Field(default_factory=dict)
     candidates: tuple[str, ...]
     searches: tuple[Searched, ...] = ()
     tree: tuple[TreeNode, ...]

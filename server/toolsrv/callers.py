@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from toolsrv.fixed_values import FixedFile
 from toolsrv.key_store import KeyStore
 from toolsrv.mcp_servers import ServerFile
 from toolsrv.models import is_special
@@ -20,6 +21,7 @@ from toolsrv_runtime.calls.exchange import Limits
 from toolsrv_runtime.calls.hosts import HostLimits, Hosts
 from toolsrv_runtime.calls.offline import transports
 from toolsrv_runtime.calls.policy import Policy, parse_rules
+from toolsrv_runtime.calls.proxies import Proxies
 from toolsrv_runtime.calls.recordings.modes import RecordingCaller, ReplayingCaller
 from toolsrv_runtime.calls.recordings.store import RECORDINGS_FILE, RecordingStore
 from toolsrv_runtime.mcp_client.tool_calls import ToolServers
@@ -112,9 +114,10 @@ def tool_servers(settings: Settings) -> ToolServers:
 def _network(settings: Settings) -> Network:
     addresses = Addresses(own=parse_own(settings.own_hosts))
     return Network(
-        transport=Connections(addresses),
+        transport=Connections(addresses, proxies=Proxies.of_environment()),
         keys=KeyStore(settings.data_dir).secret,
         hosts=Hosts(HostLimits(rate=settings.calls_per_second)),
         own=addresses.allows_any,
         tools=tool_servers(settings),
+        fixed=FixedFile(settings.data_dir).of,
     )

@@ -1,8 +1,10 @@
 """The user's keys: in the system keyring, else in a file that only the user can read.
 
 A key has the name of whom it belongs to: ``rapidapi``, a host, or ``HOST/SCHEME`` where a host has
-several; ``mcp:SERVER/NAME`` is a variable or a header of an MCP server. The environment goes first: ``RAPIDAPI_KEY``, and ``TOOLSRV_KEY_`` with the name in
-capitals (``TOOLSRV_KEY_API_EXAMPLE_COM``). Knows nothing of requests; ``calls/auth.py`` decides
+several; ``HOST@TOKEN-HOST`` are client credentials that a token for HOST is fetched with at another
+host; ``mcp:SERVER/NAME`` is a variable or a header of an MCP server. The environment goes first:
+``RAPIDAPI_KEY``, and ``TOOLSRV_KEY_`` with the name in capitals
+(``TOOLSRV_KEY_API_EXAMPLE_COM``). Knows nothing of requests; ``calls/auth.py`` decides
 which key a call may have.
 """
 
@@ -54,6 +56,13 @@ class KeyStore:
         if seen is None or seen[0] < now:
             seen = self._seen[name] = (now + _REMEMBERED_S, self._find(name))
         return seen[1]
+
+    def known(self, name: str) -> bool:
+        """Return whether there is a key, without looking at it: no keyring asks a person."""
+        if os.environ.get(variable_of(name), "").strip():
+            return True
+        kept = self._read()
+        return name in kept["file"] or name in kept["keyring"]
 
     def store(self, name: str, secret: str) -> Place:
         """Keep a key, instead of one of that name; return where it is kept.
@@ -174,16 +183,42 @@ def key_name(text: str) -> str:
     if text.strip().startswith("mcp:"):
         return _mcp_key_name(text.strip())
     host, slash, scheme = text.strip().partition("/")
+    host, at, other = host.partition("@")
+    if host.lower() == RAPIDAPI and not slash and not at:
+        return RAPIDAPI
+    host = _host_of_key(host, text)
+    if at:
+        if slash:
+            raise UsageError(
+                f"{text[:80]!r} names a scheme and a token server", hint=f"write {host}@{other}"
+            )
+        return f"{host}@{_host_of_key(other, text)}"
+    if slash and not scheme:
+        raise _no_host(text)
+    return f"{host}{slash}{scheme}"
+
+
+def _host_of_key(host: str, text: str) -> str:
+    """Return a host as requests name it; ``text`` is what a person wrote."""
     host = host.lower().rstrip(".")
-    if host == RAPIDAPI and not slash:
-        return host
     if host.endswith(".rapidapi.com"):
         raise UsageError("all hosts of RapidAPI share one key", hint="toolsrv keys set rapidapi")
-    if host_fault(host) or ("." not in host and host != "localhost") or (slash and not scheme):
+    bare = host.removeprefix("[").removesuffix("]")
+    if ":" in bare and not host_fault(bare) and not host_fault(f"[{bare}]"):
+        return bare  # an IPv6 address
+    name, colon, port = host.rpartition(":")
+    if colon and port.isdecimal() and not host_fault(name):
         raise UsageError(
-            f"{text[:80]!r} is no host", hint="for example rapidapi, or api.example.com"
+            f"{text[:80]!r} names a port, and a key is its host's at any port",
+            hint=f"toolsrv keys set {name.removeprefix('[').removesuffix(']')}",
         )
-    return f"{host}{slash}{scheme}"
+    if host_fault(host) or ("." not in host and host != "localhost"):
+        raise _no_host(text)
+    return host
+
+
+def _no_host(text: str) -> UsageError:
+    return UsageError(f"{text[:80]!r} is no host", hint="for example rapidapi, or api.example.com")
 
 
 def _mcp_key_name(text: str) -> str:

@@ -1,22 +1,31 @@
 """Which keys a call of an API needs, and where each goes: as a typed shape, and in words.
 
-Says what the catalog says; whether there is a key, and what it is, is not looked at.
+Says what the catalog says, and whether there is a key; what it is, is not looked at.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field
 
+from toolsrv.key_store import KeyStore
 from toolsrv.plain import plain
 from toolsrv_registry.api import Api, SecurityScheme
+from toolsrv_registry.errors import DataError
+from toolsrv_registry.security import unsupported
+
+if TYPE_CHECKING:
+    from toolsrv.settings import Settings
 
 
 class KeyView(BaseModel):
     """A key that a call needs."""
 
-    name: str = Field(description="What `toolsrv keys set` takes; empty: the API has no address.")
+    name: str = Field(
+        description="What `toolsrv keys set` takes; empty: the API has no address, or no key serves."
+    )
     goes: str = Field(description="Where it goes, for example: header X-API-Key.")
 
 
@@ -26,19 +35,38 @@ KeyViews = tuple[tuple[KeyView, ...], ...]
 
 def key_views(api: Api) -> KeyViews:
     """Return the keys that an API asks for; ``()`` where it asks for none."""
-    from toolsrv_runtime.calls.auth import RAPIDAPI, on_rapidapi
+    from toolsrv_runtime.calls.auth import RAPIDAPI, key_to_set, on_rapidapi
 
     host = _host(api)
     if on_rapidapi(host):
         return ((KeyView(name=RAPIDAPI, goes="header X-RapidAPI-Key"),),)
-    several = len({one.name for group in api.security for one in group}) > 1
     return tuple(
         tuple(
-            KeyView(name=plain(f"{host}/{one.name}") if several and host else host, goes=_goes(one))
+            KeyView(
+                name="" if unsupported(one) else plain(key_to_set(api, host, one)), goes=_goes(one)
+            )
             for one in group
         )
         for group in api.security
     )
+
+
+def key_lack(api: Api, settings: Settings) -> str:
+    """Return what a call lacks of keys, as ``auth.lacking``; ``""`` where calls need none now.
+
+    No key is looked at, only whether it is there.
+    """
+    from toolsrv_runtime.calls.auth import ANY_SECRET, lacking, on_rapidapi
+
+    if settings.mode in ("offline", "replay") or settings.simulate != "off" or api.mcp is not None:
+        return ""
+    if not api.security and not on_rapidapi(_host(api)):
+        return ""
+    store = KeyStore(settings.data_dir)
+    try:
+        return plain(lacking(api, _host(api), lambda name: ANY_SECRET if store.known(name) else ""))
+    except DataError:  # a damaged key file is told by the call
+        return ""
 
 
 def key_words(keys: KeyViews) -> str:
@@ -51,16 +79,13 @@ def _word(key: KeyView) -> str:
 
 
 def _goes(scheme: SecurityScheme) -> str:
-    match scheme.kind:
-        case "apiKey":
-            return plain(f"{scheme.place} {scheme.key}").strip()
-        case "mutualTLS":
-            return "client certificate, which is not sent"
-        case "http" if scheme.scheme == "basic":
-            return "basic USER:PASSWORD"
-        case "http" if scheme.scheme != "bearer":
-            return plain(f"{scheme.scheme} credentials, which are not sent").strip()
-    return "bearer token"
+    from toolsrv_runtime.calls.auth import secret_form
+
+    if fault := unsupported(scheme):
+        return plain(f"{fault}, which is not supported: calls that need it are refused")
+    if scheme.kind == "apiKey":
+        return plain(f"{scheme.place} {scheme.key}").strip()
+    return plain(secret_form(scheme).removeprefix("a "))
 
 
 def _host(api: Api) -> str:

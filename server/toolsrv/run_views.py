@@ -90,6 +90,8 @@ def record_view(record: RunRecord) -> RunView:
             view.next_step = _DECLINED
         elif outcome.status == "needs_input":
             view.next_step = _ANSWER.format(record.id)
+        elif outcome.need_keys and outcome.status in {"gave_up", "partial"}:
+            view.next_step = _KEYS.format(", ".join(map(plain, outcome.need_keys)))
         elif outcome.status not in {"answered", "replied"}:
             view.next_step = _NEXT_STEPS[outcome.status]
     else:
@@ -104,6 +106,7 @@ _NEXT_STEPS = {
     "gave_up": "rephrase the task, or use search_apis and call_api step by step",
     "cancelled": "start again with solve_task if the answer is still needed",
 }
+_KEYS = "tell the user which key {} needs; call solve_task again once the user has set it"
 _DECLINED = "tell the user what was not done; what they declined is theirs to ask for again"
 
 

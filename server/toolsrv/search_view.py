@@ -15,6 +15,9 @@ from toolsrv.views import SUMMARY_LIMIT, Detail, ParameterView, parameter_views
 from toolsrv_registry.functions import parameter_keys
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from toolsrv_registry.api import Api
     from toolsrv_registry.retriever import Hit, SearchResult
 
 CLAUSE_LIMIT = 80
@@ -39,6 +42,9 @@ class HitView(BaseModel):
         default=False, description="A newer text of this API waits to be accepted."
     )
     dead: str = Field(default="", description="How its last check failed; empty: it did not.")
+    lacks: str = Field(
+        default="", description="What a call lacks: a key that is not set. Empty: nothing."
+    )
 
 
 class SearchView(BaseModel):
@@ -72,12 +78,21 @@ class SearchView(BaseModel):
     next_step: str = Field(default="", description="What to do now.")
 
 
-def search_view(result: SearchResult, detail: Detail) -> SearchView:
-    """Return the view of a search, with as much of each hit as ``detail`` asks for."""
+def search_view(
+    result: SearchResult, detail: Detail, lacks: Callable[[Api], str] = lambda _: ""
+) -> SearchView:
+    """Return the view of a search, with as much of each hit as ``detail`` asks for.
+
+    ``lacks`` returns what a call of an API lacks besides arguments.
+    """
     reading = result.reading
     return SearchView(
         query=result.query,
-        hits=tuple(hit_view(hit, detail, reading.text) for group in result.groups for hit in group),
+        hits=tuple(
+            hit_view(hit, detail, reading.text).model_copy(update={"lacks": lacks(hit.api)})
+            for group in result.groups
+            for hit in group
+        ),
         nothing_fits=result.nothing_fits,
         nearest_categories=tuple(result.nearest_categories),
         offset=result.offset,

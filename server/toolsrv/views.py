@@ -69,6 +69,9 @@ class ApiView(BaseModel):
     keys: KeyViews = Field(
         default=(), description="Keys that a call needs: alternatives of those needed together."
     )
+    lacks: str = Field(
+        default="", description="What a call lacks: a key that is not set. Empty: nothing."
+    )
     parameters: tuple[ParameterView, ...]
     example: dict[str, Any] = Field(description="Arguments of a call, to start from.")
     check: CheckView | None = Field(default=None, description="Its last check; null: none yet.")
@@ -148,8 +151,11 @@ def parameter_views(api: Api) -> tuple[ParameterView, ...]:
     )
 
 
-def api_view(api: Api, check: HealthEntry | None = None) -> ApiView:
-    """Return the view of an API, with what its last check found if there was one."""
+def api_view(api: Api, check: HealthEntry | None = None, *, lacks: str = "") -> ApiView:
+    """Return the view of an API, with what its last check found if there was one.
+
+    ``lacks``: what a call lacks besides arguments.
+    """
     return ApiView(
         id=api.id,
         name=plain(api.name),
@@ -160,6 +166,7 @@ def api_view(api: Api, check: HealthEntry | None = None) -> ApiView:
         method=api.method,
         url=plain(api.url),
         keys=key_views(api),
+        lacks=lacks,
         parameters=parameter_views(api),
         example={
             name: example_value(one)

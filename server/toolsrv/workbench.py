@@ -147,6 +147,8 @@ class Workbench:
                 registry,
                 lambda api: caller.can_call(api, asks=asks),
                 lambda api: caller.can_call(api, asks=True),
+                caller.lacks,
+                self.as_called,
             ),
             engine=engine,
             profile=profile,
@@ -236,6 +238,17 @@ class Workbench:
             NotFoundError: No such API; the hint names similar ids.
         """
         return self.registry().store.get(api_id)
+
+    def as_called(self, api: Api) -> Api:
+        """Return an API without the parameters that are fixed for its catalog.
+
+        Raises:
+            DataError: they cannot be read.
+        """
+        from toolsrv.fixed_values import FixedFile
+
+        store = self.registry().store
+        return FixedFile(self.settings.data_dir).as_called(api, lambda one: store.home(one)[0])
 
     def check_category(self, category: str | None) -> None:
         """Raise NotFoundError when a category is named that no API has."""

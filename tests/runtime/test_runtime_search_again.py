@@ -330,3 +330,39 @@ def test_what_the_matcher_finds_the_task_to_need_is_offered_first() -> None:
     assert narrow.begin().api_ids == ("C/t/a", "C/t/b", "C/t/c", "C/t/d")
     assert shelf.asked[1:] == [(TASK, 4)]
     assert len(shelf.read) == 1
+
+
+@dataclass
+class LackingHits(Hits):
+    need_keys: dict[str, str] = field(default_factory=dict)
+
+
+class Lacking(Shelf):
+    """One that has left out an API without its key."""
+
+    def search(self, text: str, limit: int = 5, *, category: str | None = None) -> Hits:
+        found = super().search(text, limit, category=category)
+        lack = {"C/t/z": "a key that is not set (toolsrv keys set api.test)"}
+        return LackingHits(found.hits, need_keys=lack)
+
+
+NAMED = "C/t/z fits this task but needs a key that is not set (toolsrv keys set api.test)"
+
+
+def test_a_solve_that_lacks_only_a_key_names_the_api_and_the_command() -> None:
+    for shelf, script in ((Lacking("bd"), [GIVE_UP, GIVE_UP, GIVE_UP]), (Lacking(""), [])):
+        outcome, _, _ = solve(shelf, script, candidates=2)
+        assert (outcome.status, outcome.reason) == ("gave_up", NAMED)
+        assert list(outcome.need_keys) == ["C/t/z"]
+
+
+def test_beside_calls_that_succeeded_the_lack_comes_first() -> None:
+    outcome, _, _ = solve(Lacking("bd"), [call("b"), GIVE_UP, GIVE_UP, GIVE_UP], candidates=2)
+    assert outcome.status != "answered"
+    assert outcome.reason.startswith(f"{NAMED}; ")
+
+
+def test_an_answer_without_what_lacks_a_key_is_noted() -> None:
+    outcome, _, _ = solve(Lacking("bd"), [call("b"), ANSWER], candidates=2)
+    assert outcome.status == "answered"
+    assert any(one.startswith("C/t/z fits the task too") for one in outcome.notes)

@@ -73,3 +73,31 @@ def test_what_fits_best_and_needs_consent_is_named(tmp_path: Path) -> None:
         assert not Offered(registry, lambda _: True).search(SUN, 5).need_consent
         nothing = Offered(registry, lambda _: False, lambda api: api.id == best[0].api.id)
         assert nothing.search(SUN, 5, category="Weather").need_consent == (best[0].api.id,)
+
+
+def test_what_fits_and_lacks_a_key_is_named(tmp_path: Path) -> None:
+    with Registry.open(
+        tmp_path, [load_offline_catalog(), foreign()], encoder=HashingEncoder()
+    ) as registry:
+        best = registry.retriever.search(SUN, 20, category="Weather").hits
+        lacks = {best[0].api.id: "a key", best[1].api.id: ""}
+        offered = Offered(
+            registry, lambda api: api.id not in lacks, lacks=lambda api: lacks.get(api.id, "")
+        )
+        found = offered.search(SUN, 5, category="Weather")
+        assert found.need_keys == {best[0].api.id: "a key"}
+        assert best[0].api.id not in {hit.api.id for hit in found.hits}
+        none = Offered(registry, lambda _: False, lacks=lambda _: "")
+        assert none.search(SUN, 5, category="Weather").need_keys == {}
+        every = Offered(registry, lambda _: False, lacks=lambda _: "a key")
+        assert 0 < len(every.search(SUN, 5, category="Weather").need_keys) <= 3
+        registry.store.set_enabled("offline", enabled=False)
+        assert best[0].api.id in every.search(SUN, 5, category="Weather").need_keys
+
+
+def test_a_parameter_that_is_fixed_is_not_offered(tmp_path: Path) -> None:
+    with Registry.open(tmp_path, [foreign()], encoder=HashingEncoder()) as registry:
+        shown = Offered(
+            registry, lambda _: True, as_called=lambda api: api.model_copy(update={"method": "PUT"})
+        )
+        assert {hit.api.method for hit in shown.search(SUN, 5).hits} == {"PUT"}

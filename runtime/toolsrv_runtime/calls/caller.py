@@ -5,7 +5,6 @@ Whatever happens is a typed result; nothing about a call is raised.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -16,14 +15,17 @@ from typing import Any, Protocol, Self
 import httpx
 
 from toolsrv_registry.api import Api
+from toolsrv_registry.errors import DataError, ToolsrvError
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls import auth, hints
 from toolsrv_runtime.calls.exchange import Exchange, Limits, Message, exchange, guarded
+from toolsrv_runtime.calls.fixed import Fixed, FixedOf, no_fixed
 from toolsrv_runtime.calls.hosts import Hosts
 from toolsrv_runtime.calls.policy import Policy
 from toolsrv_runtime.calls.request import Outgoing, build, web_address
 from toolsrv_runtime.calls.result import CallResult, Consent, Kind
-from toolsrv_runtime.errors import ArgumentError, PolicyError
+from toolsrv_runtime.calls.signed import Rules, SignedCalls
+from toolsrv_runtime.errors import ArgumentError, CredentialsError, PolicyError
 from toolsrv_runtime.outcome import Source
 
 __all__ = ["CallResult", "Caller", "Home", "Network", "default_caller"]
@@ -71,7 +73,8 @@ class Network:
 
     ``hosts`` keeps the limits of each host; None leaves that to whoever calls. ``own`` says whether
     a host is a person's own, so that keys may go there over plain HTTP. ``tools`` are the MCP
-    servers, None where their tools cannot be called.
+    servers, None where their tools cannot be called. ``fixed`` returns what is sent with each call
+    of a catalog; it may raise a DataError.
     """
 
     transport: httpx.AsyncBaseTransport
@@ -79,6 +82,7 @@ class Network:
     hosts: Hosts | None = field(default_factory=Hosts)
     own: Callable[[str, int], bool] = lambda _host, _port: False
     tools: ToolServers | None = None
+    fixed: FixedOf = no_fixed
 
 
 class Caller:
@@ -109,6 +113,7 @@ class Caller:
         self._transports = dict(transports)
         self._network = network
         self._home = home
+        self._signed = SignedCalls()
 
     async def call(
         self,
@@ -126,8 +131,10 @@ class Caller:
         start = time.monotonic()
         bound: dict[str, Any] = dict(arguments)
         try:
-            bound = args.bind(api, arguments)
-            outgoing = build(api, bound)
+            fixed = self._fixed(api)
+            target, given = fixed.split(api, arguments)
+            bound = args.bind(target, given)
+            outgoing = fixed.added(api, build(target, bound))
             wanted = self._policy.check(
                 api,
                 outgoing,
@@ -144,6 +151,8 @@ class Caller:
             return self._refused(api, args.writable(bound), "bad_arguments", error)
         except PolicyError as error:
             return self._refused(api, bound, "blocked_by_policy", error)
+        except CredentialsError as error:
+            return self._refused(api, bound, "unauthorized", error)
         return self._told(api, bound, outgoing, got, source, time.monotonic() - start)
 
     def _told(
@@ -167,7 +176,7 @@ class Caller:
             source=source,
             seconds=seconds,
             kind=got.kind,
-            hint=hints.hint(got.kind, api, host, got.retry_after),
+            hint=hints.hint(got.kind, api, host, got.retry_after) or got.note,
             page=hints.page(api, host, self._home(api).page) if subscribe else "",
             retry_after=got.retry_after,
             headers=dict(got.headers),
@@ -194,6 +203,19 @@ class Caller:
             return allowed and not home.waiting and (tools is None or tools.can_call(api))
         return allowed and auth.has_what_it_needs(api, host, self._network.keys)
 
+    def lacks(self, api: Api) -> str:
+        """Return what a call of this API lacks of credentials, as ``auth.lacking``; "" for nothing.
+
+        Nothing where its host is not called over the network, or the policy denies it. Blocks while
+        the keys do.
+        """
+        if self._network is None or api.mcp is not None or self._serves(api):
+            return ""
+        host = _host(api)
+        if not host or not self._policy.could_pass(api, self._home(api).catalog, asks=True):
+            return ""
+        return auth.lacking(api, host, self._network.keys)
+
     def _serves(self, api: Api) -> bool:
         return _host(api) in self._transports
 
@@ -212,6 +234,19 @@ class Caller:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
+    def _fixed(self, api: Api) -> Fixed:
+        """Return what is sent with each live call of the API's catalog.
+
+        Raises:
+            PolicyError: it cannot be read.
+        """
+        if self._network is None or api.mcp is not None or self._serves(api):
+            return Fixed()
+        try:
+            return self._network.fixed(self._home(api).catalog)
+        except DataError as error:
+            raise PolicyError(error.message, hint=error.hint) from error
+
     async def _exchange(self, api: Api, outgoing: Outgoing) -> tuple[Exchange, Source]:
         url, network = outgoing.url, self._network
         if (served := self._transports.get(url.host)) is not None:
@@ -221,19 +256,12 @@ class Caller:
             raise PolicyError(f"{api.id}: nothing serves {url.host!r}", hint="choose another API")
         if api.mcp is not None:
             return await self._tool(api, outgoing, network), "live"
-        port = url.port or (443 if url.scheme == "https" else 80)
-        plain = network.own(url.host, port)
-        allowed = await asyncio.to_thread(auth.authorize, api, outgoing, network.keys, plain=plain)
         catalog = self._home(api).catalog
-        message = Message(
-            outgoing.method,
-            allowed.url,
-            allowed.headers,
-            outgoing.content,
-            allowed.secrets,
-            partial(self._policy.may_follow, outgoing.method, allowed.url, catalog=catalog),
+        rules = Rules(
+            partial(self._policy.may_follow, outgoing.method, catalog=catalog),
+            lambda url: self._policy.verdict("POST", url, catalog) != "deny",
         )
-        return await exchange(network.transport, message, self._limits, network.hosts), "live"
+        return await self._signed.send(api, outgoing, network, self._limits, rules), "live"
 
     async def _tool(self, api: Api, outgoing: Outgoing, network: Network) -> Exchange:
         """Call a tool of an MCP server, within the limits of a host."""
@@ -264,7 +292,7 @@ class Caller:
         api: Api,
         bound: dict[str, Any],
         kind: Kind,
-        error: ArgumentError | PolicyError,
+        error: ToolsrvError,
     ) -> CallResult:
         return CallResult(
             api_id=api.id,

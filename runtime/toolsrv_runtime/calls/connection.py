@@ -2,7 +2,8 @@
 
 An httpx transport over httpcore's own pool. A connection belongs to the host's name, so two hosts
 at one address never share one; names are resolved and checked here, once per connection, and the
-certificate is verified for the name. Knows nothing of APIs, keys or policies.
+certificate is verified for the name. Through a proxy of the person's the name is resolved and
+checked before the proxy is asked. Knows nothing of APIs, keys or policies.
 """
 
 from __future__ import annotations
@@ -20,40 +21,69 @@ import httpx
 from h2.exceptions import H2Error
 
 from toolsrv_runtime.calls.addresses import Addresses
+from toolsrv_runtime.calls.proxies import Proxies, Proxy
 
 IDLE_S = 30.0
 CONNECTIONS = 100
+_PORTS = {"http": 80, "https": 443}
+_PROXY_LOGIN = 407
 
 
 class Connections(httpx.AsyncBaseTransport):
     """Sends requests to their hosts.
 
     ``reuse`` keeps idle connections for the next call; without it each call makes its own.
-    ``trust`` verifies certificates (the system's authorities when left out).
+    ``trust`` verifies certificates (the system's authorities when left out), and ``proxies`` says
+    which proxy an address is reached through (none when left out).
     """
 
     def __init__(
-        self, addresses: Addresses, *, reuse: bool = True, trust: ssl.SSLContext | None = None
+        self,
+        addresses: Addresses,
+        *,
+        reuse: bool = True,
+        trust: ssl.SSLContext | None = None,
+        proxies: Proxies | None = None,
     ) -> None:
         self._addresses = addresses
         self._reuse = reuse
         self._trust = trust
-        self._made: httpcore.AsyncConnectionPool | None = None
+        self._proxies = proxies or Proxies()
+        self._made: dict[Proxy | None, httpcore.AsyncConnectionPool] = {}
 
-    def _pool(self) -> httpcore.AsyncConnectionPool:
+    def _pool(self, proxy: Proxy | None) -> httpcore.AsyncConnectionPool:
         """Return the pool, made for the first call: reading certificates takes its time."""
-        if self._made is None:
-            # HPACK's debug log spells out every header, keys included.
-            logging.getLogger("hpack").setLevel(logging.INFO)
-            self._made = httpcore.AsyncConnectionPool(
-                ssl_context=self._trust or httpx.create_ssl_context(trust_env=False),
-                max_connections=CONNECTIONS,
-                max_keepalive_connections=CONNECTIONS // 2 if self._reuse else 0,
-                keepalive_expiry=IDLE_S,
-                http2=True,
-                network_backend=_Checked(self._addresses),
-            )
-        return self._made
+        if (made := self._made.get(proxy)) is not None:
+            return made
+        # HPACK's debug log spells out every header, keys included.
+        logging.getLogger("hpack").setLevel(logging.INFO)
+        if self._trust is None:
+            self._trust = httpx.create_ssl_context(trust_env=False)
+        # A proxy may be anywhere: the person named it.
+        named = self._addresses if proxy is None else Addresses(own=(proxy.url.host,))
+        made = self._made[proxy] = httpcore.AsyncConnectionPool(
+            ssl_context=self._trust,
+            proxy=None if proxy is None else _as_httpcore(proxy, self._trust),
+            max_connections=CONNECTIONS,
+            max_keepalive_connections=CONNECTIONS // 2 if self._reuse else 0,
+            keepalive_expiry=IDLE_S,
+            http2=True,
+            network_backend=_Checked(named),
+        )
+        return made
+
+    async def _way(self, request: httpx.Request) -> Proxy | None:
+        """Return the proxy of a request, None for none, once its host's addresses are checked.
+
+        A host of a person's own needs no address here: its name may be the proxy's to resolve.
+        """
+        url = request.url
+        proxy = self._proxies.for_url(url)
+        port = url.port or _PORTS.get(url.scheme, 0)
+        if proxy is not None and not self._addresses.allows_any(url.host, port):
+            timeout = request.extensions.get("timeout", {}).get("connect")
+            await _found(self._addresses, url.host, port, timeout)
+        return proxy
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request; raises httpx's transport errors, and PolicyError for an address."""
@@ -61,7 +91,8 @@ class Connections(httpx.AsyncBaseTransport):
         if not isinstance(stream, AsyncIterable):
             raise TypeError(f"not an asynchronous body: {stream!r}")
         with _httpx_errors():
-            response = await self._pool().handle_async_request(
+            proxy = await self._way(request)
+            response = await self._pool(proxy).handle_async_request(
                 httpcore.Request(
                     method=request.method,
                     url=httpcore.URL(
@@ -77,6 +108,9 @@ class Connections(httpx.AsyncBaseTransport):
             )
         if not isinstance(response.stream, AsyncIterable):
             raise TypeError(f"not an asynchronous body: {response.stream!r}")
+        if proxy is not None and response.status == _PROXY_LOGIN:
+            await response.aclose()
+            raise httpx.ProxyError("the proxy wants another user and password")
         return httpx.Response(
             status_code=response.status,
             headers=response.headers,
@@ -86,8 +120,8 @@ class Connections(httpx.AsyncBaseTransport):
 
     async def aclose(self) -> None:
         """Close all connections."""
-        if self._made is not None:
-            await self._made.aclose()
+        for pool in self._made.values():
+            await pool.aclose()
 
 
 class _Body(httpx.AsyncByteStream):
@@ -105,6 +139,35 @@ class _Body(httpx.AsyncByteStream):
             await self._response.aclose()
 
 
+async def _found(
+    addresses: Addresses,
+    host: str,
+    port: int,
+    timeout: float | None,  # noqa: ASYNC109 - the port
+) -> list[str]:
+    """Return the addresses of a host, checked, in httpcore's errors."""
+    try:
+        async with asyncio.timeout(timeout):
+            return await addresses.of(host, port)
+    except TimeoutError as error:
+        raise httpcore.ConnectTimeout(f"{host} did not resolve in {timeout:g} s") from error
+    except OSError as error:
+        raise httpcore.ConnectError(f"{host!r} does not resolve: {error}") from error
+
+
+def _as_httpcore(proxy: Proxy, trust: ssl.SSLContext) -> httpcore.Proxy:
+    return httpcore.Proxy(
+        url=httpcore.URL(
+            scheme=proxy.url.raw_scheme,
+            host=proxy.url.raw_host,
+            port=proxy.url.port,
+            target=proxy.url.raw_path,
+        ),
+        auth=proxy.login,
+        ssl_context=trust if proxy.url.scheme == "https" else None,
+    )
+
+
 class _Checked(httpcore.AsyncNetworkBackend):
     """Connects to the addresses that ``Addresses`` lets pass, in their order."""
 
@@ -120,13 +183,7 @@ class _Checked(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        try:
-            async with asyncio.timeout(timeout):
-                found = await self._addresses.of(host, port)
-        except TimeoutError as error:
-            raise httpcore.ConnectTimeout(f"{host} did not resolve in {timeout:g} s") from error
-        except OSError as error:
-            raise httpcore.ConnectError(f"{host!r} does not resolve: {error}") from error
+        found = await _found(self._addresses, host, port, timeout)
         failed: httpcore.ConnectError | httpcore.ConnectTimeout | None = None
         for address in found:
             try:
@@ -179,6 +236,8 @@ def _httpx_errors() -> Iterator[None]:
     """Turn httpcore's errors into httpx's of the same name, and those that it lets through."""
     try:
         yield
+    except httpcore.ProxyError as error:
+        raise httpx.ProxyError(f"the proxy answered {str(error)[:100]!r}") from error
     except (
         httpcore.TimeoutException,
         httpcore.NetworkError,

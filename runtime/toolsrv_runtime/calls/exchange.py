@@ -60,7 +60,7 @@ class Limits:
 class Message:
     """What is sent. ``secrets`` are in it, and are taken out of what comes back.
 
-    ``may_follow`` says of the target of a redirect whether a person's rules let it be called.
+    ``login`` answers a challenge of the host (HTTP Digest). ``may_follow`` says of the target of a redirect whether a person's rules let it be called.
     """
 
     method: str
@@ -68,6 +68,7 @@ class Message:
     headers: Mapping[str, str] = field(repr=False)
     content: bytes = b""
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    login: httpx.Auth | None = field(default=None, repr=False)
     may_follow: Callable[[httpx.URL], bool] = field(default=lambda _: True, repr=False)
 
 
@@ -76,7 +77,7 @@ class Exchange:
     """What came back: ``status`` 0 means no response, and ``error`` says why.
 
     ``sent`` is False where nothing has left this machine; ``headers`` are those that lead on, by
-    their names in lower case.
+    their names in lower case; ``note`` is what to know of a call that went well.
     """
 
     kind: Kind
@@ -86,6 +87,7 @@ class Exchange:
     retry_after: float | None = None
     sent: bool = True
     headers: Mapping[str, str] = field(default_factory=dict)
+    note: str = ""
 
 
 async def exchange(
@@ -183,6 +185,9 @@ async def _in_time(
         elif isinstance(error, httpx.ReadTimeout):
             what = f"nothing came for {limits.read_s:g} seconds"
         return Exchange("timed_out", 0, None, what, sent=not isinstance(error, _UNSENT))
+    except _ChallengeError as error:
+        told = bodies.without(f"its Digest challenge cannot be answered: {error}", message.secrets)
+        return Exchange("unauthorized", 401, None, clean(told, 200))
     except bodies.EncodingError as error:
         return Exchange("network_error", 0, None, str(error))
     except (httpx.HTTPError, httpx.StreamError) as error:
@@ -269,7 +274,7 @@ async def _once(
         content=message.content or None,
         extensions={"timeout": _phases(limits)},
     )
-    response = await transport.handle_async_request(request)
+    response = await _answered(transport, request, message.login)
     try:
         if response.status_code not in _STATUSES:  # HTTP/2 lets any number pass
             error = f"the API answered with the status {response.status_code}, which is none"
@@ -281,6 +286,34 @@ async def _once(
         await response.aclose()
     told = _told(response, data, too_large, message, limits)
     return replace(told, headers=_leading(response.headers, message.secrets))
+
+
+async def _answered(
+    transport: httpx.AsyncBaseTransport, request: httpx.Request, login: httpx.Auth | None
+) -> httpx.Response:
+    """Send a request, and again with what the host's challenge asks for."""
+    if login is None:
+        return await transport.handle_async_request(request)
+    flow = login.auth_flow(request)
+    try:
+        request = next(flow)
+        while True:
+            response = await transport.handle_async_request(request)
+            response.request = request
+            try:
+                request = flow.send(response)
+            except StopIteration:
+                return response
+            except (ValueError, KeyError, NotImplementedError, httpx.ProtocolError) as error:
+                await response.aclose()
+                raise _ChallengeError(str(error)) from error
+            await response.aclose()
+    finally:
+        flow.close()
+
+
+class _ChallengeError(Exception):
+    """A host's challenge is malformed, or asks for what is not supported."""
 
 
 def _phases(limits: Limits) -> dict[str, float]:

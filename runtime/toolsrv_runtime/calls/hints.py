@@ -33,7 +33,8 @@ def hint(kind: Kind, api: Api, host: str, retry_after: float | None) -> str:
             return f"read its server again: toolsrv catalog import mcp:{api.mcp.server}"
         case "unauthorized":
             names = key_names(api, host) or (host,)
-            return f"store a key that the host takes: toolsrv keys set {names[-1]}"
+            name = names[0] if "@" in names[0] else names[-1]
+            return f"store a key that the host takes: toolsrv keys set {name}"
         case "not_subscribed":
             return "subscribe on the provider's page, then call again"
         case "rate_limited" if retry_after is not None:

@@ -17,6 +17,7 @@ import httpx
 
 from toolsrv_registry import names
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_registry.security import CONNECTION_HEADERS, TOKEN
 from toolsrv_runtime.calls.content import FORM, form_text, json_bytes, media_of, written
 from toolsrv_runtime.calls.numerals import spell, structure
 from toolsrv_runtime.calls.styles import (
@@ -33,21 +34,6 @@ from toolsrv_runtime.errors import ArgumentError, PolicyError
 BODILESS = frozenset({"GET", "HEAD", "DELETE"})
 _PLACEHOLDER = re.compile(r"\{\{?([^{}]+)\}?\}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_OURS = frozenset(
-    [
-        "host",
-        "connection",
-        "content-length",
-        "transfer-encoding",
-        "te",
-        "upgrade",
-        "trailer",
-        "expect",
-        "accept-encoding",
-        "proxy-authorization",
-    ]
-)
 ADDRESS_LIMIT = 65_536
 """Characters of an address; httpx takes no more."""
 
@@ -185,11 +171,11 @@ def _put(api: Api, parts: _Parts, place: str, parameter: Parameter, value: Any) 
             _segment(api, name, unquote(text))
             parts.path[parameter.name] = text
         case "header":
-            if not _TOKEN.fullmatch(name) or name.lower() in _OURS:
+            if not TOKEN.fullmatch(name) or name.lower() in CONNECTION_HEADERS:
                 raise ArgumentError(f"{api.id}: the header {name!r} cannot be set", hint=_OTHER)
             parts.headers[name] = _in_header(api, name, unescaped(value, style))
         case "cookie":
-            if not _TOKEN.fullmatch(name):
+            if not TOKEN.fullmatch(name):
                 raise ArgumentError(f"{api.id}: the cookie {name!r} cannot be set", hint=_OTHER)
             parts.cookies[name] = escaped(_one_line(api, name, unescaped(value, style)))
         case "body":

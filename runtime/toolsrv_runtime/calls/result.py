@@ -93,7 +93,7 @@ class CallResult(BaseModel):
 
     ``status`` is the HTTP status, 0 when no response came; ``response`` is the JSON value or the
     text; ``error`` is empty exactly when the call succeeded; ``seconds`` is wall time. ``hint``
-    says what to do next, ``page`` where to subscribe, ``retry_after`` how many seconds the host
+    says what to do next, or that a call went well without the key that it asks for, ``page`` where to subscribe, ``retry_after`` how many seconds the host
     asks to be left alone, ``headers`` those of the response that lead on (``location``,
     ``link``, …), ``consent`` what a person would have to allow or has declined, and
     ``nearest`` the recorded arguments that are most like those of a ``replay_miss``.
@@ -141,7 +141,14 @@ class CallResult(BaseModel):
 _DOWN = frozenset({"unauthorized", "not_subscribed", "rate_limited", "gone", "network_error"})
 _OUT_OF_SERVICE = frozenset({502, 503})
 _REFUSED = frozenset(
-    {"bad_arguments", "blocked_by_policy", "needs_consent", "declined", "needs_input"}
+    {
+        "bad_arguments",
+        "blocked_by_policy",
+        "needs_consent",
+        "declined",
+        "needs_input",
+        "unauthorized",
+    }
 )
 
 

@@ -174,6 +174,11 @@ class SimulatingCaller(Caller):
             }
         )
 
+    def lacks(self, api: Api) -> str:
+        """Return nothing: what is invented needs no credentials."""
+        del api
+        return ""
+
     def can_call(self, api: Api, *, asks: bool = False) -> bool:
         """Whether the other caller can."""
         return self._inner.can_call(api, asks=asks)

@@ -14,6 +14,7 @@ import httpx
 from toolsrv_runtime.calls.addresses import Addresses
 from toolsrv_runtime.calls.auth import on_rapidapi
 from toolsrv_runtime.calls.connection import Connections
+from toolsrv_runtime.calls.proxies import Proxies
 
 
 class LiveTransport(httpx.AsyncBaseTransport):
@@ -30,7 +31,9 @@ class LiveTransport(httpx.AsyncBaseTransport):
         named = own if via is None else {*own, via.host.lower()}
         self._key = key
         self._via = via
-        self._inner = Connections(Addresses(own=named), reuse=False)
+        self._inner = Connections(
+            Addresses(own=named), reuse=False, proxies=Proxies.of_environment()
+        )
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request."""

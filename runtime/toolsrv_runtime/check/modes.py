@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 import httpx
@@ -12,7 +12,8 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.errors import UsageError
 from toolsrv_runtime.calls.addresses import Addresses
 from toolsrv_runtime.calls.auth import on_rapidapi
-from toolsrv_runtime.calls.caller import Caller, Network
+from toolsrv_runtime.calls.caller import Caller, Home, Network, homeless
+from toolsrv_runtime.calls.fixed import FixedOf, no_fixed
 from toolsrv_runtime.calls.offline import transports
 from toolsrv_runtime.calls.policy import Policy
 from toolsrv_runtime.check.live import LiveTransport
@@ -39,11 +40,14 @@ def live_world(
     key: str = "",
     via: str | None = None,
     own: Collection[str] = (),
+    home: Callable[[Api], Home] = homeless,
+    fixed: FixedOf = no_fixed,
 ) -> World:
     """Return the world of the hosts that these APIs name, and of the catalog that ships.
 
     RapidAPI's hosts need ``key``. ``via`` is the URL of a server that gets every call instead.
     ``own`` are a person's own hosts: at any address and over plain HTTP, as in other calls.
+    ``fixed`` returns what is sent with each call of the catalog that ``home`` names.
 
     Raises:
         UsageError: ``via`` is no http or https URL.
@@ -55,9 +59,12 @@ def live_world(
         hosts = {host for host in hosts if not on_rapidapi(host)}
     is_own = Addresses(own=own).allows_any
     network = Network(
-        transport=Listening(LiveTransport(key=key, via=target, own=own)), hosts=None, own=is_own
+        transport=Listening(LiveTransport(key=key, via=target, own=own)),
+        hosts=None,
+        own=is_own,
+        fixed=fixed,
     )
-    live = Caller(policy=policy, transports={}, timeout=timeout, network=network)
+    live = Caller(policy=policy, transports={}, timeout=timeout, network=network, home=home)
     return Called(
         {**dict.fromkeys(hosts, live), OFFLINE_HOST: _offline_caller(policy, timeout)},
         policy=policy,

@@ -19,6 +19,7 @@ from toolsrv_catalogs.hosts import address_fault
 from toolsrv_registry.errors import NotFoundError, UsageError
 from toolsrv_runtime.calls.addresses import Addresses
 from toolsrv_runtime.calls.connection import Connections
+from toolsrv_runtime.calls.proxies import Proxies
 from toolsrv_runtime.hub.errors import HubError, refusal
 from toolsrv_runtime.hub.listing import RemoteFile
 from toolsrv_runtime.hub.pull import Sink
@@ -75,7 +76,10 @@ def fetch_web(file: RemoteFile, sink: Sink, addresses: Addresses) -> None:
 
 def _client(addresses: Addresses) -> httpx.AsyncClient:
     return httpx.AsyncClient(
-        transport=Connections(addresses), timeout=SECONDS, follow_redirects=True, headers=_PLAIN
+        transport=Connections(addresses, proxies=Proxies.of_environment()),
+        timeout=SECONDS,
+        follow_redirects=True,
+        headers=_PLAIN,
     )
 
 

@@ -28,6 +28,7 @@ from toolsrv_catalogs.mcp_tools import TOOLS_LIMIT, fingerprint
 from toolsrv_catalogs.text import clean
 from toolsrv_runtime.calls.addresses import Addresses
 from toolsrv_runtime.calls.connection import Connections
+from toolsrv_runtime.calls.proxies import Proxies
 from toolsrv_runtime.errors import PolicyError
 from toolsrv_runtime.mcp_client.http import CheckedTransport
 from toolsrv_runtime.mcp_client.servers import QUERY, Keys, McpServer
@@ -220,7 +221,9 @@ class Connection:
             addresses = Addresses(own=own, resolve=self._addresses.resolve)
             _check_encrypted(server, addresses)
             http = httpx2.AsyncClient(
-                transport=CheckedTransport(Connections(addresses)),
+                transport=CheckedTransport(
+                    Connections(addresses, proxies=Proxies.of_environment())
+                ),
                 headers={name: values[name] for name in server.headers},
                 timeout=httpx2.Timeout(START_S, read=None),
                 trust_env=False,

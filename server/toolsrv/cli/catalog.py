@@ -18,6 +18,8 @@ COMMANDS = {
     "accept": ("toolsrv.cli.catalog_change:accept", "Serve the changed texts of a catalog."),
     "enable": ("toolsrv.cli.catalog_change:enable", "Let searches and solves find a catalog."),
     "disable": ("toolsrv.cli.catalog_change:disable", "Hide a catalog; it stays in the store."),
+    "set": ("toolsrv.cli.catalog_set:set_", "Send a header or parameter with each live call."),
+    "unset": ("toolsrv.cli.catalog_set:unset", "No longer send a header or parameter."),
     "remove": ("toolsrv.cli.catalog_change:remove", "Remove a catalog from the store."),
     "export": ("toolsrv.cli.catalog_export:export", "Write a catalog in ToolBench's layout."),
     "check": ("toolsrv.cli.check:check", "Call APIs and keep what they are worth."),

@@ -154,8 +154,10 @@ def _switch(session: Session, name: str, *, enabled: bool, as_json: bool) -> Non
 
 
 def _forget_server(session: Session, name: str) -> None:
+    from toolsrv.fixed_values import FixedFile
     from toolsrv.mcp_servers import ServerFile
 
+    FixedFile(session.load().settings.data_dir).forget(name)
     if ServerFile(session.load().settings.data_dir).remove(name):
         note(f"note: the MCP server {name} is forgotten, and the values that were kept for it")
 

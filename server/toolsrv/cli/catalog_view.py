@@ -13,7 +13,7 @@ from toolsrv.cli.options import category_option, example, json_option
 from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv.cli.wording import counted, told
-from toolsrv.plain import one_line
+from toolsrv.plain import one_line, plain
 from toolsrv_registry.errors import NotFoundError
 
 
@@ -22,12 +22,23 @@ from toolsrv_registry.errors import NotFoundError
 @pass_session
 def list_(session: Session, as_json: bool) -> None:
     """List the catalogs."""
-    store = session.workbench().registry().store
+    from toolsrv.fixed_values import CatalogValues, FixedFile
+
+    bench = session.workbench()
+    store = bench.registry().store
+    fixed = FixedFile(bench.settings.data_dir).all()
     catalogs = store.catalogs()
     hidden = {one.name: dict(store.shelf.hidden_behind(one.name)) for one in catalogs}
     if as_json:
         emit_json(
-            [one.model_dump(mode="json") | {"hidden_behind": hidden[one.name]} for one in catalogs]
+            [
+                one.model_dump(mode="json")
+                | {
+                    "hidden_behind": hidden[one.name],
+                    "fixed": fixed.get(one.name, CatalogValues()).model_dump(),
+                }
+                for one in catalogs
+            ]
         )
         return
     listing(
@@ -50,6 +61,9 @@ def list_(session: Session, as_json: bool) -> None:
         if one.changed:
             waits = counted(one.changed, "changed text waits", "changed texts wait")
             note(f"note: {waits}: toolsrv catalog diff {one.name}")
+        if one.name in fixed:
+            sent = plain("; ".join(fixed[one.name].lines()))
+            note(f"note: sent with each live call of {one.name}: {sent}")
         if hidden[one.name]:
             note(f"note: {hidden_note(one.name, hidden[one.name])}")
 
@@ -96,7 +110,10 @@ def show(
 @pass_session
 def inspect(session: Session, name: str, as_json: bool) -> None:
     """Say what the catalog NAME is: where it is from, what it holds, what waits."""
-    store = session.workbench().registry().store
+    from toolsrv.fixed_values import CatalogValues, FixedFile
+
+    bench = session.workbench()
+    store = bench.registry().store
     entry = next((one for one in store.catalogs() if one.name == name), None)
     if entry is None:
         store.changed(name)  # tells which catalogs there are
@@ -110,6 +127,7 @@ def inspect(session: Session, name: str, as_json: bool) -> None:
     document: dict[str, Any] = entry.model_dump(mode="json") | {
         "waiting": store.changed(name),
         "hidden_behind": hidden,
+        "fixed": FixedFile(bench.settings.data_dir).all().get(name, CatalogValues()).model_dump(),
         "methods": dict(methods.most_common()),
         "verdicts": dict(verdicts.most_common()),
         "without_address": sum(not api.url for api in apis),
@@ -124,7 +142,9 @@ def inspect(session: Session, name: str, as_json: bool) -> None:
         return
     categories = document.pop("by_category")
     origin = document.pop("origin") or {}
+    fixed = CatalogValues.model_validate(document["fixed"])
     shown = document | {
+        "fixed": plain("; ".join(fixed.lines())),
         **{f"origin {key}": value or "none stated" for key, value in origin.items()},
         "waiting": ", ".join(document["waiting"][:10]),
         "hidden_behind": ", ".join(f"{other} ({count})" for other, count in hidden.items()),

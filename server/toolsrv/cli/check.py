@@ -124,7 +124,7 @@ def check(
     """
     store = session.workbench().registry().store
     apis = store.apis(catalog=name, category=given["category"], tool=given["tool"])
-    world = _world(apis, given, session.load().settings)
+    world = _world(store, apis, given, session.load().settings)
     plan = _plan(store, apis, world, given)
     if given["mode"] == "live":
         _need_a_key(plan)
@@ -146,9 +146,11 @@ def check(
         context.exit(exit_code(interrupted))
 
 
-def _world(apis: list[Api], given: dict[str, Any], settings: Settings) -> World:
+def _world(store: Store, apis: list[Api], given: dict[str, Any], settings: Settings) -> World:
+    from toolsrv.fixed_values import FixedFile
     from toolsrv_runtime.calls.addresses import parse_own
     from toolsrv_runtime.calls.auth import RAPIDAPI
+    from toolsrv_runtime.calls.caller import Home
     from toolsrv_runtime.check import modes
 
     mode, timeout = given["mode"], given["timeout"]
@@ -168,6 +170,8 @@ def _world(apis: list[Api], given: dict[str, Any], settings: Settings) -> World:
         key=KeyStore(settings.data_dir).secret(RAPIDAPI),
         via=given["via"],
         own=parse_own(settings.own_hosts),
+        home=lambda api: Home(*store.home(api.id)),
+        fixed=FixedFile(settings.data_dir).of,
     )
 
 

@@ -48,12 +48,14 @@ def search(
     as_json: bool,
 ) -> None:
     """Find the APIs that fit TEXT, best first; those of one tool stand together."""
+    from toolsrv.key_view import key_lack
     from toolsrv.search_view import search_view
 
     query = plain(text).strip()
     if not query:
         raise UsageError("the text to search for is empty", hint="say what the API should do")
-    result = session.workbench().search(
+    bench = session.workbench()
+    result = bench.search(
         query,
         limit,
         offset=offset,
@@ -62,7 +64,11 @@ def search(
         catalog=catalog,
         include_dead=include_dead,
     )
-    view = search_view(result, detail or ("full" if as_json else "summary"))
+    view = search_view(
+        result,
+        detail or ("full" if as_json else "summary"),
+        lambda api: key_lack(api, bench.settings),
+    )
     if as_json:
         emit_json(view.model_dump(mode="json"))
     else:
@@ -78,7 +84,9 @@ def _show(view: SearchView, detail: Detail | None) -> None:
         note("note: nothing fits well" + (f"; nearest categories: {near}" if near else ""))
     if detail == "names":
         for hit in view.hits:
-            console().print("  ".join(part for part in (hit.id, hit.why) if part), soft_wrap=True)
+            needs = f"needs {hit.lacks}" if hit.lacks else ""
+            parts = filter(None, (hit.id, hit.why, needs))
+            console().print("  ".join(parts), soft_wrap=True)
     elif view.hits:
         columns = ("rank#", "score#", "API", "description", "why")
         listing(columns, [_row(hit) for hit in view.hits], names=2)
@@ -91,6 +99,8 @@ def _row(hit: HitView) -> tuple[str, ...]:
     name = hit.id
     if hit.dead:
         name += f"\ndead: {hit.dead}"
+    if hit.lacks:
+        name += f"\nneeds {hit.lacks}"
     if hit.changed:
         name += "\nchanged: a newer text waits"
     about = hit.description
@@ -114,12 +124,14 @@ SIMILAR_SHOWN = 3
 @pass_session
 def describe(session: Session, api_id: str, catalog: str | None, as_json: bool) -> None:
     """Show the API with this ID: where a call goes, which key it needs, its parameters."""
-    from toolsrv.key_view import key_words
+    from toolsrv.key_view import key_lack, key_words
     from toolsrv.views import allowed_words, api_view, call_line, check_line
 
-    store = session.workbench().registry().store
+    bench = session.workbench()
+    store = bench.registry().store
     api = store.get(api_id, catalog=catalog)
-    view = api_view(api, store.checks([api]).get(api.id))
+    check = store.checks([api]).get(api.id)
+    view = api_view(bench.as_called(api), check, lacks=key_lack(api, bench.settings))
     if catalog is not None and (served := store.home(api_id)[0]) not in ("", catalog):
         note(f"note: searches find and calls use the API of this id in {served}")
     if as_json:
@@ -132,6 +144,8 @@ def describe(session: Session, api_id: str, catalog: str | None, as_json: bool) 
     out.print(call_line(view), soft_wrap=True)
     if view.keys:
         out.print(f"key: {key_words(view.keys)}", soft_wrap=True)
+    if view.lacks:
+        out.print(f"a call needs {view.lacks}", soft_wrap=True)
     if view.check is not None:
         out.print(f"checked: {check_line(view.check)}")
     if view.parameters:

@@ -15,6 +15,8 @@ from toolsrv.mcp_server.brief import data, within
 from toolsrv.mcp_server.hints import for_client
 from toolsrv.mcp_server.texts import render
 from toolsrv.plain import one_line
+from toolsrv.run_views import RunView
+from toolsrv.trees.shown import ShownRun
 from toolsrv_registry.errors import ToolsrvError
 
 View = TypeVar("View", bound=BaseModel)
@@ -23,7 +25,7 @@ RESULT_BYTES = 6_000
 """About 2,000 tokens: three bytes of JSON or of other scripts than Latin make a token."""
 MESSAGE_CHARACTERS = 1_500
 
-_WORDS = frozenset({"hint", "next_step", "degraded", "notes"})
+_WORDS = frozenset({"hint", "next_step", "degraded", "notes", "lacks"})
 """Fields that say what to do next, in words of the command line where they come from."""
 
 
@@ -88,7 +90,8 @@ def _for_client(view: View) -> View:
     update: dict[str, Any] = {}
     for name in type(view).model_fields:
         value = getattr(view, name)
-        if name in _WORDS:
+        ours = name == "reason" and isinstance(view, RunView | ShownRun)
+        if name in _WORDS or ours:
             update[name] = (
                 for_client(value) if isinstance(value, str) else tuple(map(for_client, value))
             )

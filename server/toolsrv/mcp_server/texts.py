@@ -93,6 +93,7 @@ def _found(view: SearchView) -> str:
 def _hit_lines(hit: HitView) -> list[str]:
     marks = [f"score {hit.score}"] + [f"catalog {hit.catalog}"] * bool(hit.catalog)
     marks += [f"dead: {hit.dead}"] * bool(hit.dead) + ["changed"] * hit.changed
+    marks += [f"needs {hit.lacks}"] * bool(hit.lacks)
     lines = [f"{hit.rank}. {hit.id} [{'; '.join(marks)}]"]
     if hit.description:
         lines.append(f"   {hit.description}")
@@ -253,6 +254,8 @@ def _api_text(api: ApiView) -> str:
     lines.append(f"Request: {call_line(api)}")
     if api.keys:
         lines.append(f"Key: {key_words(api.keys)}")
+    if api.lacks:
+        lines.append(f"A call needs {api.lacks}")
     if api.check is not None:
         lines.append(f"Checked: {check_line(api.check)}")
         lines.append(

@@ -17,6 +17,7 @@ from mcp.types import CallToolResult, InputRequiredResult
 from pydantic import Field
 
 from toolsrv.background import in_thread
+from toolsrv.key_view import key_lack
 from toolsrv.mcp_server import questions, sampling
 from toolsrv.mcp_server.consent import Consents
 from toolsrv.mcp_server.following import Following, ended
@@ -123,7 +124,7 @@ class Tools:
             loading = f"the search index is being made ready: words only; {self._later()}"
             by_words = in_thread(lambda: search(loading))
             result = await self._opened(progress, by_words, self.answer_s - self.meaning_s)
-        return success(search_view(result, detail))
+        return success(search_view(result, detail, self._lacks))
 
     async def describe_apis(
         self,
@@ -326,6 +327,9 @@ class Tools:
         left = self._bench.index_seconds() or LATER_S
         return f"ask again in about {max(LATER_S, left):.0f} seconds"
 
+    def _lacks(self, api: Api) -> str:
+        return key_lack(api, self._bench.settings)
+
     def _describe(self, ids: list[str]) -> DescribeView:
         apis, missing = [], []
         checks = self._bench.registry().store.checks
@@ -335,7 +339,8 @@ class Tools:
             except NotFoundError as error:
                 missing.append(MissingView(id=one[:200], error=error.message, hint=error.hint))
                 continue
-            apis.append(api_view(api, checks([api]).get(api.id)))
+            check = checks([api]).get(api.id)
+            apis.append(api_view(self._bench.as_called(api), check, lacks=self._lacks(api)))
         return DescribeView(apis=tuple(apis), not_found=tuple(missing))
 
 

@@ -19,7 +19,7 @@ import httpx
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import ToolsrvError
 from toolsrv_runtime.calls import arguments as args
-from toolsrv_runtime.calls.auth import Keys
+from toolsrv_runtime.calls.auth import ANY_SECRET, Keys
 from toolsrv_runtime.calls.caller import Caller, Home, Network, homeless
 from toolsrv_runtime.calls.exchange import Exchange, Limits
 from toolsrv_runtime.calls.policy import Policy
@@ -33,7 +33,9 @@ from toolsrv_runtime.outcome import Source
 
 log = logging.getLogger(__name__)
 
-_SAID_AGAIN: frozenset[Kind] = frozenset({"bad_arguments", "needs_consent", "replay_miss"})
+_SAID_AGAIN: frozenset[Kind] = frozenset(
+    {"bad_arguments", "needs_consent", "replay_miss", "unauthorized"}
+)
 """What a replay finds out by itself, where nothing was sent."""
 _SHOWN = 300
 
@@ -127,7 +129,7 @@ class ReplayingCaller(Caller):
         """Take the store, which is closed with the caller; policy and home say what is offered."""
         self._recordings = recordings
         had = recordings.key_names()
-        network = Network(transport=_Nowhere(), keys=lambda name: "had" if name in had else "")
+        network = Network(transport=_Nowhere(), keys=lambda name: ANY_SECRET if name in had else "")
         super().__init__(policy=policy, transports={}, network=network, home=home)
 
     async def call(

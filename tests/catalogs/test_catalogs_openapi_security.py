@@ -1,0 +1,101 @@
+"""Security requirements of OpenAPI and Swagger documents."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+
+from toolsrv_catalogs.findings import FileFindings
+from toolsrv_catalogs.openapi import read_openapi
+from toolsrv_registry.api import Api, SecurityScheme
+from toolsrv_registry.security import needs_unsupported
+
+
+def read(security: Any, schemes: dict[str, Any], **more: Any) -> tuple[Api, list[str]]:
+    """Return the one API of a document and what was noted; ``general`` holds for all."""
+    operation = {"operationId": "a", "security": security, "responses": {"200": {}}}
+    document = {
+        "openapi": "3.0.3",
+        "info": {"title": "T", "version": "1"},
+        "servers": [{"url": "https://api.test"}],
+        "components": {"securitySchemes": schemes},
+        "security": more.pop("general", []),
+        "paths": {"/a": {"get": operation}},
+        **more,
+    }
+    found = FileFindings(path="a.json")
+    tool = read_openapi(document, PurePosixPath("a.json"), "C", load=_nothing, found=found)
+    return tool.apis[0], found.notes
+
+
+def _nothing(path: PurePosixPath) -> Any:
+    raise AssertionError(path)
+
+
+def test_client_credentials_keep_their_token_address_and_the_scopes_of_the_operation() -> None:
+    flow = {"clientCredentials": {"tokenUrl": "https://login.test/token", "scopes": {"r": "read"}}}
+    api, notes = read([{"oa": ["r", 7]}], {"oa": {"type": "oauth2", "flows": flow}})
+    wanted = SecurityScheme(
+        name="oa", kind="oauth2", token_url="https://login.test/token", scopes=("r", "7")
+    )
+    assert api.security == ((wanted,),)
+    assert notes == []
+
+
+def test_swagger_2_has_the_same_flow_under_another_name() -> None:
+    swagger = {
+        "swagger": "2.0",
+        "openapi": None,
+        "host": "api.test",
+        "securityDefinitions": {
+            "app": {"type": "oauth2", "flow": "application", "tokenUrl": "https://t.test/x"},
+            "user": {"type": "oauth2", "flow": "password", "tokenUrl": "https://t.test/x"},
+        },
+    }
+    api, _ = read([{"app": []}, {"user": []}], {}, **swagger)
+    assert [group[0].token_url for group in api.security] == ["https://t.test/x", ""]
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"type": "http", "scheme": "hmac"},
+        {"type": "http"},
+        {"type": "mutualTLS"},
+        {"type": "x-signature"},
+        {"type": "apiKey", "name": "X-Key", "in": "body"},
+        {"type": "apiKey", "name": "", "in": "query"},
+        {"type": "apiKey", "name": "Host", "in": "header"},
+        {"type": "apiKey", "name": "two words", "in": "cookie"},
+        {"$ref": "#/components/securitySchemes/nowhere"},
+        "text",
+    ],
+)
+def test_what_cannot_be_sent_is_noted_and_stays_a_requirement(entry: Any) -> None:
+    schemes = {"odd": entry, "key": {"type": "apiKey", "name": "k", "in": "query"}}
+    for group in ({"odd": []}, {"key": [], "odd": []}):
+        api, notes = read([group], schemes)
+        assert needs_unsupported(api)
+        assert any("'odd'" in note and "not supported" in note for note in notes)
+    free, _ = read([{"odd": []}, {}], schemes)
+    assert not needs_unsupported(free)
+
+
+def test_a_scheme_that_is_nowhere_described_is_not_passed_over() -> None:
+    for security in ([{"lost": []}], ["lost"]):
+        api, notes = read(security, {})
+        assert api.security == ((SecurityScheme(name="lost", kind="unknown"),),)
+        assert len(notes) == 1
+
+
+def test_an_operation_may_need_nothing_and_what_is_no_list_inherits() -> None:
+    schemes = {"k": {"type": "http", "scheme": "bearer"}}
+    general = [{"k": []}]
+    for security in ([], [{}]):
+        api, notes = read(security, schemes, general=general)
+        assert (api.security, notes) == ((), [])
+    for security in (None, 7):
+        api, _ = read(security, schemes, general=general)
+        assert [one.name for group in api.security for one in group] == ["k"]
