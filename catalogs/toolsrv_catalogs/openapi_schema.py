@@ -151,7 +151,7 @@ def parameter(
         extra = _one_of(items.enum)
     else:
         extra = ""
-    value, example = _default(refs, node, about, flat.words)
+    value, example = (_as_meant(one, flat) for one in _default(refs, node, about, flat.words))
     parts = [
         found.text(about.get("description"), DESCRIPTION_LIMIT).strip()
         or found.text(flat.words.get("description"), DESCRIPTION_LIMIT).strip(),
@@ -285,6 +285,13 @@ def _default(
     examples += _list(words.get("examples"))[:1]
     example = next((one for one in examples if one is not None), None)
     return words.get("default"), example
+
+
+def _as_meant(value: Any, flat: Shape) -> Any:
+    """Return a number or a boolean as text where only texts are taken."""
+    if flat.types == ("string",) and isinstance(value, bool | int | float):
+        return fields.spelled(value)
+    return value
 
 
 def _sendable(value: Any, found: FileFindings) -> Any:

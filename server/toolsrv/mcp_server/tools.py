@@ -131,9 +131,13 @@ class Tools:
         ids: Annotated[
             list[str], Field(min_length=1, max_length=20, description="Ids from search_apis.")
         ],
+        schema: Annotated[
+            bool, Field(description="With the whole JSON Schema of the arguments, if it has room.")
+        ] = False,
     ) -> Annotated[CallToolResult, DescribeView]:
         """Describe."""
-        view = await self._opened(Progress(ctx), in_thread(lambda: self._describe(ids)))
+        described = in_thread(lambda: self._describe(ids, schema=schema))
+        view = await self._opened(Progress(ctx), described)
         return success(view) if view.apis else failure(view)
 
     async def call_api(
@@ -326,7 +330,7 @@ class Tools:
         left = self._bench.index_seconds() or LATER_S
         return f"ask again in about {max(LATER_S, left):.0f} seconds"
 
-    def _describe(self, ids: list[str]) -> DescribeView:
+    def _describe(self, ids: list[str], *, schema: bool) -> DescribeView:
         apis, missing = [], []
         checks = self._bench.registry().store.checks
         for one in ids:
@@ -335,7 +339,7 @@ class Tools:
             except NotFoundError as error:
                 missing.append(MissingView(id=one[:200], error=error.message, hint=error.hint))
                 continue
-            apis.append(api_view(api, checks([api]).get(api.id)))
+            apis.append(api_view(api, checks([api]).get(api.id), schema=schema))
         return DescribeView(apis=tuple(apis), not_found=tuple(missing))
 
 
