@@ -1,39 +1,61 @@
-"""JSON Schemas of single arguments: self-contained, bounded, and never stricter than the source.
+"""JSON Schemas of arguments: self-contained, bounded, and never stricter than the source.
 
 A schema of a document becomes JSON Schema 2020-12 without references: OpenAPI 3.0's ``nullable``
-is a type, ``oneOf`` is ``anyOf``. What lies too deep, is too much or cannot be followed admits
-anything. Kept are types, allowed values, items, properties and required ones: texts and numbers
-are not bounded here, and patterns are left out, because a hostile one takes for ever.
+is a type, its ``exclusiveMinimum: true`` a number, ``oneOf`` is ``anyOf``, and a discriminator is
+a property with allowed values. What lies too deep, is too much or cannot be followed admits
+anything.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 from toolsrv_catalogs import fields
-from toolsrv_catalogs.openapi_refs import Node, ReferenceFault, split_reference
+from toolsrv_catalogs.openapi_refs import Node, ReferenceFault, split_reference, variants
 from toolsrv_catalogs.text import NAME_LIMIT, clean
 
 TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
-_DEPTH_LIMIT = 4
-_NODES_LIMIT = 64
+NODES_LIMIT = 300
+"""Schemas within one argument's that are kept."""
+_DEPTHS = (12, 8, 6, 5, 4, 3, 2, 1)
+"""Levels that are kept: the most with which a schema stays within its limit."""
+_LEVEL_LIMIT = 500
+_PATTERN_LIMIT = 1_000
+_TEXT_LIMIT = 80
+"""Characters of a description, and of a default's JSON, below the first level."""
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,40})(?:\.[0-9]{1,40})?", re.ASCII)
 _NOTHING = {"not": dict[str, Any]()}
+_BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
+_COUNTS = frozenset(
+    ["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"]
+)
+_CHOICES = ("anyOf", "oneOf")
+_COMPOSED = frozenset({"allOf", "anyOf", "oneOf", "discriminator", "if", "dependentSchemas"})
 
 Follow = Callable[[Node], Node]
 
 
-def argument_schema(node: Node, follow: Follow) -> dict[str, Any]:
+def argument_schema(node: Node, follow: Follow, nodes: int = NODES_LIMIT) -> dict[str, Any]:
     """Return the schema at ``node`` made self-contained; ``{}`` where anything may stand there.
 
     Args:
         node: a schema of an OpenAPI document, or whatever stands in its place.
         follow: returns what a node stands for; raises ReferenceFault where it leads to nothing.
+        nodes: schemas within it that are kept; of more those of the first levels.
     """
-    return _Builder(follow, _DEPTH_LIMIT, _NODES_LIMIT).build(node, 0)
+    schema: dict[str, Any] = {}
+    for depth in _DEPTHS:
+        builder = _Builder(follow, depth, nodes)
+        schema = builder.build(node, 0)
+        if builder.left >= 0:
+            break
+    schema.pop("description", None)  # the argument has its own
+    return schema
 
 
 def kept_schema(value: Any) -> dict[str, Any] | None:
@@ -41,7 +63,7 @@ def kept_schema(value: Any) -> dict[str, Any] | None:
     if not isinstance(value, dict):
         return None
     # Wider limits than those it was made by: it comes back as it was written.
-    return _Builder(_no_references, 4 * _DEPTH_LIMIT, 4 * _NODES_LIMIT).build(Node(value, None), 0)
+    return _Builder(_no_references, 4 * _DEPTHS[0], 4 * NODES_LIMIT).build(Node(value, None), 0)
 
 
 def _no_references(node: Node) -> Node:
@@ -50,24 +72,66 @@ def _no_references(node: Node) -> Node:
     return node
 
 
+class _Level:
+    """The names of one object's read-only properties, in all parts of its schema."""
+
+    def __init__(self, builder: _Builder, node: Node) -> None:
+        self._builder = builder
+        self._node = node
+
+    @cached_property
+    def read_only(self) -> frozenset[str]:
+        waiting, seen, found = [self._node], 0, set[str]()
+        while waiting and seen < _LEVEL_LIMIT:
+            seen += 1
+            reference, beside = split_reference(waiting.pop())
+            if beside is not None:
+                waiting += [reference, beside]
+                continue
+            value, resolver = self._builder.looked_up(reference)
+            for name, entry in _mapping(value.get("properties")).items():
+                seen += 1
+                if self._builder.looked_up(Node(entry, resolver)).value.get("readOnly") is True:
+                    found.add(str(name))
+            for key in ("allOf", *_CHOICES):
+                waiting += variants(Node(value, resolver), key)
+        return frozenset(found)
+
+
 class _Builder:
     def __init__(self, follow: Follow, depth: int, nodes: int) -> None:
         self._follow = follow
         self._depth = depth
-        self._nodes = nodes
+        self.left = nodes
+        self._cut = 0
+        self._open: set[int] = set()
 
-    def build(self, node: Node, depth: int) -> dict[str, Any]:
-        self._nodes -= 1
-        if depth > self._depth or self._nodes < 0:
+    def looked_up(self, node: Node) -> Node:
+        """Return the object that a node stands for, an empty one where it is none."""
+        try:
+            found = self._follow(node)
+        except ReferenceFault:
+            return Node({}, node.resolver)
+        return found if isinstance(found.value, dict) else Node({}, node.resolver)
+
+    def build(
+        self, node: Node, depth: int, level: _Level | None = None, *, part: bool = False
+    ) -> dict[str, Any]:
+        """Return a schema; ``level`` is that of the object it describes a ``part`` of."""
+        self.left -= 1
+        if depth > self._depth or self.left < 0:
+            self._cut += 1
             return {}
+        level = level or _Level(self, node)
         reference, beside = split_reference(node)
         if beside is not None:
-            parts = [self.build(one, depth + 1) for one in (reference, beside)]
-            both = _shorter({"allOf": [part for part in parts if part]})
+            parts = [self.build(one, depth + 1, level, part=True) for one in (reference, beside)]
+            both = _shorter({"allOf": [one for one in parts if one]})
             return _nullable(both) if beside.value.get("nullable") is True else both
         try:
             value, resolver = self._follow(node)
         except ReferenceFault:
+            self._cut += 1
             return {}
         if value is False:
             return dict(_NOTHING)
@@ -82,53 +146,120 @@ class _Builder:
             result["enum"] = allowed
         if types:
             result["type"] = types[0] if len(types) == 1 else types
-        if "items" in value and "prefixItems" not in value:  # then they are those behind
-            result |= _unless_empty("items", self.build(Node(value["items"], resolver), depth + 1))
-        self._properties(value, resolver, depth, result)
-        for key in ("anyOf", "oneOf"):
-            variants = self._parts(value.get(key), resolver, depth)
-            if variants and all(variants):  # one that admits anything makes all of them do
-                result.setdefault("allOf", []).append({"anyOf": variants})
-        if parts := self._parts(value.get("allOf"), resolver, depth):
-            result["allOf"] = [*result.get("allOf", []), *(part for part in parts if part)]
+        result |= _limits(value)
+        if depth > 0:
+            result |= _annotations(value)
+        elif value.get("default", 0) == "":  # what else is a default stands beside the schema
+            result["default"] = ""
+        elif "default" in value and value["default"] is None and _takes_null(value):
+            result["default"] = None
+        self._list(value, resolver, depth, result)
+        self._object(value, resolver, depth, level, result, part=part)
+        self._composed(Node(value, resolver), depth, level, result, part=part)
         result = _shorter(result)
-        if value.get("nullable") is True:
-            return _nullable(result)
-        return result
+        return _nullable(result) if value.get("nullable") is True else result
 
-    def _parts(self, value: Any, resolver: Any, depth: int) -> list[dict[str, Any]]:
-        parts = value if isinstance(value, list) else []
-        return [self.build(Node(part, resolver), depth + 1) for part in parts]
+    def _within(self, value: Any, resolver: Any, depth: int) -> dict[str, Any]:
+        return self.build(Node(value, resolver), depth + 1)
 
-    def _properties(
+    def _list(
         self, value: Mapping[str, Any], resolver: Any, depth: int, result: dict[str, Any]
     ) -> None:
-        properties = value.get("properties")
-        entries = properties if isinstance(properties, dict) else {}
+        first = value.get("prefixItems")
+        if isinstance(first, list) and first:
+            result["prefixItems"] = [self._within(one, resolver, depth) for one in first]
+        if "items" in value:
+            result |= _unless_empty("items", self._within(value["items"], resolver, depth))
+        if value.get("uniqueItems") is True:
+            result["uniqueItems"] = True
+        if "contains" in value and "maxContains" not in value and value.get("minContains") != 0:
+            contained = self._within(value["contains"], resolver, depth)
+            result |= _unless_empty("contains", contained)
+
+    def _object(
+        self,
+        value: Mapping[str, Any],
+        resolver: Any,
+        depth: int,
+        level: _Level,
+        result: dict[str, Any],
+        *,
+        part: bool,
+    ) -> None:
+        entries = _mapping(value.get("properties"))
         built = {
-            str(name): self.build(Node(one, resolver), depth + 1)
+            str(name): self._within(one, resolver, depth)
             for name, one in entries.items()
             if clean(str(name), NAME_LIMIT) == str(name)
         }
         if built:
             result["properties"] = built
-        required = value.get("required")
-        names = [
-            name
-            for name in (required if isinstance(required, list) else [])
-            if isinstance(name, str)
-            and name in built  # another part of an allOf may say that it is read-only
-            and not self._read_only(entries.get(name), resolver)
-        ]
-        if names:
-            result["required"] = list(dict.fromkeys(names))
+        needed = [one for one in _texts(value.get("required")) if one not in level.read_only]
+        if needed:
+            result["required"] = needed
+        patterned = _mapping(value.get("patternProperties"))
+        patterns = {
+            name: self._within(one, resolver, depth)
+            for name, one in patterned.items()
+            if _is_pattern(name)
+        }
+        if patterns:
+            result["patternProperties"] = patterns
+        others = value.get("additionalProperties")
+        if others is True or (isinstance(others, dict) and not others):
+            result["additionalProperties"] = True
+        elif isinstance(others, dict):
+            result["additionalProperties"] = self._within(others, resolver, depth)
+        is_whole = len(built) + len(patterns) == len(entries) + len(patterned)
+        if others is False and is_whole and not part and not value.keys() & _COMPOSED:
+            # Beside parts it would forbid what those describe, which hardly a document means.
+            result["additionalProperties"] = False
+        if "propertyNames" in value:
+            named = self._within(value["propertyNames"], resolver, depth)
+            result |= _unless_empty("propertyNames", named)
+        dependent = {
+            str(name): _texts(one) for name, one in _mapping(value.get("dependentRequired")).items()
+        }
+        result |= _unless_empty("dependentRequired", dependent)
 
-    def _read_only(self, entry: Any, resolver: Any) -> bool:
-        try:
-            value = self._follow(Node(entry, resolver)).value
-        except ReferenceFault:
-            return False
-        return isinstance(value, dict) and value.get("readOnly") is True
+    def _composed(
+        self, node: Node, depth: int, level: _Level, result: dict[str, Any], *, part: bool
+    ) -> None:
+        value, resolver = node
+        beside = part or "allOf" in value or "properties" in value
+        parts = [result["allOf"]] if "allOf" in result else []
+
+        def built(one: Node) -> dict[str, Any]:
+            return self.build(one, depth + 1, level, part=True)
+
+        if id(value) not in self._open:
+            self._open.add(id(value))
+            for key in _CHOICES:
+                chosen = [
+                    self.build(one, depth + 1, level, part=beside) for one in variants(node, key)
+                ]
+                if chosen and all(chosen):  # one that admits anything makes all of them do
+                    parts.append({"anyOf": chosen})
+            self._open.discard(id(value))
+        parts += [one for one in map(built, variants(node, "allOf")) if one]
+        for name, one in _mapping(value.get("dependentSchemas")).items():
+            if then := built(Node(one, resolver)):
+                parts.append({"dependentSchemas": {str(name): then}})
+        cut = self._cut
+        if isinstance(value.get("not"), dict) and value["not"]:
+            refused = built(Node(value["not"], resolver))
+            if cut == self._cut and refused and "oneOf" not in value["not"]:
+                parts.append({"not": refused})
+        if isinstance(value.get("if"), dict):
+            branch = {
+                key: built(Node(value[key], resolver))
+                for key in ("if", "then", "else")
+                if key in value
+            }
+            if cut == self._cut:  # a condition without a part of it would hold too often
+                parts.append(branch)
+        if parts:
+            result["allOf"] = parts
 
 
 def _types(value: Mapping[str, Any]) -> list[str]:
@@ -196,7 +327,7 @@ def _number(text: str) -> int | float | None:
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema that admits null beside what it admits."""
-    if set(schema) <= {"type", "items", "properties", "required"} and "type" in schema:
+    if "type" in schema and not schema.keys() & {"enum", "allOf", "anyOf", "not", "if"}:
         types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         return schema | {"type": list(dict.fromkeys([*types, "null"]))}
     return {"anyOf": [schema, {"type": "null"}]} if schema else schema
@@ -212,6 +343,72 @@ def _shorter(schema: dict[str, Any]) -> dict[str, Any]:
         return rest
     apart = rest.keys() & parts[0].keys() or rest.keys() | parts[0].keys() >= {"enum", "type"}
     return schema if len(parts) > 1 or (rest and apart) else rest | parts[0]
+
+
+def _limits(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the bounds of texts, numbers, lists and objects, OpenAPI 3.0's in 2020-12's form."""
+    found = {key: int(value[key]) for key in _COUNTS if _is_count(value.get(key))}
+    found |= {key: value[key] for key in _BOUNDS if _is_number(value.get(key))}
+    for open_end, end in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        if value.get(open_end) is True and end in found:
+            found[open_end] = found.pop(end)
+    step = value.get("multipleOf")
+    if _is_number(step) and step > 0:
+        found["multipleOf"] = step
+    if _is_pattern(value.get("pattern")):
+        found["pattern"] = value["pattern"]
+    form = value.get("format")
+    if isinstance(form, str) and form and clean(form, _TEXT_LIMIT) == form:
+        found["format"] = form
+    return found
+
+
+def _takes_null(value: Mapping[str, Any]) -> bool:
+    return value.get("nullable") is True or "null" in _types(value)
+
+
+def _annotations(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a reader of the schema wants to know beside what it demands."""
+    found: dict[str, Any] = {}
+    told = value.get("description") or value.get("title")
+    if isinstance(told, str) and (line := " ".join(clean(told, 400).split())[:_TEXT_LIMIT]):
+        found["description"] = line
+    if value.get("readOnly") is True:
+        found["readOnly"] = True
+    if value.get("default") is not None and _is_short(value["default"]):
+        found["default"] = value["default"]
+    return found
+
+
+def _is_short(value: Any) -> bool:
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (ValueError, TypeError, RecursionError):
+        return False
+    return len(text) <= _TEXT_LIMIT and clean(text, _TEXT_LIMIT) == text
+
+
+def _is_pattern(value: Any) -> bool:
+    return isinstance(value, str) and clean(value, _PATTERN_LIMIT) == value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and not _endless(value)
+
+
+def _is_count(value: Any) -> bool:
+    return _is_number(value) and value >= 0 and int(value) == value
+
+
+def _mapping(value: Any) -> dict[Any, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _texts(value: Any) -> list[str]:
+    """Return the clean names of a list, each once."""
+    entries = value if isinstance(value, list) else []
+    named = [one for one in entries if isinstance(one, str) and clean(one, NAME_LIMIT) == one]
+    return list(dict.fromkeys(named))
 
 
 def _unless_empty(key: str, schema: dict[str, Any]) -> dict[str, Any]:

@@ -50,6 +50,7 @@ def _lines(api: Api) -> list[str]:
         lines.append("body: always sent")
     if api.more is not None:
         lines.append(f"body: other properties too {spelled(api.more)}")
+    lines += [f"{one.place}: together {spelled(one.model_dump())}" for one in api.together]
     for group in api.security:
         lines.append("security: " + (" and ".join(f"{s.kind} {s.name}" for s in group) or "none"))
         lines += [f"  {s.name}: {s.place} {s.key} {s.scheme}" for s in group]

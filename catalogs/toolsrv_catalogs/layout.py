@@ -136,6 +136,8 @@ def _ours(api: Api, taken: set[str]) -> dict[str, Any]:
         ours["accept"] = api.accept
     if api.more is not None:
         ours["more"] = api.more
+    if api.together:
+        ours["together"] = [one.model_dump() for one in api.together]
     if api.security:
         ours["security"] = [[one.model_dump() for one in group] for group in api.security]
     return ours

@@ -18,7 +18,7 @@ from toolsrv_catalogs import fields
 from toolsrv_catalogs.fields import METHODS, URL_LIMIT, unused
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.layout import api_place
-from toolsrv_catalogs.openapi_body import Body, read_body
+from toolsrv_catalogs.openapi_body import Body, place_schema, read_body
 from toolsrv_catalogs.openapi_refs import (
     Load,
     Node,
@@ -33,7 +33,7 @@ from toolsrv_catalogs.openapi_servers import server_fault, server_of
 from toolsrv_catalogs.openapi_style import StyleFault, content_style, style
 from toolsrv_catalogs.swagger import as_openapi, is_swagger
 from toolsrv_catalogs.text import DESCRIPTION_LIMIT, NAME_LIMIT
-from toolsrv_registry.api import Api, Parameter, Place, Tool
+from toolsrv_registry.api import Api, Parameter, Place, PlaceSchema, Tool
 from toolsrv_registry.errors import DataError
 
 OPERATIONS_LIMIT = 50_000
@@ -227,12 +227,14 @@ class _Reader:
         name = found.text(about.get("operationId"), NAME_LIMIT).strip()
         name = name or found.text(about.get("summary"), NAME_LIMIT).strip()
         name = name or found.text(f"{method} {url_path}", NAME_LIMIT)
-        required, optional = self._parameters(url_path, items, operation)
+        together: list[PlaceSchema] = []
+        required, optional = self._parameters(url_path, items, operation, together)
         body = Body()
         if "requestBody" in about:
             node = Node(about["requestBody"], operation.resolver)
             body = read_body(self._refs, node, found)
             required, optional = [*required, *body.required], [*optional, *body.optional]
+            together += [body.together] if body.together is not None else []
         if len(required) + len(optional) > PARAMETERS_LIMIT:
             raise ValueError(f"it has more than {PARAMETERS_LIMIT} parameters")
         required, optional = distinct(required, optional)
@@ -256,6 +258,7 @@ class _Reader:
             body_type=body.media,
             body_required=body.is_needed,
             more=body.more,
+            together=tuple(together),
             accept=self._accept(operation),
             security=security,
         )
@@ -284,9 +287,16 @@ class _Reader:
         return found.text("\n".join(text), DESCRIPTION_LIMIT)
 
     def _parameters(
-        self, url_path: str, items: list[Node], operation: Node
+        self,
+        url_path: str,
+        items: list[Node],
+        operation: Node,
+        together: list[PlaceSchema],
     ) -> tuple[list[Parameter], list[Parameter]]:
-        """Return required and optional parameters; an operation's go over its path's."""
+        """Return required and optional parameters; an operation's go over its path's.
+
+        ``together`` takes what those of a query have to fulfil together.
+        """
         merged: dict[tuple[str, str], tuple[Node, dict[str, Any]]] = {}
         for owner in (*items, operation):
             listed = self._refs.follow(Node(owner.value.get("parameters"), owner.resolver))
@@ -301,7 +311,7 @@ class _Reader:
                     self._found.refuse("parameter", str(fault), name=url_path)
                     continue
                 if _object(node.value).get("in") == "querystring":
-                    spread = self._querystring(node)
+                    spread = self._querystring(node, together)
                     merged |= {(name, "query"): one for name, one in spread.items()}
                     continue
                 about = _object(node.value)
@@ -337,10 +347,12 @@ class _Reader:
                 required.append(Parameter(name=name, place="path"))
         return required, optional
 
-    def _querystring(self, node: Node) -> dict[str, tuple[Node, dict[str, Any]]]:
+    def _querystring(
+        self, node: Node, together: list[PlaceSchema]
+    ) -> dict[str, tuple[Node, dict[str, Any]]]:
         """Return the fields of a whole query that is a form, as parameters of it (OpenAPI 3.2).
 
-        Raises ValueError where it is needed and is something else.
+        ``together`` takes what they have to fulfil together. Raises ValueError where it is needed and is something else.
         """
         about = _object(node.value)
         media = self._refs.follow(Node(_object(about.get("content")).get(_FORM), node.resolver))
@@ -351,12 +363,18 @@ class _Reader:
             if about.get("required") is True:
                 raise ValueError(f"its parameter {str(about.get('name'))[:80]!r}: {reason}")
             self._found.refuse("parameter", reason, name=str(about.get("name") or ""))
-        needed = flat.required if about.get("required") is True else set()
+        needs = about.get("required") is True
+        needed = flat.required if needs else set()
+        whole = place_schema(self._refs, within, "query", required=needs)
+        if whole is None and needs and not needed:  # an empty query would be none at all
+            whole = PlaceSchema(place="query", json_schema={"minProperties": 1}, required=True)
+        if whole is not None:
+            together[:] = [whole]
         encoding = _object(_object(media.value).get("encoding"))
         return {
             name: (
                 one,
-                {"schema": one.value, "required": name in needed, **_object(encoding.get(name))},
+                {"schema": one, "required": name in needed, **_object(encoding.get(name))},
             )
             for name, one in flat.properties.items()
         }
@@ -368,7 +386,7 @@ class _Reader:
             schema = _object(media).get("schema")
             examples = {key: one for key, one in _object(media).items() if key in _EXAMPLES}
             about = about | examples
-        within = Node(schema, node.resolver)
+        within = schema if isinstance(schema, Node) else Node(schema, node.resolver)
         flat = shape(self._refs, within)
         return parameter(
             self._refs,

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
-from toolsrv_catalogs.argument_schema import argument_schema
+from toolsrv_catalogs.argument_schema import NODES_LIMIT, argument_schema
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.openapi_refs import Node, References
 from toolsrv_catalogs.openapi_schema import Shape, parameter, shape
 from toolsrv_catalogs.openapi_style import StyleFault, is_json, style
 from toolsrv_catalogs.text import NAME_LIMIT
-from toolsrv_registry.api import Parameter, Style
+from toolsrv_registry.api import Parameter, PlaceSchema, Style
 
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _DECLARED = 2
 """The rank from which on a media type is kept: before it application/json is sent."""
+_NODES_EACH, _NODES_OF_BODY = 32, 1_200
+"""Schemas that are kept of each property of a body at least, and of all about."""
+_OF_EACH = frozenset({"type", "properties", "additionalProperties"})
+"""What a body's schema says of single properties; their own schemas say it too."""
 WHOLE = "body"
 """The name of the parameter that stands for a body that is no object."""
 
@@ -26,7 +30,8 @@ class Body:
     """What a body brings: media type (``""`` for JSON), parameters, and what is beside them.
 
     ``is_needed`` says that it is sent without properties too; ``more`` is the schema of
-    properties that are not named, None where there are none.
+    properties that are not named, None where there are none; ``together`` is what properties
+    have to fulfil together.
     """
 
     media: str = ""
@@ -34,6 +39,7 @@ class Body:
     optional: list[Parameter] = field(default_factory=list)
     is_needed: bool = False
     more: dict[str, Any] | None = None
+    together: PlaceSchema | None = None
 
 
 def read_body(refs: References, node: Node, found: FileFindings) -> Body:
@@ -60,7 +66,8 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
     needed = body.get("required") is True
     form = _plain(kind) if _plain(kind) in _FORMS else ""
     more = _additional(refs, flat, schema)
-    if (not flat.properties and more is None) or not (in_json or form):
+    other = set(flat.types) - {"object"}
+    if other or (not flat.properties and more is None) or not (in_json or form):
         about = {"description": body.get("description")} | media
         whole = parameter(refs, schema, found, name=WHOLE, place="payload", about=about, flat=flat)
         if not in_json and not form and flat.structure in {"object", "array", ""}:
@@ -71,6 +78,7 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
     examples = example if isinstance(example, dict) else {}
     required: list[Parameter] = []
     optional: list[Parameter] = []
+    nodes = max(_NODES_EACH, min(NODES_LIMIT, _NODES_OF_BODY // max(1, len(flat.properties))))
     for name, inner in flat.properties.items():
         inner_flat = shape(refs, inner)
         if inner_flat.words.get("readOnly") is True or not name.strip():
@@ -102,19 +110,33 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
             about=about,
             flat=inner_flat,
             style=written,
+            nodes=nodes,
             **told,
         )
         (required if must else optional).append(one)
-    return Body(body_type, required, optional, is_needed=needed, more=more)
+    together = place_schema(refs, schema, "body", required=needed)
+    return Body(body_type, required, optional, is_needed=needed, more=more, together=together)
+
+
+def place_schema(
+    refs: References, schema: Node, place: Literal["body", "query"], *, required: bool
+) -> PlaceSchema | None:
+    """Return what the properties of a schema have to fulfil together, None where that is nothing."""
+    whole = argument_schema(schema, refs.peek)
+    beyond = whole.keys() - _OF_EACH - ({"required"} if required else set())
+    if not beyond:
+        return None
+    told = {key: one for key, one in whole.items() if key not in _OF_EACH}
+    return PlaceSchema(place=place, json_schema=told, required=required)
 
 
 def _additional(refs: References, flat: Shape, schema: Node) -> dict[str, Any] | None:
     """Return the schema of properties beside the named ones, None where it names no such."""
     told = flat.words.get("additionalProperties")
-    if told is True:
-        return {}
-    if not isinstance(told, dict):
+    if not flat.takes_more:
         return None
+    if not isinstance(told, dict):
+        return {}
     return argument_schema(Node(told, flat.resolver or schema.resolver), refs.peek)
 
 

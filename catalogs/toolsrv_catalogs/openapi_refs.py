@@ -48,6 +48,43 @@ def split_reference(node: Node) -> tuple[Node, Node | None]:
     return Node({"$ref": value["$ref"]}, node.resolver), Node(beside, node.resolver)
 
 
+def variants(node: Node, key: str) -> list[Node]:
+    """Return the schemas that a schema lists under ``allOf``, ``anyOf`` or ``oneOf``.
+
+    Each holds the discriminator's property to the values that its ``mapping`` gives it. Where a
+    mapping alone says which schemas there are, they stand for ``anyOf``.
+    """
+    value, resolver = node
+    listed = value.get(key)
+    found = [
+        one if isinstance(one, Node) else Node(one, resolver)
+        for one in (listed if isinstance(listed, list) else [])
+    ]
+    told = value.get("discriminator")
+    if key == "allOf" or not isinstance(told, dict) or not isinstance(told.get("mapping"), dict):
+        return found
+    by_target: dict[str, list[str]] = {}
+    for name, target in told["mapping"].items():
+        by_target.setdefault(str(target).rsplit("/", 1)[-1], []).append(str(name))
+    if key == "anyOf" and not found and "oneOf" not in value:
+        targets = dict.fromkeys(str(target) for target in told["mapping"].values())
+        found = [Node({"$ref": _schema_reference(one)}, resolver) for one in targets]
+    return [_tagged(one, told.get("propertyName"), by_target) for one in found]
+
+
+def _schema_reference(target: str) -> str:
+    return target if "/" in target or "#" in target else f"#/components/schemas/{target}"
+
+
+def _tagged(node: Node, name: Any, by_target: dict[str, list[str]]) -> Node:
+    target = node.value.get("$ref") if isinstance(node.value, dict) else None
+    values = by_target.get(target.rsplit("/", 1)[-1]) if isinstance(target, str) else None
+    if not values or not isinstance(name, str):
+        return node
+    tag = {"properties": {name: {"enum": values}}}
+    return Node({"allOf": [node, Node(tag, node.resolver)]}, node.resolver)
+
+
 class _Marks(NamedTuple):
     """Schemas of a document by their ``$id`` and by their ``$anchor``."""
 
@@ -80,6 +117,8 @@ class References:
     def __init__(self, document: Any, path: PurePosixPath, load: Load) -> None:
         self._load = load
         self._steps = 0
+        self.open: set[int] = set()
+        """Schemas whose variants are being looked at: a variant may lead back to them."""
         self.missed: list[str] = []
         """Faults of parts that were left out, which cost nothing more."""
         self._marks: dict[int, tuple[Any, _Marks]] = {}
@@ -93,6 +132,11 @@ class References:
     def renew(self) -> None:
         """Start counting steps anew: before each operation."""
         self._steps = 0
+
+    def miss(self, fault: str) -> None:
+        """Take down, once, why a part was left out."""
+        if fault not in self.missed:
+            self.missed.append(fault)
 
     def step(self) -> None:
         """Count a step. Raises ReferenceFault when there were too many."""

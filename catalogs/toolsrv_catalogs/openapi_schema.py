@@ -1,7 +1,8 @@
 """JSON schemas of OpenAPI documents as parameters: type, default, allowed values, description.
 
-A schema is flattened one level deep: ``allOf`` is merged, of ``oneOf`` and ``anyOf`` everything
-is possible and only what all demand is required. Deeper levels become a short description.
+A schema is flattened one level deep: ``allOf`` is merged, a property of several parts has to fit
+all of them; of ``oneOf`` and ``anyOf`` everything is possible and only what all demand is
+required. Deeper levels become a short description.
 """
 
 from __future__ import annotations
@@ -11,9 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolsrv_catalogs import fields
-from toolsrv_catalogs.argument_schema import TYPES, argument_schema
+from toolsrv_catalogs.argument_schema import NODES_LIMIT, TYPES, argument_schema
 from toolsrv_catalogs.findings import FileFindings
-from toolsrv_catalogs.openapi_refs import Node, ReferenceFault, References, split_reference
+from toolsrv_catalogs.openapi_refs import (
+    Node,
+    ReferenceFault,
+    References,
+    split_reference,
+    variants,
+)
 from toolsrv_catalogs.text import DESCRIPTION_LIMIT, NAME_LIMIT, PARAMETER_DESCRIPTION_LIMIT
 from toolsrv_registry.api import Parameter, Place, Style
 
@@ -33,6 +40,7 @@ _FORMATS = {
     "binary": "BINARY",
     "byte": "BINARY",
 }
+_CHOICES = frozenset({"oneOf", "anyOf"})
 _BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern")
 
 
@@ -41,7 +49,8 @@ class Shape:
     """A flattened schema. ``words`` are its own keywords; the rest comes from all its parts.
 
     ``types`` are the types that a value may have, without null; none where that is open;
-    ``resolver`` is that of the schema of properties that are not named.
+    ``resolver`` is that of the schema of properties that are not named; ``is_base`` says that
+    other schemas, which it does not list, add properties to it.
     """
 
     words: dict[str, Any] = field(default_factory=dict)
@@ -51,6 +60,7 @@ class Shape:
     required: set[str] = field(default_factory=set)
     items: Node | None = None
     resolver: Any = None
+    is_base: bool = False
 
     @property
     def type(self) -> str:
@@ -64,16 +74,12 @@ class Shape:
         """The type that decides how a value is written: that of an object or a list, if it may be."""
         return next((kind for kind in ("object", "array") if kind in self.types), self.type)
 
-    def absorb(self, other: Shape) -> None:
-        """Take what the other says and this one does not."""
-        if "additionalProperties" not in self.words:
-            self.resolver = other.resolver
-        self.words = other.words | self.words
-        self.types = self.types or other.types
-        self.enum = self.enum or other.enum
-        self.properties = other.properties | self.properties
-        self.required |= other.required
-        self.items = self.items or other.items
+    @property
+    def takes_more(self) -> bool:
+        """Whether it says that it takes properties which it does not name."""
+        told = self.words.get("additionalProperties")
+        named = bool(self.words.get("patternProperties"))
+        return self.is_base or named or told is True or isinstance(told, dict)
 
 
 def shape(refs: References, node: Node, depth: int = 0) -> Shape:
@@ -81,8 +87,7 @@ def shape(refs: References, node: Node, depth: int = 0) -> Shape:
     try:
         return _shape(refs, node, depth)
     except ReferenceFault as fault:
-        if str(fault) not in refs.missed:
-            refs.missed.append(str(fault))
+        refs.miss(str(fault))
         return Shape()
 
 
@@ -93,20 +98,27 @@ def _shape(refs: References, node: Node, depth: int) -> Shape:
     refs.step()
     reference, beside = split_reference(node)
     if beside is not None:
-        both = shape(refs, beside, depth + 1)
-        both.absorb(shape(refs, reference, depth + 1))
-        return both
+        return _all_of([shape(refs, one, depth + 1) for one in (beside, reference)])
     value, resolver = refs.follow(node)
     if not isinstance(value, dict):
         return Shape()
-    result = _own(value, resolver)
-    for part in _list(value.get("allOf")):
-        result.absorb(shape(refs, Node(part, resolver), depth + 1))
-    for key in ("oneOf", "anyOf"):
-        variants = [shape(refs, Node(p, resolver), depth + 1) for p in _list(value.get(key))]
-        variants = [one for one in variants if one.words.get("type") not in ("null", ["null"])]
-        if variants:
-            result.absorb(_any_of(variants))
+    here = Node(value, resolver)
+    parts = [_own(value, resolver)]
+    parts += [shape(refs, one, depth + 1) for one in variants(here, "allOf")]
+    if id(value) not in refs.open:
+        refs.open.add(id(value))
+        for key in ("oneOf", "anyOf"):
+            chosen = [shape(refs, one, depth + 1) for one in variants(here, key)]
+            chosen = [one for one in chosen if one.words.get("type") not in ("null", ["null"])]
+            if chosen:
+                parts.append(_any_of(chosen))
+        refs.open.discard(id(value))
+    elif value.keys() & _CHOICES:
+        refs.miss("a schema is one of its own variants")
+    result = _all_of(parts)
+    told = value.get("discriminator")
+    alone = not (isinstance(told, dict) and told.get("mapping")) and not value.keys() & _CHOICES
+    result.is_base = bool(told) and alone and not refs.open
     if not result.types:
         result.types = ("object",) if result.properties else ("array",) if result.items else ()
     return result
@@ -122,13 +134,14 @@ def parameter(
     about: Mapping[str, Any],
     flat: Shape | None = None,
     style: Style = "",
+    nodes: int = NODES_LIMIT,
     **more: Any,
 ) -> Parameter:
     """Return a parameter with the schema at ``node``, flattened already as ``flat`` perhaps.
 
     ``about`` is the object that holds the schema, with description and examples of its own;
-    ``style`` is how it is written into a request; ``more`` is kept as it is. Raises
-    ReferenceFault.
+    ``style`` is how it is written into a request; ``nodes`` is the limit of its schema
+    (``argument_schema``); ``more`` is kept as it is. Raises ReferenceFault.
     """
     flat = shape(refs, node) if flat is None else flat
     enum = flat.enum
@@ -138,7 +151,7 @@ def parameter(
         extra = _one_of(items.enum)
     else:
         extra = ""
-    value, example = _default(refs, node, about, flat.words)
+    value, example = (_as_meant(one, flat) for one in _default(refs, node, about, flat.words))
     parts = [
         found.text(about.get("description"), DESCRIPTION_LIMIT).strip()
         or found.text(flat.words.get("description"), DESCRIPTION_LIMIT).strip(),
@@ -156,7 +169,7 @@ def parameter(
         enum=fields.enum(enum, found),
         place=place,
         style=style,
-        json_schema=argument_schema(node, refs.peek),
+        json_schema=argument_schema(node, refs.peek, nodes),
         **more,
     )
 
@@ -180,24 +193,68 @@ def _own(value: Mapping[str, Any], resolver: Any) -> Shape:
     )
 
 
-def _any_of(variants: list[Shape]) -> Shape:
-    result = Shape()
-    for one in variants:
-        result.absorb(one)
-    result.required = set.intersection(*(one.required for one in variants))
-    if all(one.types or one.enum for one in variants):
-        result.types = tuple(
-            dict.fromkeys(kind for one in variants for kind in (one.types or (one.type,)))
-        )
-    else:
-        result.types = ()
-    every = all(one.enum for one in variants)
-    result.enum = [value for one in variants for value in one.enum] if every else []
-    if len(variants) > 1:
-        # What one variant says of itself is not true of all.
-        kept = {"example", "examples"}
-        result.words = {k: v for k, v in result.words.items() if k in kept}
+def _all_of(parts: list[Shape]) -> Shape:
+    """Return what a value has to be that fits all parts; of words the first part's count."""
+    if len(parts) == 1:
+        return parts[0]
+    result = Shape(properties=_together("allOf", parts))
+    for one in parts:
+        if "additionalProperties" not in result.words:
+            result.resolver = one.resolver
+        result.words = one.words | result.words
+        result.types = _narrower(result.types, one.types)
+        if result.enum and one.enum:
+            result.enum = [value for value in result.enum if value in one.enum] or result.enum
+        result.enum = result.enum or one.enum
+        result.required |= one.required
+        result.items = result.items or one.items
     return result
+
+
+def _any_of(parts: list[Shape]) -> Shape:
+    """Return what a value may be that fits one of the parts."""
+    if len(parts) == 1:
+        return parts[0]
+    result = Shape(properties=_together("anyOf", parts))
+    result.required = set.intersection(*(one.required for one in parts))
+    if all(one.types or one.enum for one in parts):
+        kinds = [kind for one in parts for kind in (one.types or (one.type,))]
+        result.types = tuple(dict.fromkeys(kinds))
+    every = all(one.enum for one in parts)
+    result.enum = [value for one in parts for value in one.enum] if every else []
+    items = [one.items for one in parts if one.items is not None]
+    if items:
+        result.items = items[0] if len(items) == 1 else Node({"anyOf": items}, None)
+    # What one variant says of itself is not true of all.
+    for key in ("example", "examples"):
+        found = [one.words[key] for one in parts if key in one.words]
+        result.words |= {key: found[0]} if found else {}
+    if any(one.takes_more for one in parts):
+        result.words["additionalProperties"] = True
+    return result
+
+
+def _together(key: str, parts: list[Shape]) -> dict[str, Node]:
+    """Return the properties of several schemas; one that several have is a schema of theirs."""
+    found: dict[str, list[Node]] = {}
+    for part in parts:
+        for name, node in part.properties.items():
+            others = found.setdefault(name, [])
+            if all(node.value is not other.value for other in others):
+                others.append(node)
+    return {
+        name: nodes[0] if len(nodes) == 1 else Node({key: nodes}, None)
+        for name, nodes in found.items()
+    }
+
+
+def _narrower(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    if not some or not others:
+        return some or others
+    wide = {*others, *(("integer",) if "number" in others else ())}
+    kept = [one for one in some if one in wide]
+    kept += [one for one in others if one == "integer" and "number" in some]
+    return tuple(dict.fromkeys(kept)) or some
 
 
 def _type(flat: Shape) -> str:
@@ -228,6 +285,13 @@ def _default(
     examples += _list(words.get("examples"))[:1]
     example = next((one for one in examples if one is not None), None)
     return words.get("default"), example
+
+
+def _as_meant(value: Any, flat: Shape) -> Any:
+    """Return a number or a boolean as text where only texts are taken."""
+    if flat.types == ("string",) and isinstance(value, bool | int | float):
+        return fields.spelled(value)
+    return value
 
 
 def _sendable(value: Any, found: FileFindings) -> Any:

@@ -37,6 +37,7 @@ from toolsrv_registry.api import (
     Catalog,
     Parameter,
     Place,
+    PlaceSchema,
     SecurityScheme,
     Style,
     Tool,
@@ -330,6 +331,15 @@ def _ours(value: Any, name: str, found: FileFindings) -> dict[str, Any]:
         "body_required": value.get("body_required") is True,
         "accept": found.text(value.get("accept"), NAME_LIMIT),
         "more": kept_schema(value.get("more")),
+        "together": tuple(
+            PlaceSchema(
+                place=one["place"],
+                json_schema=kept_schema(one.get("json_schema")) or {},
+                required=one.get("required") is True,
+            )
+            for one in _list(value.get("together"))
+            if isinstance(one, dict) and one.get("place") in ("body", "query")
+        ),
         "security": cleaned,
     }
 

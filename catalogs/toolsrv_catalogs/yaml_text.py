@@ -2,7 +2,8 @@
 
 Built from the parser's events, so that depth and aliases are limited before anything large
 exists: an alias counts with all that it stands for. No tags are obeyed, ``no`` is a word and a
-date is a text, as in JSON. Knows nothing about what the document says.
+date is a text, as in JSON; what YAML reads as a number or a boolean is the text as it is written
+where it is a key, or a default, an example or an allowed value beside ``type: string``.
 """
 
 from __future__ import annotations
@@ -25,19 +26,26 @@ _INTEGER = re.compile(r"[-+]?[0-9]{1,300}")
 _OTHER_INTEGER = re.compile(r"0o[0-7]{1,100}|0x[0-9a-fA-F]{1,100}")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,4})?")
 _MERGE = "<<"
+_VALUES, _LISTS = ("default", "example", "const"), ("enum", "examples")
+"""Keys of a schema, or of what holds one, that stand for values of its type, or lists of them."""
 _TOO_DEEP = f"nested deeper than {DEPTH_LIMIT} levels"
 _SCANNER_LIMIT = "maximum nesting depth"
 
 
 @dataclass(slots=True)
 class _Open:
-    """A list or mapping under construction; ``size`` counts the values in it."""
+    """A list or mapping under construction; ``size`` counts the values in it.
+
+    ``written`` has by key or index the text of what was no text, ``lists`` that of a list's items.
+    """
 
     value: list[Any] | dict[str, Any]
     anchor: str | None
     key: str | None = None
     size: int = 1
     own: set[str] = field(default_factory=set)
+    written: dict[str | int, str] = field(default_factory=dict)
+    lists: dict[str, dict[str | int, str]] = field(default_factory=dict)
 
 
 def load(text: str, twice: list[str] | None = None) -> Any:
@@ -72,13 +80,18 @@ class _Builder:
             match event:
                 case yaml.ScalarEvent():
                     value = _scalar(event.value, plain=event.implicit[0])
-                    self._put(value, 1, event.anchor)
+                    told = isinstance(value, bool | int | float)
+                    self._put(value, 1, event.anchor, event.value if told else None)
                 case yaml.SequenceStartEvent():
                     self._open([], event.anchor)
                 case yaml.MappingStartEvent():
                     self._open({}, event.anchor)
                 case yaml.CollectionEndEvent():
                     done = self._stack.pop()
+                    if isinstance(done.value, dict):
+                        _keep_texts(done.value, done)
+                    elif done.written and self._stack and self._stack[-1].key is not None:
+                        self._stack[-1].lists[self._stack[-1].key] = done.written
                     self._put(done.value, done.size, done.anchor)
                 case yaml.AliasEvent():
                     if event.anchor not in self._anchors:
@@ -97,7 +110,7 @@ class _Builder:
         self._anchors.pop(anchor or "", None)
         self._stack.append(_Open(value, anchor))
 
-    def _put(self, value: Any, size: int, anchor: str | None) -> None:
+    def _put(self, value: Any, size: int, anchor: str | None, written: str | None = None) -> None:
         if anchor:
             self._anchors[anchor] = (value, size)
         if not self._stack:
@@ -109,10 +122,14 @@ class _Builder:
         if self._size > NODES_LIMIT:
             raise ValueError(f"its aliases expand to more than {NODES_LIMIT} values")
         if isinstance(inner.value, list):
+            if written is not None:
+                inner.written[len(inner.value)] = written
             inner.value.append(value)
         elif inner.key is None:
-            inner.key = _key(value)
+            inner.key = _key(value if written is None else written)
         else:
+            if written is not None:
+                inner.written[inner.key] = written
             if inner.key in inner.own and inner.key != _MERGE:
                 self._twice.append(inner.key)
             inner.own.add(inner.key)
@@ -134,11 +151,36 @@ def _key(value: Any) -> str:
     """Return a key as JSON would have it: text."""
     if isinstance(value, str):
         return value
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, int | float):
-        return str(value)
+    if value is None:
+        return "null"
     raise ValueError("a list or a mapping stands as a key")
+
+
+def _keep_texts(mapping: dict[str, Any], done: _Open) -> None:
+    """Put texts as they are written in place of numbers and booleans where texts are meant."""
+    if not done.written and not done.lists:
+        return
+    schema = mapping.get("schema", mapping)
+    items = schema.get("items") if isinstance(schema, dict) else None
+    if _is_text(schema):
+        for key in _VALUES:
+            if key in done.written:
+                mapping[key] = done.written[key]
+        keys: tuple[str, ...] = _LISTS
+    elif _is_text(items):
+        keys = _VALUES
+    else:
+        return
+    for key in keys:
+        if key in done.lists and isinstance(mapping[key], list):
+            texts = done.lists[key]
+            mapping[key] = [texts.get(at, one) for at, one in enumerate(mapping[key])]
+
+
+def _is_text(schema: Any) -> bool:
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    kinds = kind if isinstance(kind, list) else [kind]
+    return "string" in kinds and all(one in ("string", "null") for one in kinds)
 
 
 def _scalar(text: str, *, plain: bool) -> Any:

@@ -88,6 +88,16 @@ class Parameter(BaseModel):
     json_schema: dict[str, Any] | None = Field(default=None, exclude_if=_missing)
 
     @property
+    def has_default(self) -> bool:
+        """Whether ``default`` is sent for it where nobody gives a value; ToolBench's are examples.
+
+        ``""`` and null are defaults where the schema says so.
+        """
+        if self.json_schema is None:
+            return False
+        return self.default not in ("", None) or "default" in self.json_schema
+
+    @property
     def key(self) -> str:
         """The name a model sees (standardised, reserved words prefixed)."""
         return names.api_name(self.name)
@@ -112,6 +122,21 @@ class SecurityScheme(BaseModel):
     scheme: str = ""
     token_url: str = Field(default="", exclude_if=_empty)
     scopes: tuple[str, ...] = Field(default=(), exclude_if=_empty)
+
+
+class PlaceSchema(BaseModel):
+    """What the arguments in one place of a request have to fulfil together.
+
+    ``place`` is ``body`` (an object's properties) or ``query``; ``json_schema`` is a JSON Schema
+    (2020-12, self-contained) of an object with the names of the request. Not ``required``, it
+    holds only where one of them is given. What each argument's own schema says is left out.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    place: Literal["body", "query"]
+    json_schema: dict[str, Any]
+    required: bool = False
 
 
 class McpTool(BaseModel):
@@ -139,7 +164,7 @@ class Api(BaseModel):
     string (GET) or a JSON body, unless their ``place`` says otherwise. ``body_type`` is the
     media type of a body, ``""`` for plain JSON; ``body_required`` sends one without properties
     too, and ``more`` is the JSON Schema of properties beside the named ones, None where there are
-    none. ``accept`` is the media type that is asked for, ``""`` for any. ``security`` lists
+    none. ``together`` holds what arguments have to fulfil together: variants, dependencies. ``accept`` is the media type that is asked for, ``""`` for any. ``security`` lists
     alternatives, each a group of credentials that are needed together; empty when nothing is known
     to be needed. ``mcp`` is set where the API is a tool of an MCP server: its ``method`` is then GET
     for a tool that only reads, else POST, and its ``url`` is ``mcp://SERVER/TOOL``.
@@ -160,6 +185,7 @@ class Api(BaseModel):
     body_type: str = Field(default="", exclude_if=_empty)
     body_required: bool = Field(default=False, exclude_if=_empty)
     more: dict[str, Any] | None = Field(default=None, exclude_if=_missing)
+    together: tuple[PlaceSchema, ...] = Field(default=(), exclude_if=_empty)
     accept: str = Field(default="", exclude_if=_empty)
     security: tuple[tuple[SecurityScheme, ...], ...] = Field(default=(), exclude_if=_empty)
     mcp: McpTool | None = Field(default=None, exclude_if=_missing)

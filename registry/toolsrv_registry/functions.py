@@ -22,18 +22,20 @@ from types import MappingProxyType
 from typing import Any
 
 from toolsrv_registry import names
-from toolsrv_registry.api import Api, Parameter
+from toolsrv_registry.api import Api, Parameter, PlaceSchema
+from toolsrv_registry.schema_view import ENUM_LIMIT, model_schema
 
 FINISH = "Finish"
 DESCRIPTION_LIMIT = 256
 TOOL_DESCRIPTION_LIMIT = 512
-ENUM_LIMIT = 256
-"""Allowed values that a function object lists; of more it lists none and holds nobody to them."""
-
 CODE = "^[+0-9][0-9 ,.:%+-]*$"
 """Texts that ToolBench's NUMBER stands for beside numbers: ZIP and telephone codes, lists."""
 
-_PLAIN = frozenset({"type", "items", "properties", "required"})
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_OF_ALL = frozenset(
+    ["additionalProperties", "propertyNames", "patternProperties", "minProperties", "maxProperties"]
+)
+"""Keywords that speak of all properties of an object."""
 
 _LITERAL_TYPES = {"NUMBER": "integer", "STRING": "string", "BOOLEAN": "boolean"}
 _TYPES = {"NUMBER": "number", "BOOLEAN": "boolean"}
@@ -123,6 +125,79 @@ def argument_schema(api: Api, *, literal: bool = False) -> dict[str, Any]:
         "required": _required_keys(api, keys, literal=literal),
         "additionalProperties": False,
     }
+
+
+def whole_schema(api: Api) -> dict[str, Any]:
+    """Return all that is known of an API's arguments as one JSON Schema 2020-12 object.
+
+    Property names are the keys of ``parameter_keys``. Unlike ``argument_schema`` it has every
+    bound, and what arguments have to fulfil together; a call enforces it.
+    """
+    if api.mcp is not None:
+        return {"$schema": _DIALECT} | api.mcp.input_schema
+    keys = parameter_keys(api)
+    required = _required_keys(api, keys, literal=False)
+    found: dict[str, Any] = {
+        "$schema": _DIALECT,
+        "type": "object",
+        "properties": {key: _described(parameter) for key, parameter in keys.items()},
+        "required": [key for key in required if not keys[key].has_default],
+        "additionalProperties": False if api.more is None else api.more,
+    }
+    parts = [_of_place(rule, keys) for rule in api.together]
+    return found | ({"allOf": parts} if parts else {})
+
+
+def _described(parameter: Parameter) -> dict[str, Any]:
+    schema = parameter.json_schema
+    about: dict[str, Any] = {"description": parameter.description} if parameter.description else {}
+    if parameter.default not in ("", None):
+        about["examples" if schema is None else "default"] = (
+            [parameter.default] if schema is None else parameter.default
+        )
+    if parameter.example is not None:
+        about["examples"] = [parameter.example]
+    return about | (_property_schema(parameter) if schema is None else schema)
+
+
+def _of_place(rule: PlaceSchema, keys: Mapping[str, Parameter]) -> dict[str, Any]:
+    """Return what the arguments of a place fulfil together, under the names of a call."""
+    here = {key: one for key, one in keys.items() if one.place == rule.place}
+    names_of = {one.wire or one.name: key for key, one in here.items()}
+    schema = _renamed(rule.json_schema, names_of, alone=len(here) == len(keys))
+    if rule.required:
+        return schema
+    given = {"anyOf": [{"required": [key]} for key in here]}
+    return {"if": given, "then": schema}
+
+
+def _renamed(schema: Any, names_of: Mapping[str, str], *, alone: bool) -> Any:
+    """Return a schema of the object of arguments with other names for some of them.
+
+    Not ``alone``, it says nothing of arguments that it does not name: they go elsewhere.
+    """
+    if not isinstance(schema, dict):
+        return schema
+    found: dict[str, Any] = {}
+    for key, one in schema.items():
+        if key in ("properties", "dependentRequired", "dependentSchemas"):
+            inner = {names_of.get(name, name): part for name, part in one.items()}
+            if key == "dependentRequired":
+                inner = {name: [names_of.get(x, x) for x in part] for name, part in inner.items()}
+            if key == "dependentSchemas":
+                inner = {
+                    name: _renamed(part, names_of, alone=alone) for name, part in inner.items()
+                }
+            found[key] = inner
+        elif key == "required":
+            found[key] = [names_of.get(name, name) for name in one]
+        elif key in ("allOf", "anyOf"):
+            found[key] = [_renamed(part, names_of, alone=alone) for part in one]
+        elif key in ("not", "if", "then", "else"):
+            found[key] = _renamed(one, names_of, alone=alone)
+        elif alone or key not in _OF_ALL:
+            found[key] = one
+    return found
 
 
 def tool_list_block(descriptions: Iterable[tuple[str, str]]) -> str:
@@ -283,9 +358,9 @@ def _property_schema(parameter: Parameter) -> dict[str, Any]:
     kind = _kind(parameter)
     if kind == "number" and parameter.json_schema is None and not parameter.enum:
         return {"type": ["number", "string"], "pattern": CODE}
-    schema = parameter.json_schema
-    if kind in ("array", "object") and schema is not None and _plain(schema):
-        return {"type": kind} | schema
+    if kind in ("array", "object") and parameter.json_schema is not None:
+        shown = model_schema(parameter.json_schema, texts=True, optional=True)
+        return shown if "anyOf" in shown else shown | {"type": kind}
     return {"type": kind} | _enum(parameter, kind)
 
 
@@ -297,17 +372,6 @@ def _kind(parameter: Parameter) -> str:
     if parameter.json_schema.get("type") == "integer":
         return "integer"
     return {"ARRAY": "array", "OBJECT": "object"}.get(parameter.type, kind)
-
-
-def _plain(schema: Any) -> bool:
-    """Whether a schema has only what every grammar and every model server knows."""
-    parts = [schema[key] for key in ("items",) if key in schema]
-    parts += schema.get("properties", {}).values()
-    return (
-        schema.keys() <= _PLAIN
-        and isinstance(schema.get("type", ""), str)
-        and all(_plain(part) for part in parts)
-    )
 
 
 def _enum(parameter: Parameter, kind: str) -> dict[str, Any]:

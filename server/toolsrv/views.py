@@ -14,8 +14,9 @@ from pydantic import BaseModel, Field
 from toolsrv.key_view import KeyViews, key_views
 from toolsrv.plain import plain
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_registry.functions import parameter_keys
+from toolsrv_registry.functions import parameter_keys, whole_schema
 from toolsrv_registry.health import HealthEntry, Standing, Verdict, told
+from toolsrv_registry.schema_view import field_lines
 from toolsrv_runtime.calls.result import Consent, Kind
 from toolsrv_runtime.outcome import Source
 
@@ -43,6 +44,9 @@ class ParameterView(BaseModel):
     allowed: tuple[str, ...] = Field(default=(), description="The only values, when limited.")
     allowed_in_all: int = Field(
         default=0, description="How many there are, where not all are listed."
+    )
+    fields: tuple[str, ...] = Field(
+        default=(), description="What a list or an object holds, a line each, deeper ones indented."
     )
 
 
@@ -74,6 +78,9 @@ class ApiView(BaseModel):
     )
     parameters: tuple[ParameterView, ...]
     example: dict[str, Any] = Field(description="Arguments of a call, to start from.")
+    arguments_schema: dict[str, Any] | None = Field(
+        default=None, description="JSON Schema of the arguments; null: not asked for."
+    )
     check: CheckView | None = Field(default=None, description="Its last check; null: none yet.")
 
 
@@ -132,6 +139,7 @@ def parameter_view(name: str, parameter: Parameter, *, required: bool) -> Parame
         example=parameter.example,
         allowed=parameter.enum[:ALLOWED_LIMIT],
         allowed_in_all=len(parameter.enum) if len(parameter.enum) > ALLOWED_LIMIT else 0,
+        fields=tuple(map(plain, field_lines(parameter.json_schema or {}))),
     )
 
 
@@ -151,10 +159,13 @@ def parameter_views(api: Api) -> tuple[ParameterView, ...]:
     )
 
 
-def api_view(api: Api, check: HealthEntry | None = None, *, lacks: str = "") -> ApiView:
+def api_view(
+    api: Api, check: HealthEntry | None = None, *, lacks: str = "", schema: bool = False
+) -> ApiView:
     """Return the view of an API, with what its last check found if there was one.
 
-    ``lacks``: what a call lacks besides arguments.
+    ``lacks``: what a call lacks besides arguments. ``schema``: with the JSON Schema of its
+    arguments.
     """
     return ApiView(
         id=api.id,
@@ -173,6 +184,7 @@ def api_view(api: Api, check: HealthEntry | None = None, *, lacks: str = "") -> 
             for name, one in parameter_keys(api).items()
             if one in api.required
         },
+        arguments_schema=whole_schema(api) if schema else None,
         check=None if check is None else check_view(check),
     )
 

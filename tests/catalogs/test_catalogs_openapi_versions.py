@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from toolsrv_catalogs import yaml_text
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.openapi import read_openapi
 from toolsrv_registry.api import Api, Tool
@@ -213,3 +214,54 @@ def test_credentials_of_swagger_are_kept() -> None:
 def test_nothing_odd_in_swagger_is_a_fault(odd: Any) -> None:
     document = swagger({"/a": odd, "/b": {"get": {}}}, parameters=odd, responses={"a": odd})
     assert any(api.url.endswith("/b") for api in read(document)[0].apis)
+
+
+@pytest.mark.parametrize(
+    ("schema", "default", "enum"),
+    [
+        ("{type: string, default: 02134}", "02134", ()),
+        ("{default: 1.10, type: string}", "1.10", ()),
+        ("{type: [string, 'null'], default: 0x1F}", "0x1F", ()),
+        ("{type: string, default: True}", "True", ()),
+        ("{type: string, default: 2020-01-01}", "2020-01-01", ()),
+        (
+            "{type: string, enum: [on, off, 2020-01-01, 1.10, 007, TRUE, 1e3]}",
+            "",
+            ("on", "off", "2020-01-01", "1.10", "007", "TRUE", "1e3"),
+        ),
+        ("{type: array, items: {type: string}, default: [01, 1.0]}", ["01", "1.0"], ()),
+        ("{type: integer, default: 5, enum: [5, 06]}", 5, ("5", "6")),
+        ("{type: boolean, default: true}", True, ()),
+        ("{type: [string, integer], default: 5}", 5, ()),
+    ],
+)
+def test_yaml_values_of_a_text_are_the_texts_as_written(
+    schema: str, default: Any, enum: tuple[str, ...]
+) -> None:
+    text = f"""
+openapi: 3.1.0
+info: {{title: t}}
+servers: [{{url: 'https://api.test'}}]
+paths:
+  /x:
+    get:
+      parameters: [{{name: v, in: query, schema: {schema}}}]
+"""
+    document = yaml_text.load(text)
+    tool = read_openapi(document, PurePosixPath("a"), "Other", load={}.__getitem__)
+    (only,) = tool.apis[0].optional
+    assert (only.default, type(only.default), only.enum) == (default, type(default), enum)
+
+
+def test_an_example_beside_the_schema_of_a_text_is_as_written() -> None:
+    assert yaml_text.load("{schema: {type: string}, example: 0123}")["example"] == "0123"
+    assert yaml_text.load("{schema: {type: number}, example: 0123}")["example"] == 123
+
+
+def test_keys_are_as_they_are_written() -> None:
+    assert yaml_text.load("{1.10: a, 010: b, yes: c, True: d}") == {
+        "1.10": "a",
+        "010": "b",
+        "yes": "c",
+        "True": "d",
+    }

@@ -136,8 +136,9 @@ def test_a_default_is_sent_for_a_required_parameter_only() -> None:
         ({"type": "boolean"}, "True", True),
         ({"type": "string"}, 5, "5"),
         ({"type": "string"}, True, "true"),
-        ({"type": "string", "format": "date"}, "2026-11-26T10:00:00Z", "2026-11-26T10:00:00Z"),
-        ({"type": "string", "format": "date"}, "3 May 2027", "3 May 2027"),
+        ({"type": "string", "format": "date"}, "2027-05-03", "2027-05-03"),
+        ({"type": "string", "format": "date-time"}, "2027-05-03 10:00", "2027-05-03 10:00"),
+        ({"type": "string", "format": "unheard-of"}, "3 May 2027", "3 May 2027"),
         ({"type": "string", "format": "time"}, "10:15:30Z", "10:15:30Z"),
         ({"type": "string", "enum": ["USD", "EUR"]}, "usd", "USD"),
         ({"type": ["integer", "string"]}, "A-7", "A-7"),
@@ -158,7 +159,7 @@ def test_a_default_is_sent_for_a_required_parameter_only() -> None:
         ({"type": "string", "enum": [1, 2]}, 1, "1"),
         ({"type": "integer", "enum": ["1", "2"]}, "1", 1),
         ({"type": "wrong"}, [1], [1]),
-        ({"type": "array", "prefixItems": [{"type": "number"}], "items": False}, [1, 2], [1, 2]),
+        ({"type": "array", "prefixItems": [{"type": "number"}], "items": {}}, [1, 2], [1, 2]),
         ({"type": "boolean", "enum": ["true", "false"]}, True, True),
     ],
 )
@@ -176,7 +177,15 @@ def test_a_value_arrives_in_a_json_body_as_it_was_given(
             ({"type": "integer"}, value)
             for value in ("02134", "1,2,4", "12%", "1e3", "+49", "1_000", "٣", "", 1.5, True, None)
         ),
-        ({"type": "number"}, "0.12345678901234567890123"),
+        ({"type": "array", "prefixItems": [{"type": "number"}], "items": False}, [1, 2]),
+        ({"type": "string", "format": "date"}, "2026-11-26T10:00:00Z"),
+        ({"type": "string", "format": "date"}, "2026-02-30"),
+        ({"type": "string", "format": "date-time"}, "tomorrow"),
+        ({"type": "string", "format": "uuid"}, "1234"),
+        ({"type": "string", "format": "ipv4"}, "1.2.3"),
+        ({"type": "string", "format": "email"}, "a b@c"),
+        ({"type": "string", "format": "uri"}, "example"),
+        ({"type": "integer", "format": "int32"}, 2**31),
         ({"type": "boolean"}, "yes"),
         ({"type": "boolean"}, 1),
         ({"type": "string"}, None),
@@ -215,7 +224,7 @@ def test_a_value_that_its_schema_does_not_take_is_refused(
         ({"type": "integer"}, 5.0, "v=5"),
         ({"type": "number"}, "2.50", "v=2.50"),
         ({"type": ["integer", "string"]}, "007", "v=007"),
-        ({"type": "string", "format": "date-time"}, "2026-11-26T1:00Z", "v=2026-11-26T1%3A00Z"),
+        ({"type": "string", "format": "date-time"}, "2026-11-26T01:00Z", "v=2026-11-26T01%3A00Z"),
         ({"type": "string", "format": "time"}, "10:15:30", "v=10%3A15%3A30"),
         ({"oneOf": [{"type": "string"}, {"type": "array"}]}, ["a", "b"], "v=a&v=b"),
         ({"type": "boolean"}, "FALSE", "v=false"),
@@ -329,13 +338,9 @@ def test_a_default_that_is_not_kept_as_it_is_is_not_sent(schema: dict[str, Any])
         args.bind(query(schema, required=True), {})
 
 
-@pytest.mark.parametrize(
-    "text", ["[12345678901234567.5]", '{"a": 1, "a": 2}', '{"a": 0.10000000000000000000001}']
-)
-def test_a_list_or_object_as_text_is_read_only_where_nothing_of_it_is_lost(text: str) -> None:
-    for kind in ("array", "object"):
-        with pytest.raises(ArgumentError, match="'v' must be"):
-            args.bind(body({"type": kind, "items": {"type": "number"}}), {"v": text})
+def test_an_object_as_text_with_a_name_twice_is_not_read() -> None:
+    with pytest.raises(ArgumentError, match="'v' must be"):
+        args.bind(body({"type": "object"}), {"v": '{"a": 1, "a": 2}'})
 
 
 def test_a_schema_beside_a_reference_adds_to_it() -> None:

@@ -88,7 +88,7 @@ def missing(
         for key, parameter in function.parameters.items()
         if parameter.name in required
         and not _is_choice(parameter)
-        and not _has_default(parameter)
+        and not parameter.has_default
         and not is_traced(arguments.get(key), held)
     }
     if not suspects:
@@ -226,11 +226,6 @@ def _is_choice(parameter: Parameter) -> bool:
         or declared.get("type") == "boolean"
         or parameter.type.strip().upper() == "BOOLEAN"
     )
-
-
-def _has_default(parameter: Parameter) -> bool:
-    """Whether a default is sent where nobody gives a value; ToolBench's are examples."""
-    return parameter.json_schema is not None and parameter.default not in ("", None)
 
 
 def _leaves(value: Any, depth: int = 0) -> Iterator[Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from toolsrv_catalogs.text import clean
 from toolsrv_registry.api import Parameter
 from toolsrv_registry.functions import Function
+from toolsrv_registry.schema_view import model_schema
 from toolsrv_runtime.contract.chat import Tool
 
 DESCRIPTION_LIMIT = 600
@@ -22,7 +23,11 @@ NO_FUNCTION_FITS = "no_function_fits"
 
 
 def forms(function: Function) -> tuple[Tool, ...]:
-    """Return the tool whole, with short descriptions, and without any."""
+    """Return the tool whole, with short descriptions, and without any.
+
+    Fields within arguments have descriptions in the first form alone; in the last one there are
+    only those that have to be given.
+    """
     schema = function.argument_schema()
     properties = {
         key: _numeric(one, function.parameters.get(key))
@@ -32,12 +37,13 @@ def forms(function: Function) -> tuple[Tool, ...]:
     whole = {
         key: _with(one, describe(function.parameters.get(key))) for key, one in properties.items()
     }
-    bare = {key: _with(one, "") for key, one in properties.items()}
+    bare = {key: _nested(_with(one, ""), optional=True) for key, one in properties.items()}
+    least = {key: _nested(one, optional=False) for key, one in bare.items()}
     short = text if len(text) <= SHORT_LIMIT else f"{text[:SHORT_LIMIT]}…"
     return (
         tool(function.name, text, whole, schema["required"]),
         tool(function.name, short, bare, schema["required"]),
-        tool(function.name, "", bare, schema["required"]),
+        tool(function.name, "", least, schema["required"]),
     )
 
 
@@ -92,6 +98,13 @@ def _numeric(schema: dict[str, Any], parameter: Parameter | None) -> dict[str, A
     shown = str(parameter.default or parameter.example or "")
     is_code = shown != "" and not _PLAIN_NUMBER.fullmatch(shown)
     return schema if is_code else {"type": "number"}
+
+
+def _nested(schema: dict[str, Any], *, optional: bool) -> dict[str, Any]:
+    """Return a list's or an object's schema without texts, without optional fields perhaps."""
+    if not schema.keys() & {"items", "properties", "anyOf"}:
+        return schema
+    return model_schema(schema, texts=False, optional=optional)
 
 
 def _with(schema: Mapping[str, Any], description: str) -> dict[str, Any]:

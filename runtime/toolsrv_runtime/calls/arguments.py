@@ -13,17 +13,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolsrv_registry import wellformed
-from toolsrv_registry.api import Api, McpTool, Parameter
+from toolsrv_registry.api import Api, McpTool, Parameter, PlaceSchema
 from toolsrv_registry.functions import parameter_keys
 from toolsrv_runtime.calls.body import too_deep
 from toolsrv_runtime.calls.by_type import WrongValueError, as_typed
-from toolsrv_runtime.calls.schema_values import as_declared
-from toolsrv_runtime.calls.whole_schema import takes_more, whole_fault
+from toolsrv_runtime.calls.numerals import real
+from toolsrv_runtime.calls.schema_check import schema_fault, takes_more, whole_fault
+from toolsrv_runtime.calls.schema_values import as_declared, as_read
 from toolsrv_runtime.errors import ArgumentError
 
 VALUE_LIMIT = 8_000_000
 """Characters of one argument value; beyond it a call is refused, not cut."""
 
+_PLACES = {"body": "body", "query": "query string"}
 _KINDS = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
 
 
@@ -36,7 +38,7 @@ def parse(text: str) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
-        value = json.loads(wellformed.json_text(text), object_pairs_hook=_once)
+        value = json.loads(wellformed.json_text(text), parse_float=real, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:  # ValueError also for endless integers
         why = "too deep or too long"
         if isinstance(error, json.JSONDecodeError):
@@ -115,12 +117,14 @@ def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
     for parameter in api.required:
         if parameter.name in bound:
             continue
-        if parameter.json_schema is not None and parameter.default not in ("", None):
+        if parameter.has_default:
             bound[parameter.name] = _default(api, parameter)
         else:
             problems.append(f"the argument {key_of[parameter.name]!r} is missing")
     if api.mcp is not None and not problems:
         problems += _of_tool(api.mcp, bound)
+    if not problems:
+        problems += [one for rule in api.together if (one := _together(api, rule, bound, key_of))]
     for name, value in bound.items():  # defaults too, and what was written as JSON in a text
         if fault := _fault(value):
             problems.append(f"the argument {key_of.get(name, name[:80])!r} {fault}")
@@ -160,6 +164,32 @@ def _of_tool(tool: McpTool, bound: Mapping[str, Any]) -> list[str]:
     return [f"the arguments do not fit its schema: {fault}"] if fault else []
 
 
+def _together(
+    api: Api, rule: PlaceSchema, bound: Mapping[str, Any], key_of: Mapping[str, str]
+) -> str:
+    """Return why the arguments of one place do not fulfil their schema, ``""`` where they do."""
+    described = {one.name: one for one in api.parameters}
+    given: dict[str, Any] = {}
+    names: dict[str, str] = {}
+    for name, value in bound.items():
+        parameter = described.get(name)
+        if parameter is None and rule.place == "body":
+            given[name], names[name] = value, name[:80]
+        elif parameter is not None and parameter.place == rule.place:
+            wire = parameter.wire or name
+            names[wire] = key_of[name]
+            # A form has the texts that numbers were given as.
+            given[wire] = value if api.sends_json else as_read(parameter.json_schema or {}, value)
+    if not given and not rule.required:
+        return ""
+    fault = schema_fault(rule.json_schema, given)
+    if fault is None:
+        return ""
+    if not fault.path:
+        return f"the {_PLACES[rule.place]} {fault.text}"
+    return f"the argument {names.get(str(fault.path[0]), '')!r} {fault.words(1)}"
+
+
 def _convert(api: Api, parameter: Parameter, value: Any) -> Any:
     if isinstance(value, str) and len(value) > VALUE_LIMIT:
         raise WrongValueError(f"must be at most {VALUE_LIMIT} characters, not {value[:60]!r}…")
@@ -191,10 +221,11 @@ def _holds_null(value: Any) -> bool:
 
 def _default(api: Api, parameter: Parameter) -> Any:
     """Return a default in its declared type; as the API's own word where it does not fit it."""
+    value = (parameter.json_schema or {}).get("default", parameter.default)
     try:
-        return _convert(api, parameter, parameter.default)
+        return _convert(api, parameter, value)
     except WrongValueError:
-        return parameter.default
+        return value
 
 
 def _fault(value: Any) -> str:

@@ -14,8 +14,8 @@ from typing import Any
 
 from toolsrv_registry.api import Parameter
 from toolsrv_runtime.calls import numerals
+from toolsrv_runtime.calls.schema_check import one_of, wrong
 
-_SHOWN = 20
 _SPELLINGS = (
     ("1", "0"),
     ("True", "False"),
@@ -38,6 +38,10 @@ class WrongValueError(Exception):
     """A value does not fit its parameter; the message goes on after the parameter's name."""
 
 
+def _wrong(value: Any, wanted: str) -> WrongValueError:
+    return WrongValueError(wrong(value, wanted))
+
+
 def as_typed(parameter: Parameter, value: Any) -> Any:
     """Return a value, neither empty nor null, as the API takes it.
 
@@ -55,26 +59,15 @@ def as_typed(parameter: Parameter, value: Any) -> Any:
             return _text(parameter, value)
 
 
-def wrong(value: Any, wanted: str) -> WrongValueError:
-    """Return the error of a value that is not what is wanted."""
-    return WrongValueError(f"must be {wanted}, not {repr(value)[:80]}")
-
-
-def one_of(allowed: list[str]) -> str:
-    """Return allowed values as an error lists them."""
-    more = f", … ({len(allowed)} in all)" if len(allowed) > _SHOWN else ""
-    return f"one of {', '.join(allowed[:_SHOWN])}{more}"
-
-
 def _text(parameter: Parameter, value: Any) -> str:
     if isinstance(value, dict | list):
-        raise wrong(value, "text")
+        raise _wrong(value, "text")
     text = value if isinstance(value, str) else json.dumps(value)
     if not parameter.enum or text in parameter.enum:
         return text
     same = [allowed for allowed in parameter.enum if allowed.lower() == text.lower()]
     if not same:
-        raise wrong(value, one_of(list(parameter.enum)))
+        raise _wrong(value, one_of(list(parameter.enum)))
     return same[0]
 
 
@@ -82,18 +75,18 @@ def _number(value: Any) -> int | float | str:
     if isinstance(value, str):
         plain = numerals.canonical(value)
         if plain is None and not any(character.isdigit() for character in value):
-            raise wrong(value, "a number")
+            raise _wrong(value, "a number")
         return value if plain is None else plain
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise wrong(value, "a number")
+        raise _wrong(value, "a number")
     if isinstance(value, float) and not math.isfinite(value):
-        raise wrong(value, "a finite number")
+        raise _wrong(value, "a finite number")
     return value
 
 
 def _boolean(parameter: Parameter, value: Any) -> bool | int | str:
     if isinstance(value, dict | list | float):
-        raise wrong(value, "true or false")
+        raise _wrong(value, "true or false")
     told = numerals.boolean(value) if isinstance(value, str) else value
     if isinstance(told, bool):
         pair = _spelling(parameter)
@@ -104,7 +97,7 @@ def _boolean(parameter: Parameter, value: Any) -> bool | int | str:
     shown = {str(parameter.default), *parameter.enum, *re.findall(r"\w+", parameter.description)}
     if isinstance(value, int | str) and (str(value) in shown or str(value).lower() in _KNOWN):
         return value
-    raise wrong(value, "true or false")
+    raise _wrong(value, "true or false")
 
 
 def _spelling(parameter: Parameter) -> tuple[str, str] | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,7 +16,7 @@ from urllib.parse import unquote_to_bytes
 import httpx
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.calls.numerals import spell
+from toolsrv_runtime.calls.numerals import dumps, spell
 from toolsrv_runtime.calls.styles import StyleError, escaped, pairs, reserved
 
 FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
@@ -148,4 +147,4 @@ def _multipart(parts: list[_Part]) -> tuple[bytes, str]:
 
 def json_bytes(value: Any) -> bytes:
     """Return JSON without blanks, in UTF-8."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return dumps(value, ",", ":").encode()

@@ -7,25 +7,17 @@ schema does not take texts and the reading fulfils it. Pure.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from itertools import chain
 from typing import Any
 
-from jsonschema import Draft202012Validator, ValidationError
-from jsonschema.exceptions import best_match
-
 from toolsrv_runtime.calls import numerals
-from toolsrv_runtime.calls.by_type import WrongValueError, one_of, wrong
+from toolsrv_runtime.calls.by_type import WrongValueError
 from toolsrv_runtime.calls.numerals import spell
+from toolsrv_runtime.calls.schema_check import SchemaFault, schema_fault, validator
 
-_NAMES = {
-    "string": "text",
-    "integer": "a whole number",
-    "number": "a number",
-    "boolean": "true or false",
-    "array": "a list",
-    "object": "a JSON object",
-    "null": "null",
-}
+_WHOLE_LIMIT = 400
+"""Digits of a whole number that is given with a fraction of zero."""
 
 
 def as_declared(schema: Mapping[str, Any], value: Any, *, in_json: bool) -> Any:
@@ -40,24 +32,54 @@ def as_declared(schema: Mapping[str, Any], value: Any, *, in_json: bool) -> Any:
     Raises:
         WrongValueError: it cannot be read so that it fulfils the schema; says where and why.
     """
-    found = _read(schema, value)  # the value itself where no reading fulfils the schema
-    if error := best_match(Draft202012Validator(schema).iter_errors(found)):
-        raise _problem(error)
+    found = as_read(schema, value)  # the value itself where no reading fulfils the schema
+    if fault := schema_fault(schema, found):
+        raise WrongValueError(_meant(schema, value, fault).words())
     if in_json or not isinstance(value, str) or isinstance(found, bool | str | list | dict):
         return found
     return value if numerals.canonical(value) is None else found
 
 
-def _read(schema: Mapping[str, Any], value: Any) -> Any:
+def as_read(schema: Mapping[str, Any], value: Any) -> Any:
     """Return the value, or the first reading of it that fulfils the schema."""
-    validator = Draft202012Validator(schema)
+    checked = validator(schema)
     for one in chain((value,), _readings(schema, value)):
-        if not validator.is_valid(one):
+        if not checked.is_valid(one):
             continue
-        if isinstance(one, float) and one.is_integer() and not validator.is_valid(one + 0.5):
-            return int(one)  # 5.0 where only whole numbers are taken
+        if isinstance(one, float) and one.is_integer() and _takes_whole_only(schema):
+            return _whole(one)  # 5.0 where only whole numbers are taken
         return one
     return value
+
+
+def _meant(schema: Mapping[str, Any], value: Any, fault: SchemaFault) -> SchemaFault:
+    """Return what is wrong with the reading that has the right type, where there is one."""
+    found = (schema_fault(schema, one) for one in _readings(schema, value))
+    of_kind = (one for one in found if one is not None and not one.is_of_kind)
+    return next(of_kind, fault) if fault.is_of_kind else fault
+
+
+def _takes_whole_only(schema: Mapping[str, Any]) -> bool:
+    kinds = _kinds(schema)
+    return kinds is not None and "integer" in kinds and "number" not in kinds
+
+
+def _kinds(schema: Mapping[str, Any]) -> set[str] | None:
+    """Return the types that a schema takes, None where it does not say."""
+    found: set[str] | None = set(_types(schema)) or None
+    chosen = [_kinds(one) for one in schema.get("anyOf", ())]
+    if chosen and None not in chosen:
+        either = {kind for one in chosen for kind in one or ()}
+        found = either if found is None else found & either
+    for part in schema.get("allOf", ()):
+        if (inner := _kinds(part)) is not None:
+            found = inner if found is None else found & inner
+    return found
+
+
+def _whole(value: float) -> int | float:
+    digits = Decimal(spell(value))
+    return int(digits) if digits.adjusted() < _WHOLE_LIMIT else value
 
 
 def _types(schema: Mapping[str, Any]) -> tuple[str, ...]:
@@ -81,7 +103,8 @@ def _readings(schema: Mapping[str, Any], value: Any) -> Iterator[Any]:
             yield _inside(schema, inner)
         yield from _listed(schema, value)
     elif isinstance(value, bool | int | float):
-        yield spell(value)
+        if not {"integer", "number"} & (_kinds(schema) or set()):
+            yield spell(value)
         yield _inside(schema, [value])
     elif isinstance(value, list | dict):
         yield _inside(schema, value)
@@ -91,9 +114,17 @@ def _inside(schema: Mapping[str, Any], value: list[Any] | dict[str, Any]) -> Any
     """Return a list or an object with what is in it read by the schemas for that."""
     if isinstance(value, list):
         items = schema.get("items", {})
-        return [_read(items, one) for one in value] if isinstance(items, dict) else value
-    properties = schema.get("properties", {})
-    return {name: _read(properties.get(name, {}), one) for name, one in value.items()}
+        return [as_read(items, one) for one in value] if isinstance(items, dict) else value
+    properties: dict[str, Any] = {}
+    for part in _parts(schema):
+        properties = part.get("properties", {}) | properties
+    return {name: as_read(properties.get(name, {}), one) for name, one in value.items()}
+
+
+def _parts(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return a schema and the parts that describe the same object."""
+    inner = [one for one in schema.get("allOf", ()) if isinstance(one, dict)]
+    return [schema, *(part for one in inner for part in _parts(one))]
 
 
 def _listed(schema: Mapping[str, Any], text: str) -> Iterator[list[Any]]:
@@ -106,32 +137,6 @@ def _listed(schema: Mapping[str, Any], text: str) -> Iterator[list[Any]]:
         return
     parts = [part.strip() for part in text.split(",")]
     if len(parts) == 1:
-        yield [_read(items, text)]
+        yield [as_read(items, text)]
     elif "enum" in items or "string" not in (_types(items) or ("string",)):
-        yield [_read(items, part) for part in parts]
-
-
-def _problem(error: ValidationError) -> WrongValueError:
-    where = "".join(
-        f"[{step}]" if isinstance(step, int) else f".{step}"[:80] for step in error.absolute_path
-    )
-    said = f"at {where.lstrip('.')} " if where else ""
-    given: Any = error.instance
-    named: Any = error.validator_value
-    match error.validator:
-        case "type":
-            kinds = [named] if isinstance(named, str) else list(named)
-            return WrongValueError(
-                said + str(wrong(given, " or ".join(_NAMES.get(kind, kind) for kind in kinds)))
-            )
-        case "enum":
-            return WrongValueError(said + str(wrong(given, one_of([spell(one) for one in named]))))
-        case "required":
-            missing = [name for name in named if name not in dict(given)]
-            return WrongValueError(f"{said}lacks {', '.join(missing)[:200]}")
-        case "anyOf":
-            kinds = [kind for part in named for kind in _types(part)]
-            wanted = " or ".join(dict.fromkeys(_NAMES.get(kind, kind) for kind in kinds))
-            return WrongValueError(said + str(wrong(given, wanted or "what its schema describes")))
-        case _:
-            return WrongValueError(said + str(wrong(given, "what its schema describes")))
+        yield [as_read(items, part) for part in parts]

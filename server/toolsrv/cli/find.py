@@ -120,10 +120,17 @@ SIMILAR_SHOWN = 3
 @click.command(epilog=example("toolsrv describe Location/world_clock/convert_time"))
 @click.argument("api_id", metavar="ID")
 @click.option("--catalog", metavar="NAME", help="As this catalog has it, hidden or not.")
+@click.option("--schema", is_flag=True, help="Show the JSON Schema of its arguments alone.")
 @json_option
 @pass_session
-def describe(session: Session, api_id: str, catalog: str | None, as_json: bool) -> None:
-    """Show the API with this ID: where a call goes, which key it needs, its parameters."""
+def describe(
+    session: Session, api_id: str, catalog: str | None, schema: bool, as_json: bool
+) -> None:
+    """Show the API with this ID: where a call goes, which key it needs, its parameters.
+
+    What an argument holds stands below its description, a line each. --schema shows all of it as
+    JSON Schema 2020-12; with --json it stands in the description.
+    """
     from toolsrv.key_view import key_lack, key_words
     from toolsrv.views import allowed_words, api_view, call_line, check_line
 
@@ -131,11 +138,11 @@ def describe(session: Session, api_id: str, catalog: str | None, as_json: bool) 
     store = bench.registry().store
     api = store.get(api_id, catalog=catalog)
     check = store.checks([api]).get(api.id)
-    view = api_view(bench.as_called(api), check, lacks=key_lack(api, bench.settings))
+    view = api_view(bench.as_called(api), check, lacks=key_lack(api, bench.settings), schema=schema)
     if catalog is not None and (served := store.home(api_id)[0]) not in ("", catalog):
         note(f"note: searches find and calls use the API of this id in {served}")
-    if as_json:
-        emit_json(view.model_dump(mode="json"))
+    if as_json or schema:
+        emit_json(view.model_dump(mode="json") if as_json else view.arguments_schema)
         return
     out = console()
     out.print(view.id, style="bold")
@@ -157,7 +164,7 @@ def describe(session: Session, api_id: str, catalog: str | None, as_json: bool) 
                 ", ".join(
                     compact_json(x) for x in (one.default, one.example) if x not in ("", None)
                 ),
-                f"{one.description} {allowed_words(one)}".strip(),
+                "\n".join([f"{one.description} {allowed_words(one)}".strip(), *one.fields]).strip(),
             )
             for one in view.parameters
         ]

@@ -17,6 +17,7 @@ from toolsrv.run_views import RunView
 from toolsrv.search_view import HitView, SearchView
 from toolsrv.trees.shown import ShownRun, brief
 from toolsrv.views import ApiView, CallView, DescribeView, ParameterView, shorten
+from toolsrv_registry.schema_view import without_texts
 from toolsrv_runtime.outcome import Evidence
 
 View = TypeVar("View", bound=BaseModel)
@@ -96,7 +97,7 @@ def _hit(hit: HitView, characters: int) -> HitView:
     return hit.model_copy(
         update={
             "description": one_line(hit.description, characters),
-            "parameters": _parameters(hit.parameters, characters),
+            "parameters": _parameters(hit.parameters, characters, 0),
             "similar": hit.similar[:SIMILAR_SHOWN],
             "more_similar": max(0, len(hit.similar) - SIMILAR_SHOWN),
         }
@@ -104,35 +105,74 @@ def _hit(hit: HitView, characters: int) -> HitView:
 
 
 def _descriptions(view: DescribeView) -> Iterator[DescribeView]:
-    """Cut descriptions first, then leave APIs out and name them."""
-    for characters in (1_000, 300, 120, 60):
-        yield view.model_copy(update={"apis": tuple(_api(one, characters) for one in view.apis)})
+    """Cut descriptions and fields first, then schemas, then leave APIs out and name them."""
+    asked = any(one.arguments_schema is not None for one in view.apis)
+    for step, (characters, fields) in enumerate(_CUTS):
+        apis = [_api(one, characters, fields) for one in view.apis]
+        if asked and step > 0:
+            apis = [_with_bare_schema(one) for one in apis]
+        yield view.model_copy(update={"apis": tuple(apis)})
+    if asked:
+        told = "the JSON Schema has no room here: ask for one id, or go by the fields listed"
+        view = view.model_copy(
+            update={
+                "apis": tuple(
+                    one.model_copy(update={"arguments_schema": None}) for one in view.apis
+                ),
+                "next_step": told,
+            }
+        )
+        for characters, fields in _CUTS:
+            apis = [_api(one, characters, fields) for one in view.apis]
+            yield view.model_copy(update={"apis": tuple(apis)})
     for count in range(len(view.apis) - 1, 0, -1):
         left = tuple(one.id for one in view.apis[count:])
         yield view.model_copy(
             update={
-                "apis": tuple(_api(one, 60) for one in view.apis[:count]),
+                "apis": tuple(_api(one, 60, 0) for one in view.apis[:count]),
                 "left_out": left,
                 "next_step": "call describe_apis again with the ids that had no room",
             }
         )
 
 
-def _api(api: ApiView, characters: int) -> ApiView:
+_CUTS = ((1_000, 60), (300, 40), (120, 20), (60, 8), (60, 0))
+"""Characters of a description, and lines of an argument's fields."""
+
+
+def _with_bare_schema(api: ApiView) -> ApiView:
+    """Return an API whose schema has no texts, and no fields beside it, which it says too."""
+    schema = without_texts(api.arguments_schema)
+    parameters = tuple(one.model_copy(update={"fields": ()}) for one in api.parameters)
+    return api.model_copy(update={"arguments_schema": schema, "parameters": parameters})
+
+
+def _api(api: ApiView, characters: int, fields: int) -> ApiView:
     return api.model_copy(
         update={
             "description": one_line(api.description, characters),
             "tool_description": one_line(api.tool_description, characters),
-            "parameters": _parameters(api.parameters, characters),
+            "parameters": _parameters(api.parameters, characters, fields),
         }
     )
 
 
-def _parameters(parameters: tuple[ParameterView, ...], most: int) -> tuple[ParameterView, ...]:
+def _parameters(
+    parameters: tuple[ParameterView, ...], most: int, fields: int
+) -> tuple[ParameterView, ...]:
     return tuple(
-        one.model_copy(update={"description": one_line(one.description, most)})
+        one.model_copy(
+            update={
+                "description": one_line(one.description, most),
+                "fields": _cut(one.fields, fields),
+            }
+        )
         for one in parameters
     )
+
+
+def _cut(lines: tuple[str, ...], most: int) -> tuple[str, ...]:
+    return lines if len(lines) <= most else (*lines[:most], "…")
 
 
 def _calls(view: CallView) -> Iterator[CallView]:

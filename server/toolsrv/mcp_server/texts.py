@@ -262,6 +262,8 @@ def _api_text(api: ApiView) -> str:
             f"Last check: {api.check.verdict}, status {api.check.status}, at {api.check.checked_at}"
         )
     lines += _parameter_lines(api.parameters) or ["No parameters."]
+    if api.arguments_schema is not None:
+        lines.append(f"Arguments as JSON Schema: {compact_json(api.arguments_schema)}")
     lines.append(f"Example: call_api(id={api.id!r}, arguments={compact_json(api.example)})")
     return "\n".join(line for line in lines if line)
 
@@ -275,6 +277,7 @@ def _parameter_lines(parameters: tuple[Any, ...]) -> list[str]:
         extra += "" if one.example is None else f", for example {compact_json(one.example)}"
         allowed = f" {allowed_words(one)}".rstrip()
         lines.append(f"- {one.name} ({one.type}, {needed}{extra}): {one.description}{allowed}")
+        lines += [f"    {line}" for line in one.fields]
     return lines
 
 

@@ -132,9 +132,13 @@ class Tools:
         ids: Annotated[
             list[str], Field(min_length=1, max_length=20, description="Ids from search_apis.")
         ],
+        schema: Annotated[
+            bool, Field(description="With the whole JSON Schema of the arguments, if it has room.")
+        ] = False,
     ) -> Annotated[CallToolResult, DescribeView]:
         """Describe."""
-        view = await self._opened(Progress(ctx), in_thread(lambda: self._describe(ids)))
+        described = in_thread(lambda: self._describe(ids, schema=schema))
+        view = await self._opened(Progress(ctx), described)
         return success(view) if view.apis else failure(view)
 
     async def call_api(
@@ -330,7 +334,7 @@ class Tools:
     def _lacks(self, api: Api) -> str:
         return key_lack(api, self._bench.settings)
 
-    def _describe(self, ids: list[str]) -> DescribeView:
+    def _describe(self, ids: list[str], *, schema: bool) -> DescribeView:
         apis, missing = [], []
         checks = self._bench.registry().store.checks
         for one in ids:
@@ -340,7 +344,9 @@ class Tools:
                 missing.append(MissingView(id=one[:200], error=error.message, hint=error.hint))
                 continue
             check = checks([api]).get(api.id)
-            apis.append(api_view(self._bench.as_called(api), check, lacks=self._lacks(api)))
+            apis.append(
+                api_view(self._bench.as_called(api), check, lacks=self._lacks(api), schema=schema)
+            )
         return DescribeView(apis=tuple(apis), not_found=tuple(missing))
 
 

@@ -1,0 +1,210 @@
+"""JSON Schemas of arguments as their readers see them: a model's tools, a person's lines.
+
+A schema is self-contained, as an import makes it. What a reader has no use for (bounds, patterns,
+dependencies) is left out here and enforced by a call all the same. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+ENUM_LIMIT = 256
+"""Allowed values that a model is shown; of more it is shown none."""
+NODES_LIMIT = 400
+LINES_LIMIT = 60
+"""Lines of one argument's fields."""
+_BESIDE = ("type", "properties", "required")
+_LISTED = 12
+_LINE = 160
+_NAME = 60
+
+
+def merged(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema with what its ``allOf`` says in it; of two ``anyOf`` the first stays."""
+    result = {key: one for key, one in schema.items() if key != "allOf"}
+    for part in schema.get("allOf", ()):
+        inner = merged(part) if isinstance(part, dict) else {}
+        for key in ("properties", "patternProperties"):
+            both = dict(result.get(key, {}))
+            for name, one in inner.get(key, {}).items():
+                both[name] = merged({"allOf": [both[name], one]}) if name in both else one
+            if both:
+                result[key] = both
+        if names := [*result.get("required", ()), *inner.get("required", ())]:
+            result["required"] = list(dict.fromkeys(names))
+        if "enum" in result and "enum" in inner:
+            narrowed = [one for one in result["enum"] if one in inner["enum"]]
+            result["enum"] = narrowed or result["enum"]
+        if result.get("type") == "number" and inner.get("type") == "integer":
+            result["type"] = "integer"
+        result = inner | result
+    return result
+
+
+def model_schema(schema: Mapping[str, Any], *, texts: bool, optional: bool) -> dict[str, Any]:
+    """Return what a model is shown of a schema: types, fields, allowed values and variants.
+
+    Args:
+        schema: a self-contained JSON Schema; of more than ``NODES_LIMIT`` schemas in it the first
+            ones are shown.
+        texts: with the fields' descriptions.
+        optional: with the fields that need not be given.
+    """
+    return _ModelView(texts, optional).shown(schema)
+
+
+class _ModelView:
+    def __init__(self, texts: bool, optional: bool) -> None:
+        self._texts = texts
+        self._optional = optional
+        self._left = NODES_LIMIT
+
+    def shown(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        self._left -= 1
+        if self._left < 0:
+            return {}
+        whole = merged(schema)
+        found: dict[str, Any] = {}
+        kinds = [one for one in _listed(whole.get("type")) if one != "null"]
+        if kinds:
+            found["type"] = kinds[0] if len(kinds) == 1 else kinds
+        values = [one for one in whole.get("enum", ()) if one is not None]
+        if 0 < len(values) <= ENUM_LIMIT:
+            found["enum"] = values
+        if self._texts and isinstance(whole.get("description"), str):
+            found["description"] = whole["description"]
+        variants = _variants(whole)
+        if len(variants) > 1:
+            # A reader of variants looks at nothing beside them.
+            beside = {key: whole[key] for key in _BESIDE if key in whole}
+            parts = [self.shown({**beside, "allOf": [one]}) for one in variants]
+            text = {"description": found["description"]} if "description" in found else {}
+            return text | {"anyOf": parts}
+        if variants:
+            return self.shown(
+                {key: one for key, one in whole.items() if key != "anyOf"} | {"allOf": variants}
+            )
+        if isinstance(whole.get("items"), dict):
+            found["items"] = self.shown(whole["items"])
+        return found | self._properties(whole)
+
+    def _properties(self, whole: Mapping[str, Any]) -> dict[str, Any]:
+        needed = list(whole.get("required", ()))
+        shown = {
+            name: self.shown(one)
+            for name, one in whole.get("properties", {}).items()
+            if (self._optional or name in needed)
+            and isinstance(one, dict)
+            and not one.get("readOnly")
+            and (self._left > 0 or name in needed)
+        }
+        if not shown:
+            return {}
+        return {"properties": shown, "required": [name for name in needed if name in shown]}
+
+
+def field_lines(schema: Mapping[str, Any], limit: int = LINES_LIMIT) -> tuple[str, ...]:
+    """Return what stands within an argument: a line a field, deeper ones indented.
+
+    A line has name, type, whether it is required, allowed values, default and description.
+    """
+    lines: list[str] = []
+    for line in _lines(schema, 0):
+        if len(lines) >= limit:
+            lines.append("…")
+            break
+        lines.append(line.replace("\n", " "))
+    return tuple(lines)
+
+
+def without_texts(schema: Any) -> Any:
+    """Return a schema without its descriptions and examples."""
+    if isinstance(schema, list):
+        return [without_texts(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {}
+    for key, one in schema.items():
+        if key in ("properties", "patternProperties") and isinstance(one, dict):
+            found[key] = {name: without_texts(inner) for name, inner in one.items()}
+        elif key not in ("description", "examples", "title"):
+            found[key] = one if key in ("enum", "const", "default") else without_texts(one)
+    return found
+
+
+def _lines(schema: Mapping[str, Any], depth: int) -> Iterator[str]:
+    whole = merged(schema)
+    indent = "  " * depth
+    needed = whole.get("required", ())
+    for name, one in whole.get("properties", {}).items():
+        if isinstance(one, dict) and not one.get("readOnly"):
+            yield f"{indent}{_field(str(name), one, is_needed=name in needed)}"[:_LINE]
+            yield from _lines(one, depth + 1)
+    items = whole.get("items")
+    if isinstance(items, dict):
+        yield from _headed(f"{indent}each item:", items, depth + 1)
+    others = whole.get("additionalProperties")
+    if isinstance(others, dict) and others:
+        yield f"{indent}{_field('any other name', others, is_needed=False)}"[:_LINE]
+        yield from _lines(others, depth + 1)
+    variants = _variants(whole)
+    if len(variants) == 1:
+        yield from _lines(variants[0], depth)
+    elif any(next(_lines(one, 0), None) for one in variants):
+        for number, one in enumerate(variants, start=1):
+            yield f"{indent}{'either' if number == 1 else 'or'} {_kind(merged(one))}:"
+            yield from _lines(one, depth + 1)
+
+
+def _headed(head: str, schema: Mapping[str, Any], depth: int) -> Iterator[str]:
+    """Yield the lines of a schema under a head; none where there are none."""
+    for number, line in enumerate(_lines(schema, depth)):
+        if number == 0:
+            yield head
+        yield line
+
+
+def _field(name: str, schema: Mapping[str, Any], *, is_needed: bool) -> str:
+    whole = merged(schema)
+    told = [_kind(whole), "required"] if is_needed else [_kind(whole)]
+    values = whole.get("enum", ())
+    if values:
+        more = f", … ({len(values)} in all)" if len(values) > _LISTED else ""
+        told.append(f"one of {', '.join(_spelled(one) for one in values[:_LISTED])}{more}")
+    if "default" in whole:
+        told.append(f"default {_spelled(whole['default'])}")
+    if isinstance(form := whole.get("format"), str):
+        told.append(form)
+    about = whole.get("description")
+    text = f": {about}" if isinstance(about, str) and about else ""
+    return f"{name[:_NAME]} ({', '.join(told)}){text}"
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    """Return the types of a schema in words."""
+    kinds = _listed(schema.get("type"))
+    if not kinds:
+        kinds = [kind for one in _variants(schema) for kind in _kind(merged(one)).split(" or ")]
+    if not kinds and "properties" in schema:
+        kinds = ["object"]
+    if not kinds and "enum" in schema:
+        return "value"
+    if kinds == ["array"] and isinstance(schema.get("items"), dict):
+        return f"array of {_kind(merged(schema['items']))}"
+    return " or ".join(dict.fromkeys(map(str, kinds))) or "any"
+
+
+def _variants(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the variants of a schema but null."""
+    parts = [one for one in schema.get("anyOf", ()) if isinstance(one, dict)]
+    return [one for one in parts if one.get("type") != "null"]
+
+
+def _listed(kinds: Any) -> list[Any]:
+    return kinds if isinstance(kinds, list) else [] if kinds is None else [kinds]
+
+
+def _spelled(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

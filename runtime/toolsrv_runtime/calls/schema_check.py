@@ -1,0 +1,300 @@
+"""Values held against JSON Schemas that come from outside: what is wrong, in one clear message.
+
+Stands on jsonschema, with what a hostile or careless schema needs: no reference is fetched,
+patterns are searched for a limited time, ``multipleOf`` is exact and ``uniqueItems`` linear.
+Formats are checked where a value plainly is none. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
+from functools import cache
+from typing import Any, NamedTuple
+
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError, ValidationError
+from jsonschema.protocols import Validator
+from jsonschema.validators import extend, validator_for
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+from toolsrv_runtime.calls.ecma_patterns import matches
+from toolsrv_runtime.calls.format_checks import format_fault
+from toolsrv_runtime.calls.numerals import spell
+
+_SHOWN = 20
+_NAMES = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "a JSON object",
+    "null": "null",
+}
+_BOUNDS = {
+    "minimum": "at least {}",
+    "maximum": "at most {}",
+    "exclusiveMinimum": "more than {}",
+    "exclusiveMaximum": "less than {}",
+    "multipleOf": "a multiple of {}",
+    "minLength": "at least {} characters long",
+    "maxLength": "at most {} characters long",
+    "minItems": "a list of at least {} items",
+    "maxItems": "a list of at most {} items",
+    "minProperties": "an object of at least {} properties",
+    "maxProperties": "an object of at most {} properties",
+    "pattern": "text that matches {}",
+}
+
+
+class SchemaFault(NamedTuple):
+    """Where a value does not fulfil a schema, and how: a sentence without its subject."""
+
+    path: tuple[str | int, ...]
+    text: str
+    is_of_kind: bool = False
+    """Whether the type is wrong, and with it all else."""
+
+    def words(self, skip: int = 0) -> str:
+        """Return place and reason, without the first steps of the place."""
+        where = "".join(
+            f"[{step}]" if isinstance(step, int) else f".{step[:80]}" for step in self.path[skip:]
+        )
+        return f"at {where.lstrip('.')[:200]} {self.text}" if where else self.text
+
+
+def schema_fault(schema: Mapping[str, Any], value: Any) -> SchemaFault | None:
+    """Return why a value does not fulfil a JSON Schema 2020-12; None where it does."""
+    return _fault(_nearest(validator(schema).iter_errors(value)))
+
+
+def validator(schema: Mapping[str, Any]) -> Validator:
+    """Return a validator of a JSON Schema 2020-12 from outside."""
+    return _guarded(Draft202012Validator)(schema, registry=Registry())
+
+
+def whole_fault(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
+    """Return why arguments do not fulfil the schema of an MCP tool; ``""`` where they do.
+
+    A schema that is none itself holds nobody: the tool then says what it wants.
+    """
+    kind = validator_for(schema, default=Draft202012Validator)
+    try:
+        kind.check_schema(dict(schema))
+        checked = _guarded(kind)(schema, registry=Registry())
+        fault = _fault(_nearest(checked.iter_errors(arguments)))
+    except (SchemaError, Unresolvable, RecursionError):
+        return ""
+    return "" if fault is None else fault.words()
+
+
+def takes_more(schema: Mapping[str, Any]) -> bool:
+    """Whether a schema says that it takes arguments which it does not name."""
+    more = schema.get("additionalProperties")
+    return more is True or isinstance(more, dict) or "patternProperties" in schema
+
+
+def wrong(value: Any, wanted: str) -> str:
+    """Return the text of a value that is not what is wanted."""
+    return f"must be {wanted}, not {repr(value)[:80]}"
+
+
+def one_of(allowed: list[str]) -> str:
+    """Return allowed values as an error lists them."""
+    more = f", … ({len(allowed)} in all)" if len(allowed) > _SHOWN else ""
+    return f"one of {', '.join(allowed[:_SHOWN])}{more}"
+
+
+def _nearest(errors: Iterable[ValidationError]) -> ValidationError | None:
+    """Return the first of the errors that are nearest to the top."""
+    return min(errors, key=lambda one: len(one.path), default=None)
+
+
+def _fault(error: ValidationError | None) -> SchemaFault | None:
+    if error is None:
+        return None
+    error, union = _clearest(error)
+    of_kind = error.validator in ("type", "anyOf", "oneOf")
+    return SchemaFault(tuple(error.absolute_path), union or _text(error), of_kind)
+
+
+def _clearest(error: ValidationError) -> tuple[ValidationError, str]:
+    """Return the error of the variant that is meant; where none is, what all of them want."""
+    while error.validator in ("anyOf", "oneOf") and error.context:
+        variants: dict[Any, list[ValidationError]] = {}
+        for one in error.context:
+            variants.setdefault(one.relative_schema_path[0], []).append(one)
+        kinds = [one for group in variants.values() for one in group if _is_kind(one)]
+        meant = [group for group in variants.values() if not any(map(_is_kind, group))]
+        if not meant:
+            return error, wrong(error.instance, _kinds(kinds))
+        tags = _tags(error.validator_value)
+        missed = [one for group in meant for one in group if _is_tag(one, tags)]
+        fitting = [group for group in meant if not any(_is_tag(one, tags) for one in group)]
+        if not fitting:
+            values = [spell(one) for each in missed for one in _allowed(each)]
+            return missed[0], wrong(missed[0].instance, one_of(list(dict.fromkeys(values))))
+        error = min(min(fitting, key=len), key=lambda one: len(one.path))
+    return error, ""
+
+
+def _is_kind(error: ValidationError) -> bool:
+    return error.validator == "type" and not error.relative_path
+
+
+def _kinds(errors: list[ValidationError]) -> str:
+    named = [kind for one in errors for kind in _listed(one.validator_value)]
+    return " or ".join(dict.fromkeys(_NAMES.get(kind, str(kind)) for kind in named))
+
+
+def _is_tag(error: ValidationError, tags: set[str]) -> bool:
+    path = error.relative_path
+    of_value = error.validator in ("enum", "const")
+    return of_value and (not path or (len(path) == 1 and path[0] in tags))
+
+
+def _tags(variants: Any) -> set[str]:
+    """Return the properties whose allowed values tell variants apart."""
+    found: list[str] = []
+    for variant in variants if isinstance(variants, list) else []:
+        if isinstance(variant, dict):
+            parts = [variant, *(one for one in variant.get("allOf", ()) if isinstance(one, dict))]
+            found += {
+                name
+                for part in parts
+                for name, one in part.get("properties", {}).items()
+                if isinstance(one, dict) and one.keys() & {"enum", "const"}
+            }
+    return {name for name in found if found.count(name) > 1}
+
+
+def _allowed(error: ValidationError) -> list[Any]:
+    value: Any = error.validator_value
+    return list(value) if error.validator == "enum" else [value]
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list) else [value]
+
+
+def _text(error: ValidationError) -> str:
+    """Return what is wrong with a value, as a sentence without its subject."""
+    given: Any = error.instance
+    named: Any = error.validator_value
+    keyword = str(error.validator)
+    match keyword:
+        case "type":
+            return wrong(given, _kinds([error]))
+        case "enum" | "const":
+            return wrong(given, one_of([spell(one) for one in _allowed(error)]))
+        case "required":
+            missing = [name for name in named if name not in given]
+            return f"lacks {', '.join(missing)[:200]}"
+        case "additionalProperties" | "dependentRequired" | "format":
+            return error.message[:300]
+        case "uniqueItems":
+            return "must have no item twice"
+        case _ if keyword in _BOUNDS:
+            shown = f"/{named[:100]}/" if keyword == "pattern" else spell(named)
+            return wrong(given, _BOUNDS[keyword].format(shown))
+        case _:
+            return wrong(given, "what its schema describes")
+
+
+@cache
+def _guarded(kind: type[Validator]) -> type[Validator]:
+    """Return a draft's validator with the keywords that are read otherwise here."""
+    made: type[Validator] = extend(  # type: ignore[no-untyped-call]
+        kind,
+        {
+            "pattern": _pattern,
+            "patternProperties": _pattern_properties,
+            "additionalProperties": _additional,
+            "dependentRequired": _dependent,
+            "unevaluatedProperties": _nothing,
+            "unevaluatedItems": _nothing,
+            "uniqueItems": _unique,
+            "multipleOf": _multiple,
+            "format": _format,
+        },
+    )
+    return made
+
+
+_Errors = Iterator[ValidationError]
+
+
+def _nothing(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
+    """Leave a keyword to whoever is called: it depends on patterns of other ones."""
+    del checked, value, instance, schema
+    yield from ()
+
+
+def _pattern(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
+    del schema
+    if checked.is_type(instance, "string") and matches(value, instance) is False:
+        yield ValidationError("does not match")
+
+
+def _pattern_properties(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
+    del schema
+    if checked.is_type(instance, "object"):
+        for pattern, inner in value.items():
+            for name, one in instance.items():
+                if matches(pattern, name):
+                    yield from checked.descend(one, inner, path=name, schema_path=pattern)
+
+
+def _additional(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
+    if not checked.is_type(instance, "object"):
+        return
+    patterns = schema.get("patternProperties", {})
+    others = [
+        name
+        for name in instance
+        if name not in schema.get("properties", {})
+        and not any(matches(one, name) is not False for one in patterns)
+    ]
+    if checked.is_type(value, "object"):
+        for name in others:
+            yield from checked.descend(instance[name], value, path=name)
+    elif value is False and others:
+        yield ValidationError(f"takes no {', '.join(map(repr, others))[:200]}")
+
+
+def _dependent(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
+    del schema
+    if checked.is_type(instance, "object"):
+        for name, needed in value.items():
+            missing = [one for one in needed if name in instance and one not in instance]
+            if missing:
+                yield ValidationError(f"lacks {', '.join(missing)[:200]}, which {name!r} needs")
+
+
+def _unique(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
+    del schema
+    is_list = value is True and checked.is_type(instance, "array")
+    if is_list and len({_hashable(one) for one in instance}) < len(instance):
+        yield ValidationError("has an item twice")
+
+
+def _hashable(value: Any) -> Any:
+    if isinstance(value, list):
+        return ("list", *map(_hashable, value))
+    if isinstance(value, dict):
+        return frozenset((name, _hashable(one)) for name, one in value.items())
+    return (isinstance(value, bool), value)  # 1 is 1.0, and is not true
+
+
+def _multiple(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
+    del schema
+    if checked.is_type(instance, "number") and Fraction(spell(instance)) % Fraction(spell(value)):
+        yield ValidationError("is no multiple")
+
+
+def _format(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
+    del checked, schema
+    if fault := format_fault(value, instance):
+        yield ValidationError(fault)
