@@ -18,6 +18,7 @@ from pydantic import Field
 
 from toolsrv.background import in_thread
 from toolsrv.mcp_server import questions, sampling
+from toolsrv.mcp_server.call_files import CallFiles, blocks
 from toolsrv.mcp_server.consent import Consents
 from toolsrv.mcp_server.following import Following, ended
 from toolsrv.mcp_server.kept import Kept
@@ -80,6 +81,7 @@ class Tools:
         self._following = Following(runs, consents, clients)
         self._consents = Consents()
         self._late = LateCalls()
+        self.files = CallFiles()
 
     async def search_apis(
         self,
@@ -172,9 +174,11 @@ class Tools:
             result = self._unfinished(key, call, api, arguments)
         if isinstance(result, InputRequiredResult):
             return result
-        view = call_view(result, response_limit)
+        view = call_view(result, response_limit, self.files.keep(result.files))
         limit = max(RESULT_BYTES, 4 * response_limit) if response_limit > 4_000 else RESULT_BYTES
-        return success(view, limit) if view.ok else failure(view, limit)
+        told = success(view, limit) if view.ok else failure(view, limit)
+        told.content.extend(blocks(result.files, view.files))
+        return told
 
     async def solve_task(
         self,
