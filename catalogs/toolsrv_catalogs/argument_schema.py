@@ -21,6 +21,7 @@ TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object", 
 _DEPTH_LIMIT = 4
 _NODES_LIMIT = 64
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,40})(?:\.[0-9]{1,40})?", re.ASCII)
+_PLAIN = {"type", "items", "properties", "required", "format", "contentEncoding"}
 _NOTHING = {"not": dict[str, Any]()}
 
 Follow = Callable[[Node], Node]
@@ -82,6 +83,8 @@ class _Builder:
             result["enum"] = allowed
         if types:
             result["type"] = types[0] if len(types) == 1 else types
+        if not types or "string" in types:
+            result |= _bytes(value)
         if "items" in value and "prefixItems" not in value:  # then they are those behind
             result |= _unless_empty("items", self.build(Node(value["items"], resolver), depth + 1))
         self._properties(value, resolver, depth, result)
@@ -150,6 +153,15 @@ def _allowed(value: Mapping[str, Any]) -> list[Any] | None:
     return values if whole and not any(_endless(one) for one in values) else None
 
 
+def _bytes(value: Mapping[str, Any]) -> dict[str, str]:
+    """Return the keyword that says that a text stands for bytes, where one does."""
+    if value.get("contentEncoding") in ("base64", "base64url"):
+        return {"contentEncoding": value["contentEncoding"]}
+    if value.get("format") == "byte":
+        return {"contentEncoding": "base64"}
+    return {"format": "binary"} if value.get("format") == "binary" else {}
+
+
 def _endless(value: Any) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
@@ -196,7 +208,7 @@ def _number(text: str) -> int | float | None:
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema that admits null beside what it admits."""
-    if set(schema) <= {"type", "items", "properties", "required"} and "type" in schema:
+    if set(schema) <= _PLAIN and "type" in schema:
         types = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
         return schema | {"type": list(dict.fromkeys([*types, "null"]))}
     return {"anyOf": [schema, {"type": "null"}]} if schema else schema

@@ -67,9 +67,7 @@ def _exists(path: Path) -> UsageError:
     return UsageError(f"{path} exists already", hint="name another file, or add --force")
 
 
-def save_all(
-    path: Path, files: tuple[Attachment, ...], *, force: bool, api_id: str
-) -> list[Path]:
+def save_all(path: Path, files: tuple[Attachment, ...], *, force: bool, api_id: str) -> list[Path]:
     """Write what a call brought to ``path``, or into it where it is a folder; return where.
 
     Several files get numbers: ``photo.png``, ``photo-2.png``.

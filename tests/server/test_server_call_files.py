@@ -30,7 +30,8 @@ RESPONSES: dict[str, tuple[int, dict[str, str], bytes]] = {
     "picture": (200, _PNG_TYPE, PNG),
     "named": (
         200,
-        _PNG_TYPE | {"Content-Disposition": "attachment; filename*=UTF-8''..%2F..%2Fna%C3%AFve.png"},
+        _PNG_TYPE
+        | {"Content-Disposition": "attachment; filename*=UTF-8''..%2F..%2Fna%C3%AFve.png"},
         PNG,
     ),
     "wrong": (200, {"Content-Type": "text/plain; charset=utf-8"}, PNG),

@@ -18,6 +18,7 @@ import httpx
 from toolsrv_registry import names
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_runtime.calls.content import FORM, form_text, json_bytes, media_of, written
+from toolsrv_runtime.calls.given_files import in_text
 from toolsrv_runtime.calls.numerals import spell, structure
 from toolsrv_runtime.calls.styles import (
     StyleError,
@@ -177,6 +178,8 @@ def _holes(api: Api) -> dict[str, str]:
 
 def _put(api: Api, parts: _Parts, place: str, parameter: Parameter, value: Any) -> None:
     name, style = parameter.wire or parameter.name, parameter.style
+    if place not in ("body", "payload") or api.sends_json:
+        value = in_text(value, parameter.json_schema)
     if place not in ("body", "payload") and style != "json" and leaves_no_trace(value):
         raise _empty_fault(api, parameter)
     match place:

@@ -108,9 +108,7 @@ class ToolServers:
                 return _unreachable(server, str(error), "too_large", sent=sent, reads=reads)
             except UnreachableError as error:
                 if last or not sent:
-                    return _unreachable(
-                        server, str(error), "network_error", sent=sent, reads=reads
-                    )
+                    return _unreachable(server, str(error), "network_error", sent=sent, reads=reads)
         raise AssertionError("the last try returns")
 
     async def _once(
@@ -185,9 +183,7 @@ def _changed(api: Api, prints: Mapping[str, str]) -> Exchange | None:
     )
 
 
-def _unreachable(
-    server: McpServer, why: str, kind: Kind, *, sent: bool, reads: bool
-) -> Exchange:
+def _unreachable(server: McpServer, why: str, kind: Kind, *, sent: bool, reads: bool) -> Exchange:
     error = f"the MCP server {server.name!r} {why}"
     if sent and not reads:
         error += "; the call may have been carried out, and is not repeated"

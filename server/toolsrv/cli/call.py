@@ -41,6 +41,13 @@ if TYPE_CHECKING:
 @click.argument("api_id", metavar="ID")
 @click.argument("arguments", metavar="ARGUMENTS", default="{}")
 @click.option(
+    "--file",
+    "files",
+    multiple=True,
+    metavar="NAME=PATH",
+    help="An argument that is a file: its bytes, name and media type; again for a list of them.",
+)
+@click.option(
     "--save",
     type=click.Path(path_type=Path),
     metavar="FILE|FOLDER",
@@ -59,6 +66,7 @@ def call(
     context: click.Context,
     api_id: str,
     arguments: str,
+    files: tuple[str, ...],
     save: Path | None,
     force: bool,
     mode: str | None,
@@ -68,20 +76,24 @@ def call(
 ) -> None:
     """Call the API with this ID.
 
-    ARGUMENTS is one JSON object; "-" reads it from stdin. Exit code 1 when the API does not
+    ARGUMENTS is one JSON object; "-" reads it from stdin. "@photo.png" stands for the bytes of that
+    file where an argument takes bytes; they can also be given as a data: URL. Exit code 1 when the API does not
     answer with success, 2 when the call is refused before it is made. A call that may change
     something is shown and asked about on a terminal, and declined by any answer but yes; elsewhere
     it is refused, unless the setting "calls" allows it. A response that is no text (an image, a
     document) is never printed: it is saved, and said where, with its size and media type.
     """
     from toolsrv.call_files import check_save
+    from toolsrv.uploads import add_files, anywhere, with_files
     from toolsrv.views import call_view
 
     given = parse(read_text() if arguments == "-" else arguments)
     bench = session.workbench(mode=mode, simulate=simulate, simulator=simulator)
     if save is not None:
         check_save(save, force=force)
-    result = asyncio.run(_call(bench, bench.api(api_id), given))
+    api = bench.api(api_id)
+    given = with_files(api, add_files(api, given, files), anywhere)
+    result = asyncio.run(_call(bench, api, given))
     if result.refused and not (as_json and result.consent):
         raise UsageError(result.error, hint=result.hint)
     saved, fault = _saved(result, save, force=force, data_dir=bench.settings.data_dir)

@@ -63,7 +63,9 @@ def noted(result: CallToolResult, ignored: list[str]) -> CallToolResult:
         return result
     line = f"Ignored arguments: {', '.join(ignored)}"
     told = [
-        TextContent(type="text", text=f"{one.text}\n{line}") if isinstance(one, TextContent) else one
+        TextContent(type="text", text=f"{one.text}\n{line}")
+        if isinstance(one, TextContent)
+        else one
         for one in result.content
     ]
     return result.model_copy(

@@ -32,6 +32,7 @@ from toolsrv.run_views import RunView, record_view
 from toolsrv.runs import Runs
 from toolsrv.search_view import SearchView, search_view
 from toolsrv.trees.shown import ShownRun, shown_record
+from toolsrv.uploads import with_files, within
 from toolsrv.views import (
     RESPONSE_LIMIT,
     CallView,
@@ -158,8 +159,13 @@ class Tools:
         progress = Progress(ctx)
         # Who allows a call more time by the setting call_seconds waits for it.
         end = time.monotonic() + max(self.answer_s, self._bench.settings.call_seconds + 2.0)
-        opened = in_thread(lambda: (self._bench.api(id), self._bench.caller()))
-        api, caller = await self._opened(progress, opened)
+        find = within(self._bench.settings.upload_folder)
+
+        def opened() -> tuple[Api, Caller, dict[str, Any]]:
+            api = self._bench.api(id)
+            return api, self._bench.caller(), with_files(api, arguments, find)
+
+        api, caller, arguments = await self._opened(progress, in_thread(opened))
         key = json.dumps([api.id, arguments], sort_keys=True)
         call = self._late.take(key) or LateCall(
             lambda call: self._made(ctx, caller, api, arguments, call)
