@@ -67,7 +67,7 @@ def style(about: Mapping[str, Any], place: Place, kind: str) -> Style:
         return "" if explode or kind in _SCALARS else _JOINED[name]
     if name == "form":  # lists too stand in one cookie: there is no other way to send them
         if explode and kind == "object":
-            raise StyleFault("an object cannot be sent as several cookies")
+            return "pairs"  # a cookie for each entry
         return "commas" if kind == "object" else ""
     if name == "deepObject" and place != "cookie":
         return "" if kind in _SCALARS else "brackets"

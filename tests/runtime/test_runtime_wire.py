@@ -75,6 +75,8 @@ PAIR = {"R": 100, "G": 200}
         (LIST, "matrix", True, [3, 4], "/;v=3;v=4"),
         (OBJECT, "matrix", False, PAIR, "/;v=R,100,G,200"),
         (OBJECT, "matrix", True, PAIR, "/;R=100;G=200"),
+        ({"type": "string"}, "matrix", False, "", "/;v"),
+        (LIST, "matrix", True, ["", "a;b"], "/;v;v=a%3Bb"),
     ],
 )
 def test_a_path_is_written_in_its_style(
@@ -109,6 +111,32 @@ def test_an_item_that_holds_the_separator_is_refused(style: str) -> None:
     assert call(api, {"v": ["a,b", 1]}).url.query
     with pytest.raises(ArgumentError, match="parts them"):
         call(api, {"v": [f"a{sign}b", "c"]})
+
+
+@pytest.mark.parametrize("value", [["a.b", "c"], [1.5], {"a.b": 1}])
+def test_a_dot_in_an_item_of_a_label_is_refused(value: Any) -> None:
+    schema = {"type": ["array", "object"]}
+    api = read({"parameters": [parameter("path", schema, style="label", explode=True)]}, "/{v}")
+    with pytest.raises(ArgumentError, match="parts them"):
+        call(api, {"v": value})
+
+
+@pytest.mark.parametrize(
+    ("schema", "explode", "value", "wanted"),
+    [
+        (LIST, False, [3, "a b;c"], "v=3,a%20b%3Bc"),
+        (LIST, True, [3, 4], "v=3,4"),
+        (OBJECT, False, PAIR, "v=R,100,G,200"),
+        (OBJECT, True, PAIR, "R=100; G=200"),
+        ({"type": "string"}, True, "", "v="),
+        ({"type": "string"}, True, "a,b", "v=a%2Cb"),
+    ],
+)
+def test_cookies_have_literal_separators(
+    schema: dict[str, Any], explode: bool, value: Any, wanted: str
+) -> None:
+    api = read({"parameters": [parameter("cookie", schema, explode=explode)]})
+    assert call(api, {"v": value}).headers == {"Cookie": wanted}
 
 
 @pytest.mark.parametrize("place", ["header", "cookie"])

@@ -58,7 +58,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def files(run: Run, tmp_path: Path, no_keyring: None) -> Iterator[None]:
+def files(run: Run, tmp_path: Path) -> Iterator[None]:
     """A catalog ``files`` of a host on loopback, one API for each response."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
@@ -85,7 +85,7 @@ def _id(name: str) -> str:
     return f"Other/files/{name}"
 
 
-pytestmark = pytest.mark.usefixtures("files")
+pytestmark = pytest.mark.usefixtures("no_keyring", "files")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_bytes_are_never_printed_and_saved_in_the_data_folder(
     assert [one.name for one in (data_dir / "files").iterdir()] == [saved]
 
 
-def test_a_file_that_comes_with_an_error_is_kept_too(run: Run, data_dir: Path) -> None:
+def test_a_file_that_comes_with_an_error_is_kept_too(run: Run) -> None:
     result = run("call", _id("failed"), "--json")
     document = json.loads(result.stdout)
     assert (result.exit_code, document["status"]) == (1, 404)

@@ -76,7 +76,7 @@ OPERATIONS = [
 
 
 @pytest.fixture
-def seen(run: Run, tmp_path: Path, no_keyring: None) -> Iterator[list[tuple[str, bytes]]]:
+def seen(run: Run, tmp_path: Path) -> Iterator[list[tuple[str, bytes]]]:
     """What the host of the catalog ``up`` was sent: media type and body."""
     handler = type("Handler", (Host,), {"seen": []})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -98,6 +98,9 @@ def seen(run: Run, tmp_path: Path, no_keyring: None) -> Iterator[list[tuple[str,
     server.shutdown()
     thread.join()
     server.server_close()
+
+
+pytestmark = pytest.mark.usefixtures("no_keyring")
 
 
 @pytest.fixture
@@ -145,9 +148,8 @@ def test_a_path_stands_for_a_file_with_its_name_and_type(
     ]
 
 
-def test_an_option_gives_any_argument_as_a_file(
-    run: Run, seen: list[tuple[str, bytes]], folder: Path
-) -> None:
+@pytest.mark.usefixtures("folder")
+def test_an_option_gives_any_argument_as_a_file(run: Run, seen: list[tuple[str, bytes]]) -> None:
     options = ("--file", "files=b.csv", "--file", "note=b.csv")
     assert _call(run, "form", {}, *options).exit_code == 0
     assert [(one[0].get(b"filename"), one[2]) for one in _parts(seen[0])] == [
@@ -165,16 +167,16 @@ def test_an_option_gives_any_argument_as_a_file(
     ("name", "media"),
     [("whole", "application/octet-stream"), ("picture", "image/png")],
 )
+@pytest.mark.usefixtures("folder")
 def test_a_whole_body_is_a_file(
-    run: Run, seen: list[tuple[str, bytes]], folder: Path, name: str, media: str
+    run: Run, seen: list[tuple[str, bytes]], name: str, media: str
 ) -> None:
     assert _call(run, name, {"body": "@naïve photo.png"}).exit_code == 0
     assert seen == [(media, PNG)]
 
 
-def test_json_has_the_base64_of_a_file(
-    run: Run, seen: list[tuple[str, bytes]], folder: Path
-) -> None:
+@pytest.mark.usefixtures("folder")
+def test_json_has_the_base64_of_a_file(run: Run, seen: list[tuple[str, bytes]]) -> None:
     given = {
         "data": "@b.csv",
         "deep": {"parts": ["data:text/plain,hi", "aGk="]},

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.calls.attachment import BYTES, is_textual
+from toolsrv_runtime.calls.attachment import is_textual
 from toolsrv_runtime.calls.given_files import (
     GivenFile,
     fitting_media,

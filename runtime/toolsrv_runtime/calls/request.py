@@ -23,6 +23,7 @@ from toolsrv_runtime.calls.numerals import spell, structure
 from toolsrv_runtime.calls.styles import (
     StyleError,
     escaped,
+    in_cookies,
     in_path,
     leaves_no_trace,
     reserved,
@@ -192,9 +193,11 @@ def _put(api: Api, parts: _Parts, place: str, parameter: Parameter, value: Any) 
                 raise ArgumentError(f"{api.id}: the header {name!r} cannot be set", hint=_OTHER)
             parts.headers[name] = _in_header(api, name, unescaped(value, style))
         case "cookie":
-            if not _TOKEN.fullmatch(name):
-                raise ArgumentError(f"{api.id}: the cookie {name!r} cannot be set", hint=_OTHER)
-            parts.cookies[name] = escaped(_one_line(api, name, unescaped(value, style)))
+            for key, text in in_cookies(name, value, style):
+                if not _TOKEN.fullmatch(key):
+                    raise ArgumentError(f"{api.id}: the cookie {key!r} cannot be set", hint=_OTHER)
+                _one_line(api, name, unquote(text))
+                parts.cookies[key] = text
         case "body":
             form = media_of(api.body_type) == FORM
             if form and style != "json" and leaves_no_trace(value):

@@ -175,10 +175,10 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 async def _has_ended(process: asyncio.subprocess.Process) -> bool:
-    """Wait for the end; not for that of the pipes, which a child may have inherited."""
+    """Wait for the end, but not for that of the pipes, which a child may have inherited."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_GRACE_S):
-            while process.returncode is None:
+            while process.returncode is None:  # noqa: ASYNC110 - wait() waits for the pipes too
                 await asyncio.sleep(_POLL_S)
     return process.returncode is not None
 
