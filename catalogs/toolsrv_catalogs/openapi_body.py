@@ -57,9 +57,11 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
         others = ", ".join(sorted(str(one) for one in kinds if one != kind))
         found.note(f"of several kinds of body {kind!r} is offered, not {others}")
     body_type = "" if _rank(kind) < _DECLARED else found.text(kind, NAME_LIMIT)
-    in_json = is_json(str(kind))
     schema = Node(media.get("schema"), resolver)
     flat = shape(refs, schema)
+    in_json = is_json(str(kind))
+    if "*" in str(kind) and flat.words.get("format") == "binary":
+        in_json, body_type = False, found.text(kind, NAME_LIMIT)
     needed = body.get("required") is True
     form = _plain(kind) if _plain(kind) in _FORMS else ""
     more = _additional(refs, flat, schema)

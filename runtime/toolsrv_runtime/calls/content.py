@@ -37,6 +37,12 @@ def media_of(body_type: str) -> str:
     return body_type.partition(";")[0].strip().lower()
 
 
+def is_json(media: str) -> bool:
+    """Whether a part of this media type is JSON."""
+    plain = media_of(media)
+    return plain == _JSON or plain.endswith("+json")
+
+
 def form_text(fields: Iterable[tuple[str, str]]) -> bytes:
     """Return names and escaped values as a query or a form has them."""
     return "&".join(f"{escaped(name)}={value}" for name, value in fields).encode("ascii")
@@ -96,8 +102,7 @@ def _parts(name: str, value: Any, fields: Mapping[str, Parameter]) -> Iterable[_
     """Return the parts that a property becomes: one for each item of a list."""
     parameter = fields.get(name)
     media = parameter.media if parameter is not None else ""
-    whole = media_of(media) == _JSON or media_of(media).endswith("+json")
-    if isinstance(value, list) and not whole:
+    if isinstance(value, list) and not is_json(media):
         items = _schema(parameter).get("items")
         inner = items if isinstance(items, dict) else {}
         return [_part(name, one, inner, parameter, media) for one in value]
@@ -111,10 +116,9 @@ def _schema(parameter: Parameter | None) -> dict[str, Any]:
 def _part(
     name: str, value: Any, schema: dict[str, Any], parameter: Parameter | None, media: str
 ) -> _Part:
-    is_json = media_of(media) == _JSON or media_of(media).endswith("+json")
-    if is_json or isinstance(value, list | dict):
+    if is_json(media) or isinstance(value, list | dict):
         content = json_bytes(in_text(value, schema))
-        return name, (None, content, media if is_json else _JSON)
+        return name, (None, content, media if is_json(media) else _JSON)
     if not _is_file(schema, parameter, media, value):
         return name, (None, spell(value).encode(), _first(media) or None)
     file = read_file(spell(value), name)
