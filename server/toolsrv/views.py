@@ -16,6 +16,7 @@ from toolsrv.plain import plain
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import parameter_keys
 from toolsrv_registry.health import HealthEntry, Standing, Verdict, told
+from toolsrv_runtime.calls.given_files import briefly
 from toolsrv_runtime.calls.result import Consent, Kind
 from toolsrv_runtime.outcome import Source
 
@@ -225,7 +226,7 @@ def call_view(
     response, cut = shorten(result.response, limit)
     return CallView(
         id=result.api_id,
-        arguments=result.arguments,
+        arguments=briefly(result.arguments),
         ok=result.ok,
         status=result.status,
         response=response,
@@ -238,9 +239,15 @@ def call_view(
         retry_after=result.retry_after,
         headers={name: plain(one) for name, one in result.headers.items()},
         files=files,
-        consent=result.consent,
+        consent=_brief_consent(result.consent),
         truncated=cut,
     )
+
+
+def _brief_consent(consent: Consent | None) -> Consent | None:
+    if consent is None:
+        return None
+    return consent.model_copy(update={"arguments": briefly(consent.arguments)})
 
 
 def file_view(file: Attachment, *, path: str = "", uri: str = "") -> FileView:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import threading
@@ -16,9 +17,12 @@ from click.testing import Result
 from mcp import Client
 from python_multipart.multipart import parse_options_header
 
+from toolsrv.consent import question
 from toolsrv.mcp_server.build import build_server
 from toolsrv.settings import load
 from toolsrv.workbench import Workbench
+from toolsrv_runtime.calls.given_files import GivenFile, data_url
+from toolsrv_runtime.calls.result import Consent
 
 Run = Callable[..., Result]
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
@@ -205,6 +209,23 @@ def test_what_is_no_file_to_send_is_refused(
     assert (done.exit_code, seen) == (2, [])
     assert path in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_file_is_shown_by_its_size_and_digest(
+    run: Run, seen: list[tuple[str, bytes]], folder: Path
+) -> None:
+    run("config", "set", "calls", "")
+    done = _call(run, "whole", {"body": "@naïve photo.png"}, "--json")
+    assert (done.exit_code, seen) == (2, [])
+    digest = hashlib.sha256((folder / "naïve photo.png").read_bytes()).hexdigest()
+    told = json.loads(done.stdout)
+    for shown in (told["arguments"], told["consent"]["arguments"]):
+        assert shown["body"].startswith("data:image/png;name=na%C3%AFve%20photo.png;base64 (264 ")
+        assert digest in shown["body"]
+    wanted = Consent(
+        api_id="a", method="POST", host="h", path="/", arguments={"f": data_url(GivenFile(PNG))}
+    )
+    assert digest in question(wanted)
 
 
 async def _over_mcp(*arguments: dict[str, Any]) -> list[Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ _DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)?((?:;[\w.+-]+=[^;,]*)*)(;base64)?,
 _NAME = re.compile(r";(?:file)?name=([^;]*)")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}", re.ASCII)
 _BASE64_HEAD = 64
+_SHOWN = 200
 
 
 class GivenFile(NamedTuple):
@@ -72,6 +74,22 @@ def _plain(text: str) -> GivenFile:
         if media := sniffed(content):
             return GivenFile(content, "", media)
     return GivenFile(text.encode())
+
+
+def briefly(value: Any) -> Any:
+    """Return a JSON value as people are shown it: of long ``data:`` URLs size and digest alone."""
+    if isinstance(value, dict):
+        return {name: briefly(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [briefly(one) for one in value]
+    if not isinstance(value, str) or len(value) <= _SHOWN or not is_data_url(value):
+        return value
+    try:
+        content = read_file(value, "it").content
+    except StyleError:
+        return value
+    digest = hashlib.sha256(content).hexdigest()
+    return f"{value.partition(',')[0][:_SHOWN]} ({len(content):,} bytes, SHA-256 {digest})"
 
 
 def takes_base64(schema: Mapping[str, Any] | None) -> bool:
