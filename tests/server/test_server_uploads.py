@@ -82,7 +82,7 @@ OPERATIONS = [
 @pytest.fixture
 def seen(run: Run, tmp_path: Path) -> Iterator[list[tuple[str, bytes]]]:
     """What the host of the catalog ``up`` was sent: media type and body."""
-    handler = type("Handler", (Host,), {"seen": []})
+    handler: Any = type("Handler", (Host,), {"seen": []})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
