@@ -29,6 +29,7 @@ _PATTERN_LIMIT = 1_000
 _TEXT_LIMIT = 80
 """Characters of a description, and of a default's JSON, below the first level."""
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,40})(?:\.[0-9]{1,40})?", re.ASCII)
+_PLAIN = {"type", "items", "properties", "required", "format", "contentEncoding"}
 _NOTHING = {"not": dict[str, Any]()}
 _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
 _COUNTS = frozenset(
@@ -147,6 +148,8 @@ class _Builder:
         if types:
             result["type"] = types[0] if len(types) == 1 else types
         result |= _limits(value)
+        if not types or "string" in types:
+            result |= _bytes(value)
         if depth > 0:
             result |= _annotations(value)
         elif value.get("default", 0) == "":  # what else is a default stands beside the schema
@@ -279,6 +282,15 @@ def _allowed(value: Mapping[str, Any]) -> list[Any] | None:
         clean(one, NAME_LIMIT) == one for one in (fields.spelled(value) for value in values)
     )
     return values if whole and not any(_endless(one) for one in values) else None
+
+
+def _bytes(value: Mapping[str, Any]) -> dict[str, str]:
+    """Return the keyword that says that a text stands for bytes, where one does."""
+    if value.get("contentEncoding") in ("base64", "base64url"):
+        return {"contentEncoding": value["contentEncoding"]}
+    if value.get("format") == "byte":
+        return {"contentEncoding": "base64"}
+    return {"format": "binary"} if value.get("format") == "binary" else {}
 
 
 def _endless(value: Any) -> bool:

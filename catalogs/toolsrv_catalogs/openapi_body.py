@@ -10,11 +10,14 @@ from toolsrv_catalogs.argument_schema import NODES_LIMIT, argument_schema
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.openapi_refs import Node, References
 from toolsrv_catalogs.openapi_schema import Shape, parameter, shape
-from toolsrv_catalogs.openapi_style import StyleFault, is_json, style
+from toolsrv_catalogs.openapi_style import StyleFault, is_bytes, is_json, style
 from toolsrv_catalogs.text import NAME_LIMIT
 from toolsrv_registry.api import Parameter, PlaceSchema, Style
 
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+_BYTES = "application/octet-stream"
+_ABOUT = frozenset({"title", "description", "example", "examples", "deprecated", "default"})
+"""Words of a schema that say nothing of its values: such a part is bytes (OpenAPI 3.1, 4.8.14)."""
 _DECLARED = 2
 """The rank from which on a media type is kept: before it application/json is sent."""
 _NODES_EACH, _NODES_OF_BODY = 32, 1_200
@@ -60,9 +63,11 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
         others = ", ".join(sorted(str(one) for one in kinds if one != kind))
         found.note(f"of several kinds of body {kind!r} is offered, not {others}")
     body_type = "" if _rank(kind) < _DECLARED else found.text(kind, NAME_LIMIT)
-    in_json = is_json(str(kind))
     schema = Node(media.get("schema"), resolver)
     flat = shape(refs, schema)
+    in_json = is_json(str(kind))
+    if "*" in str(kind) and flat.words.get("format") == "binary":
+        in_json, body_type = False, found.text(kind, NAME_LIMIT)
     needed = body.get("required") is True
     form = _plain(kind) if _plain(kind) in _FORMS else ""
     more = _additional(refs, flat, schema)
@@ -70,9 +75,8 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
     if other or (not flat.properties and more is None) or not (in_json or form):
         about = {"description": body.get("description")} | media
         whole = parameter(refs, schema, found, name=WHOLE, place="payload", about=about, flat=flat)
-        if not in_json and not form and flat.structure in {"object", "array", ""}:
-            # Of another media type only the text can be given, as the caller writes it.
-            whole = whole.model_copy(update={"type": "STRING", "json_schema": {"type": "string"}})
+        if not in_json and not form:
+            whole = _as_text(whole, kind, flat)
         return Body(body_type, [whole] if needed else [], [] if needed else [whole])
     example = media.get("example")
     examples = example if isinstance(example, dict) else {}
@@ -130,6 +134,16 @@ def place_schema(
     return PlaceSchema(place=place, json_schema=told, required=required)
 
 
+def _as_text(whole: Parameter, kind: str, flat: Shape) -> Parameter:
+    """Return the parameter of a body that is no JSON: the text or the bytes that a caller gives."""
+    if whole.type == "BINARY" or is_bytes(str(kind)):
+        schema = {"type": "string", "format": "binary"}
+        return whole.model_copy(update={"type": "BINARY", "json_schema": schema})
+    if flat.structure in {"object", "array", ""}:
+        return whole.model_copy(update={"type": "STRING", "json_schema": {"type": "string"}})
+    return whole
+
+
 def _additional(refs: References, flat: Shape, schema: Node) -> dict[str, Any] | None:
     """Return the schema of properties beside the named ones, None where it names no such."""
     told = flat.words.get("additionalProperties")
@@ -151,16 +165,18 @@ def _part_media(
 ) -> str:
     """Return the media type of a form's part, "" where its type decides."""
     told = encoding.get("contentType")
-    if isinstance(told, str):  # of several the first that is one
-        kinds = [one.strip() for one in told.split(",") if "*" not in one]
-        return found.text(kinds[0] if kinds else "", NAME_LIMIT)
+    if isinstance(told, str):  # several are kept: the file that is given decides
+        return found.text(told, NAME_LIMIT)
     words = flat.words
     if flat.items is not None:
         words = shape(refs, flat.items).words
         if words.get("format") == "binary":
-            return "application/octet-stream"
+            return _BYTES
     media = words.get("contentMediaType")
-    return found.text(media, NAME_LIMIT) if isinstance(media, str) else ""
+    if isinstance(media, str):
+        return found.text(media, NAME_LIMIT)
+    says_nothing = not flat.types and not flat.enum and not words.keys() - _ABOUT
+    return _BYTES if says_nothing else ""
 
 
 def _style(one: Mapping[str, Any], kind: str) -> Style:

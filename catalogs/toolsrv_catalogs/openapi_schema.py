@@ -265,6 +265,8 @@ def _type(flat: Shape) -> str:
         if len(flat.types) > 1:
             return kind
         form = flat.words.get("format")
+        if flat.words.get("contentEncoding") in ("base64", "base64url"):
+            form = "byte"
         return _FORMATS.get(form, kind) if isinstance(form, str) else kind
     return kind
 

@@ -24,6 +24,14 @@ _PREFIXED: dict[tuple[str, bool], Style] = {
     ("matrix", False): "matrix",
     ("matrix", True): "matrix_each",
 }
+_BYTES = frozenset(
+    f"application/{kind}"
+    for kind in (
+        *("octet-stream", "binary", "pdf", "zip", "gzip", "x-gzip", "x-tar", "x-7z-compressed"),
+        *("x-bzip2", "x-xz", "zstd", "msword", "wasm", "vnd.rar", "x-protobuf", "protobuf", "cbor"),
+        *("msgpack", "x-msgpack", "java-archive", "vnd.sqlite3", "vnd.apache.parquet"),
+    )
+)
 _SCALARS = frozenset({"string", "integer", "number", "boolean"})
 
 
@@ -59,7 +67,7 @@ def style(about: Mapping[str, Any], place: Place, kind: str) -> Style:
         return "" if explode or kind in _SCALARS else _JOINED[name]
     if name == "form":  # lists too stand in one cookie: there is no other way to send them
         if explode and kind == "object":
-            raise StyleFault("an object cannot be sent as several cookies")
+            return "pairs"  # a cookie for each entry
         return "commas" if kind == "object" else ""
     if name == "deepObject" and place != "cookie":
         return "" if kind in _SCALARS else "brackets"
@@ -85,3 +93,12 @@ def is_json(media: str) -> bool:
     """Whether a media type is JSON, or anything."""
     plain = media.split(";", maxsplit=1)[0].strip().lower()
     return plain in {"application/json", "*/*", "application/*"} or plain.endswith("+json")
+
+
+def is_bytes(media: str) -> bool:
+    """Whether a media type is that of bytes and not of text."""
+    plain = media.split(";", maxsplit=1)[0].strip().lower()
+    family, _, kind = plain.partition("/")
+    if family in {"image", "audio", "video", "font"}:
+        return not kind.endswith("+xml")
+    return plain in _BYTES or kind.startswith(("vnd.openxmlformats-", "vnd.ms-"))

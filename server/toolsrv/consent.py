@@ -24,10 +24,13 @@ def worth_asking(settings: Settings) -> bool:
 def question(wanted: Consent, task: str = "") -> str:
     """Return what the person is shown: method, host, path, arguments and why they are asked.
 
-    Characters that nobody sees stand there as their escapes, since they are sent too. ``task``
+    Characters that nobody sees stand there as their escapes, since they are sent too; files with
+    their size and digest. ``task``
     tells the questions of several runs apart.
     """
-    arguments = _visible(json.dumps(wanted.arguments, ensure_ascii=False, indent=2))
+    from toolsrv_runtime.calls.given_files import briefly
+
+    arguments = _visible(json.dumps(briefly(wanted.arguments), ensure_ascii=False, indent=2))
     if len(arguments) > SHOWN:
         arguments = f"{arguments[:SHOWN]}… ({len(arguments):,} characters)"
     asked = f"\nfor the task: {one_line(task, TASK_SHOWN)}" if task else ""

@@ -42,7 +42,7 @@ TOKEN_VARIABLE = f"{PREFIX}TOKEN"
 KEY_VARIABLE = f"{PREFIX}ENGINE_KEY"
 """The API key for model servers; no setting, so that no file and no listing has it."""
 KEY_PREFIX = f"{PREFIX}KEY_"
-_PATHS = ("data_dir", "model", "adapter")
+_PATHS = ("data_dir", "model", "adapter", "upload_folder")
 Strategy = Literal["dfsdt", "dfs", "react", "cot", "plan"]
 Mode = Literal["live", "record", "replay", "offline"]
 
@@ -159,6 +159,10 @@ class Settings(BaseSettings):
     own_hosts: str = Field(
         default="",
         description="Hosts of your own, at any address, with commas: localhost:8080.",
+    )
+    upload_folder: Path | None = Field(
+        default=None,
+        description="Folder whose files an MCP client or a model may send, as @PATH; empty: none.",
     )
     call_seconds: float = Field(
         default=20.0, gt=0, le=600, allow_inf_nan=False, description="Time for one API call."

@@ -17,10 +17,12 @@ from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import parameter_keys, whole_schema
 from toolsrv_registry.health import HealthEntry, Standing, Verdict, told
 from toolsrv_registry.schema_view import field_lines
+from toolsrv_runtime.calls.given_files import briefly
 from toolsrv_runtime.calls.result import Consent, Kind
 from toolsrv_runtime.outcome import Source
 
 if TYPE_CHECKING:
+    from toolsrv_runtime.calls.attachment import Attachment
     from toolsrv_runtime.calls.caller import CallResult
 
 Detail = Literal["names", "summary", "full"]
@@ -103,6 +105,16 @@ class DescribeView(BaseModel):
     next_step: str = Field(default="", description="What to do now.")
 
 
+class FileView(BaseModel):
+    """A file that a call brought: bytes that are no text."""
+
+    media_type: str
+    bytes: int
+    name: str = Field(default="", description="What its host calls it.")
+    path: str = Field(default="", description="Where it was saved.")
+    uri: str = Field(default="", description="The resource to read it as.")
+
+
 class CallView(BaseModel):
     """What one call of an API brought. ``response`` is JSON, or text where it is not JSON."""
 
@@ -120,6 +132,9 @@ class CallView(BaseModel):
     retry_after: float | None = Field(default=None, description="Seconds to leave the host alone.")
     headers: dict[str, str] = Field(
         default_factory=dict, description="Headers that lead on, such as location and link."
+    )
+    files: tuple[FileView, ...] = Field(
+        default=(), description="What it brought as bytes: images, documents, archives."
     )
     consent: Consent | None = Field(
         default=None,
@@ -220,12 +235,17 @@ def example_value(parameter: Parameter) -> Any:
     return {"NUMBER": 1, "INTEGER": 1, "BOOLEAN": True, "ARRAY": [], "OBJECT": {}}.get(kind, "…")
 
 
-def call_view(result: CallResult, limit: int = RESPONSE_LIMIT) -> CallView:
-    """Return the view of a call; a response of more than ``limit`` characters is cut to text."""
+def call_view(
+    result: CallResult, limit: int = RESPONSE_LIMIT, files: tuple[FileView, ...] = ()
+) -> CallView:
+    """Return the view of a call; a response of more than ``limit`` characters is cut to text.
+
+    ``files`` say where its files went.
+    """
     response, cut = shorten(result.response, limit)
     return CallView(
         id=result.api_id,
-        arguments=result.arguments,
+        arguments=briefly(result.arguments),
         ok=result.ok,
         status=result.status,
         response=response,
@@ -237,8 +257,22 @@ def call_view(result: CallResult, limit: int = RESPONSE_LIMIT) -> CallView:
         page=plain(result.page),
         retry_after=result.retry_after,
         headers={name: plain(one) for name, one in result.headers.items()},
-        consent=result.consent,
+        files=files,
+        consent=_brief_consent(result.consent),
         truncated=cut,
+    )
+
+
+def _brief_consent(consent: Consent | None) -> Consent | None:
+    if consent is None:
+        return None
+    return consent.model_copy(update={"arguments": briefly(consent.arguments)})
+
+
+def file_view(file: Attachment, *, path: str = "", uri: str = "") -> FileView:
+    """Return the view of a file, with where it was saved or as what it is read."""
+    return FileView(
+        media_type=plain(file.media), bytes=file.size, name=plain(file.name), path=path, uri=uri
     )
 
 

@@ -390,7 +390,6 @@ def test_style_and_explode_say_how_a_value_is_written(
         ("header", {"schema": {"type": "string"}, "style": "label"}),
         ("header", {"schema": LIST, "style": "form"}),
         ("query", {"schema": LIST, "style": "simple"}),
-        ("cookie", {"schema": OBJECT}),
         ("query", {"content": {"application/xml": {"schema": OBJECT}}}),
         ("header", {"content": {"text/csv": {"schema": LIST}}}),
     ],

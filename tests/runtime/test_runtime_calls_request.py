@@ -106,13 +106,26 @@ def test_a_boolean_is_spelled_as_its_provider_does(
 
 @pytest.mark.parametrize(
     ("default", "query"),
-    [("", "v=1&v=b"), ("1,2,3", "v=1%2Cb"), ('["x"]', "v=%5B1%2C%20%22b%22%5D")],
+    [
+        ("", "v=1&v=b"),
+        ("1,2,3", "v=1%2Cb"),
+        ("1|2", "v=1%7Cb"),
+        ("x;y", "v=1%3Bb"),
+        ('["x"]', "v=%5B1%2C%20%22b%22%5D"),
+    ],
 )
 def test_a_list_without_a_place_is_written_as_its_provider_writes_one(
     default: str, query: str
 ) -> None:
     target = api(required=(Parameter(name="v", type="ARRAY", default=default),))
     assert request(target, {"v": [1, "b"]}).url.query.decode() == query
+
+
+@pytest.mark.parametrize("sign", [",", "|", ";"])
+def test_an_item_that_holds_its_providers_separator_is_refused(sign: str) -> None:
+    target = api(required=(Parameter(name="v", type="ARRAY", default=f"x{sign}y"),))
+    with pytest.raises(ArgumentError, match="parts them"):
+        request(target, {"v": [f"a{sign}b", "c"]})
 
 
 def test_a_list_or_object_that_is_written_as_text_is_one_in_a_json_body() -> None:

@@ -11,6 +11,7 @@ from toolsrv_runtime.calls.schema_check import takes_more, whole_fault
 from toolsrv_runtime.mcp_client.results import exchange_of
 
 IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+SHOWN = {"type": "image", "mimeType": "image/png", "bytes": 2}
 RESOURCE = {"type": "resource", "resource": {"uri": "file:///a", "text": "hi"}}
 
 
@@ -26,7 +27,7 @@ def _text(text: str) -> dict[str, Any]:
         ({"content": [_text("{no json")]}, "{no json"),
         ({"content": []}, ""),
         ({"content": [_text("a"), _text("b")]}, ["a", "b"]),
-        ({"content": [_text("a"), IMAGE]}, ["a", IMAGE]),
+        ({"content": [_text("a"), IMAGE]}, ["a", SHOWN]),
         ({"content": [RESOURCE | {"_meta": {}, "annotations": {}}]}, [RESOURCE]),
         ({"content": [_text('{"a":1}')], "structuredContent": {"a": 1}}, {"a": 1}),
         ({"content": [_text("3")], "structuredContent": {"result": "3"}}, {"result": "3"}),
@@ -34,13 +35,22 @@ def _text(text: str) -> dict[str, Any]:
         ({"content": [], "structuredContent": {}}, {}),
         (
             {"content": [_text("more"), IMAGE], "structuredContent": {"a": 1}},
-            {"structuredContent": {"a": 1}, "content": ["more", IMAGE]},
+            {"structuredContent": {"a": 1}, "content": ["more", SHOWN]},
         ),
     ],
 )
 def test_all_that_a_tool_answers_is_in_the_response(answer: dict[str, Any], response: Any) -> None:
     got = exchange_of(answer, 10_000, ())
     assert (got.kind, got.status, got.response, got.error) == ("ok", 200, response, "")
+
+
+def test_bytes_are_files_within_the_limit() -> None:
+    (file,) = exchange_of({"content": [IMAGE]}, 10_000, ()).files
+    assert (file.content, file.media) == (b"hi", "image/png")
+    assert exchange_of({"content": [IMAGE] * 3}, 5, ()).kind == "too_large"
+    odd = {"type": "image", "data": "no base64!", "mimeType": "image/png"}
+    assert exchange_of({"content": [odd]}, 10_000, ()).response == [odd]
+    assert exchange_of({"content": [IMAGE]}, 10_000, ("hi",)).files == ()
 
 
 def test_an_error_of_the_tool_is_no_success_and_keeps_its_words() -> None:

@@ -9,6 +9,8 @@ import httpx
 import pytest
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.calls.attachment import safe_name
+from toolsrv_runtime.calls.body import understand
 from toolsrv_runtime.calls.caller import Caller, CallResult, Network
 from toolsrv_runtime.calls.policy import Policy, parse_rules
 
@@ -119,23 +121,90 @@ def test_the_declared_media_type_is_asked_for() -> None:
     assert seen[0].headers["accept"] == "*/*"
 
 
+_PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+_WIDE = "text/plain; charset=utf-16"
+
+
+def answer(content: bytes, media: str | None = None, **headers: str) -> CallResult:
+    """The result of a GET that is answered so; ``media`` None: without a media type."""
+    given = headers | ({} if media is None else {"Content-Type": media})
+    return call({"/x": httpx.Response(200, headers=given, content=content)}, "GET")[0]
+
+
 @pytest.mark.parametrize(
-    ("media", "content", "binary"),
+    ("declared", "content", "media"),
     [
-        ("image/png", b"\x89PNG\r\n\x1a\n" + bytes(range(256)), True),
-        ("application/octet-stream", b"a\0b", True),
-        ("application/pdf", b"%PDF-1.7\n\xe2\xe3\xcf", True),
-        ("application/octet-stream", b"a,b\n1,2", False),
-        ("image/svg+xml", b"<svg/>", False),
-        ("text/plain", b"caf\xe9", False),
-        ("application/vnd.x+json", b'{"a": 1}', False),
+        ("image/png", _PNG, "image/png"),
+        ("image/png; charset=utf-8", _PNG, "image/png"),
+        ("image/jpeg", _PNG, "image/png"),
+        ("text/html", _PNG, "image/png"),
+        ("application/json", _PNG, "image/png"),
+        (None, _PNG, "image/png"),
+        ("nonsense", _PNG, "image/png"),
+        ("application/octet-stream", b"a\0b", "application/octet-stream"),
+        ("text/plain; charset=utf-8", b"\1\0\2\xff", "application/octet-stream"),
+        (None, b"\xfd\xfe\x01", "application/octet-stream"),
+        ("application/pdf", b"%PDF-1.7\nonly ASCII", "application/pdf"),
+        ("application/vnd.oasis.opendocument.text", b"PK\3\4", "application/vnd.oasis.opendocument.text"),
+        ("application/octet-stream", b"PK\3\4", "application/zip"),
+        ("audio/x-m4a", b"\0\0\0\x20ftypM4A \0", "audio/x-m4a"),
+        ("audio/mpeg", b"ID3\4\0\0", "audio/mpeg"),
+    ],
+)  # fmt: skip
+def test_a_binary_body_is_kept_and_never_read_as_text(
+    declared: str | None, content: bytes, media: str
+) -> None:
+    got = answer(content, declared)
+    assert got.response == f"binary, {len(content)} bytes, {media}, not shown"
+    assert [(one.content, one.media) for one in got.files] == [(content, media)]
+    assert got.ok
+
+
+@pytest.mark.parametrize(
+    ("declared", "content", "text"),
+    [
+        ("application/octet-stream", b"a,b\n1,2", "a,b\n1,2"),
+        ("image/svg+xml", b"<svg/>", "<svg/>"),
+        ("audio/mpegurl", b"#EXTM3U", "#EXTM3U"),
+        ("text/plain; charset=iso-8859-1", b"caf\xe9", "caf\u00e9"),
+        (_WIDE, "\ufeffhi".encode("utf-16-le"), "hi"),
+        (None, b"plain", "plain"),
+        ("image/png", b"", ""),
     ],
 )
-def test_a_binary_body_is_named_and_never_read_as_text(
-    media: str, content: bytes, binary: bool
-) -> None:
-    answer = httpx.Response(200, headers={"Content-Type": media}, content=content)
-    got, _ = call({"/x": answer}, "GET")
-    wanted = f"binary, {len(content)} bytes, {media}, not shown"
-    assert (got.response == wanted) is binary
-    assert got.ok
+def test_what_is_text_stays_text(declared: str | None, content: bytes, text: str) -> None:
+    got = answer(content, declared)
+    assert (got.response.lstrip("\ufeff"), got.files) == (text, ())
+
+
+def test_json_that_is_bytes_is_no_success() -> None:
+    got = answer(b"\1\0\2", "application/json")
+    assert (got.kind, got.files[0].content) == ("not_json", b"\1\0\2")
+
+
+@pytest.mark.parametrize(
+    ("header", "name", "safe"),
+    [
+        ('attachment; filename="a b.png"', "a b.png", "a b.png"),
+        ("attachment; filename=\"x.png\"; filename*=UTF-8''na%C3%AFve.png", "naïve.png", "naïve.png"),
+        ("attachment; filename=../../etc/passwd", "../../etc/passwd", "passwd.png"),
+        ('attachment; filename="C:\\\\evil\\\\con.png"', "C:\\evil\\con.png", "con_.png"),
+        ('attachment; filename=".bashrc"', ".bashrc", "bashrc.png"),
+        ("attachment; filename*=utf-8''a%E2%80%AEgnp.exe", "agnp.exe", "agnp.exe"),
+        ("inline; filename*=nothing''%FF", "\xff", "\xff.png"),
+        ("attachment", "", "file.png"),
+    ],
+)  # fmt: skip
+def test_the_name_of_a_file_is_untrusted(header: str, name: str, safe: str) -> None:
+    (file,) = answer(_PNG, "image/png", **{"Content-Disposition": header}).files
+    assert file.name == name
+    assert safe_name(file.name, file.media) == safe
+
+
+def test_bytes_over_the_limit_or_with_a_key_are_not_kept() -> None:
+    headers = httpx.Headers({"Content-Type": "image/png"})
+    large = understand(_PNG, headers, too_large=True)
+    assert (large.file, large.too_large) == (None, True)
+    secret = understand(_PNG + b"s3cret-key", headers, too_large=False, secrets=("s3cret-key",))
+    assert secret.file is None
+    assert "repeats a key" in secret.value

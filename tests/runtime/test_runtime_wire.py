@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from email import message_from_bytes
 from pathlib import PurePosixPath
 from typing import Any
@@ -75,6 +76,8 @@ PAIR = {"R": 100, "G": 200}
         (LIST, "matrix", True, [3, 4], "/;v=3;v=4"),
         (OBJECT, "matrix", False, PAIR, "/;v=R,100,G,200"),
         (OBJECT, "matrix", True, PAIR, "/;R=100;G=200"),
+        ({"type": "string"}, "matrix", False, "", "/;v"),
+        (LIST, "matrix", True, ["", "a;b"], "/;v;v=a%3Bb"),
     ],
 )
 def test_a_path_is_written_in_its_style(
@@ -109,6 +112,32 @@ def test_an_item_that_holds_the_separator_is_refused(style: str) -> None:
     assert call(api, {"v": ["a,b", 1]}).url.query
     with pytest.raises(ArgumentError, match="parts them"):
         call(api, {"v": [f"a{sign}b", "c"]})
+
+
+@pytest.mark.parametrize("value", [["a.b", "c"], [1.5], {"a.b": 1}])
+def test_a_dot_in_an_item_of_a_label_is_refused(value: Any) -> None:
+    schema = {"type": ["array", "object"]}
+    api = read({"parameters": [parameter("path", schema, style="label", explode=True)]}, "/{v}")
+    with pytest.raises(ArgumentError, match="parts them"):
+        call(api, {"v": value})
+
+
+@pytest.mark.parametrize(
+    ("schema", "explode", "value", "wanted"),
+    [
+        (LIST, False, [3, "a b;c"], "v=3,a%20b%3Bc"),
+        (LIST, True, [3, 4], "v=3,4"),
+        (OBJECT, False, PAIR, "v=R,100,G,200"),
+        (OBJECT, True, PAIR, "R=100; G=200"),
+        ({"type": "string"}, True, "", "v="),
+        ({"type": "string"}, True, "a,b", "v=a%2Cb"),
+    ],
+)
+def test_cookies_have_literal_separators(
+    schema: dict[str, Any], explode: bool, value: Any, wanted: str
+) -> None:
+    api = read({"parameters": [parameter("cookie", schema, explode=explode)]})
+    assert call(api, {"v": value}).headers == {"Cookie": wanted}
 
 
 @pytest.mark.parametrize("place", ["header", "cookie"])
@@ -298,6 +327,66 @@ def test_parts_have_the_names_and_types_that_servers_tell_files_by() -> None:
     ]
 
 
+_PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(9))
+_BASE64 = base64.b64encode(_PNG).decode()
+_OCTETS = "application/octet-stream"
+_BINARY = {"type": "string", "format": "binary"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "kinds", "value", "wanted"),
+    [
+        (_BINARY, "", _BASE64, ("f", "image/png", _PNG)),
+        (_BINARY, "", "SGVsbG8=", ("f", _OCTETS, b"SGVsbG8=")),
+        (
+            _BINARY,
+            "image/png, image/jpeg",
+            "data:image/jpeg;base64,AAE=",
+            ("f", "image/jpeg", b"\0\1"),
+        ),
+        (_BINARY, "image/png", "data:application/pdf;base64,AAE=", ("f", "image/png", b"\0\1")),
+        (_BINARY, "image/*", "hi", ("f", _OCTETS, b"hi")),
+        (_BINARY, "", "data:;name=..%2Fa.txt,hi", ("a.txt", _OCTETS, b"hi")),
+        ({}, "", "hi", ("f", _OCTETS, b"hi")),
+        ({}, "", {"a": 1}, (None, "application/json", b'{"a":1}')),
+        ({"type": "string"}, "", "data:,hi", (None, None, b"data:,hi")),
+        ({"type": "string"}, "text/csv", "a,b", (None, "text/csv", b"a,b")),
+        (
+            {"type": "string", "format": "byte"},
+            "",
+            f"data:image/png;name=a.png;base64,{_BASE64}",
+            ("a.png", "image/png", _BASE64.encode()),
+        ),
+        (
+            {"type": "object", "properties": {"d": {"contentEncoding": "base64"}}},
+            "",
+            {"d": "data:,hi"},
+            (None, "application/json", b'{"d":"aGk="}'),
+        ),
+    ],
+)
+def test_a_part_takes_bytes_as_its_schema_and_encoding_say(
+    schema: dict[str, Any], kinds: str, value: Any, wanted: tuple[str | None, str | None, bytes]
+) -> None:
+    encoding = {"encoding": {"f": {"contentType": kinds}}} if kinds else {}
+    api = body({"type": "object", "properties": {"f": schema}}, MULTIPART, **encoding)
+    assert parts(call(api, {"f": value})) == [("f", *wanted)]
+
+
+def test_a_file_name_is_utf_8_and_cannot_end_its_line() -> None:
+    api = body({"type": "object", "properties": {"f": _BINARY}}, MULTIPART)
+    got = call(api, {"f": "data:text/plain;name=na%C3%AFve%22%0D%0AX:%20y.txt,hi"}).content
+    assert 'filename="naïve%22%0D%0AX: y.txt"\r\n'.encode() in got
+    assert b"\r\nX:" not in got
+
+
+def test_a_list_of_no_files_is_refused_and_not_lost() -> None:
+    files = {"type": "array", "items": _BINARY}
+    api = body({"type": "object", "properties": {"f": files}}, MULTIPART)
+    with pytest.raises(ArgumentError, match="empty list"):
+        call(api, {"f": []})
+
+
 def test_bytes_that_are_no_base64_are_refused() -> None:
     schema = {"type": "object", "properties": {"f": {"type": "string", "format": "binary"}}}
     with pytest.raises(ArgumentError, match="no base64"):
@@ -309,12 +398,29 @@ def test_bytes_that_are_no_base64_are_refused() -> None:
     [
         ("application/xml", "<x><a>1</a></x>", b"<x><a>1</a></x>"),
         ("application/octet-stream", "data:;base64,AAE=", b"\x00\x01"),
+        ("application/pdf", "data:application/pdf;base64,AAE=", b"\x00\x01"),
+        ("text/csv; charset=utf-8", "ü,b", "ü,b".encode()),
     ],
 )
 def test_other_bodies_are_sent_as_they_are_given(media: str, value: str, wanted: bytes) -> None:
     api = body({"type": "object", "properties": {"a": {}}}, media)
     got = call(api, {"body": value})
     assert (got.headers["Content-Type"], got.content) == (media, wanted)
+
+
+@pytest.mark.parametrize(
+    ("media", "value", "wanted"),
+    [
+        ("image/*", "data:image/gif;base64,AAE=", "image/gif"),
+        ("*/*", "data:image/gif;base64,AAE=", "image/gif"),
+        ("image/*", _BASE64, "image/png"),
+        ("image/*", "hi", _OCTETS),
+    ],
+)
+def test_of_a_range_of_media_types_the_files_own_is_sent(
+    media: str, value: str, wanted: str
+) -> None:
+    assert call(body(_BINARY, media), {"body": value}).headers["Content-Type"] == wanted
 
 
 def test_a_long_text_is_sent() -> None:

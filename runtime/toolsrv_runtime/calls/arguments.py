@@ -17,6 +17,7 @@ from toolsrv_registry.api import Api, McpTool, Parameter, PlaceSchema
 from toolsrv_registry.functions import parameter_keys
 from toolsrv_runtime.calls.body import too_deep
 from toolsrv_runtime.calls.by_type import WrongValueError, as_typed
+from toolsrv_runtime.calls.given_files import FILE_LIMIT, is_data_url
 from toolsrv_runtime.calls.numerals import real
 from toolsrv_runtime.calls.schema_check import schema_fault, takes_more, whole_fault
 from toolsrv_runtime.calls.schema_values import as_declared, as_read
@@ -24,6 +25,9 @@ from toolsrv_runtime.errors import ArgumentError
 
 VALUE_LIMIT = 8_000_000
 """Characters of one argument value; beyond it a call is refused, not cut."""
+
+_BYTES_LIMIT = 4 * FILE_LIMIT // 3 + 1_000
+"""Of a ``data:`` URL."""
 
 _PLACES = {"body": "body", "query": "query string"}
 _KINDS = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
@@ -191,8 +195,9 @@ def _together(
 
 
 def _convert(api: Api, parameter: Parameter, value: Any) -> Any:
-    if isinstance(value, str) and len(value) > VALUE_LIMIT:
-        raise WrongValueError(f"must be at most {VALUE_LIMIT} characters, not {value[:60]!r}…")
+    limit = _BYTES_LIMIT if is_data_url(value) else VALUE_LIMIT
+    if isinstance(value, str) and len(value) > limit:
+        raise WrongValueError(f"must be at most {limit} characters, not {value[:60]!r}…")
     if parameter.json_schema is None:
         return as_typed(parameter, value)
     in_body = parameter.place in ("body", "payload")

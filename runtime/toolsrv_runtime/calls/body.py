@@ -19,6 +19,7 @@ from urllib.parse import quote, quote_plus
 
 from toolsrv_catalogs.text import clean
 from toolsrv_registry import wellformed
+from toolsrv_runtime.calls.attachment import Attachment, is_textual, media_of, name_in, sniffed
 
 if TYPE_CHECKING:  # heavy, and named in annotations alone
     import httpx
@@ -48,8 +49,10 @@ _ENCODINGS = frozenset(
 """Python's names of the encodings that a body may have. Others of its codecs are quadratic
 (punycode), read escapes (unicode_escape) or are for no text at all (hex)."""
 
-_TEXTUAL = re.compile(r"^text/|[/+](json|xml|yaml|javascript)$|urlencoded|json", re.ASCII)
+_WIDE = ("utf-16", "utf-32")
 _MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
+_BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+"""Bytes that no text has (https://mimesniff.spec.whatwg.org, "binary data byte")."""
 
 _SHORT_SECRET = 4
 
@@ -60,12 +63,16 @@ class EncodingError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What was read: the JSON value or the text, and what is wrong with it."""
+    """What was read: the JSON value or the text, and what is wrong with it.
+
+    Of bytes that are no text ``value`` says size and media type, and ``file`` has them.
+    """
 
     value: Any
     too_large: bool = False
     web_page: bool = False
     broken_json: bool = False
+    file: Attachment | None = None
 
 
 async def read(response: httpx.Response, limit: int) -> tuple[bytes, bool]:
@@ -123,10 +130,7 @@ def understand(
 ) -> Body:
     """Return what a body says. ``secrets`` that it repeats are taken out."""
     if _is_binary(data, headers):
-        kind = headers.get("content-type", "").partition(";")[0].strip() or "no media type"
-        size = f"more than {len(data):,}" if too_large else f"{len(data):,}"
-        told = clean(without(f"binary, {size} bytes, {kind}, not shown", secrets), 200)
-        return Body(told, too_large=too_large)
+        return _as_file(data, headers, too_large=too_large, secrets=secrets)
     text = without(_decoded(data, headers), secrets)
     if too_large:
         return Body(clean(text[:SHOWN_OF_TOO_LARGE], SHOWN_OF_TOO_LARGE), too_large=True)
@@ -143,18 +147,43 @@ def understand(
     return Body(_spelt_out(value, secrets) if secrets else value)
 
 
+def _as_file(
+    data: bytes, headers: httpx.Headers, *, too_large: bool, secrets: Collection[str]
+) -> Body:
+    """Return bytes as a file; what is too large, or repeats a key, is not kept."""
+    declared = headers.get("content-type", "")
+    size = f"more than {len(data):,}" if too_large else f"{len(data):,}"
+    told = f"binary, {size} bytes, {without(media_of(data, declared), secrets)}, not shown"
+    kind = declared.partition(";")[0].strip().lower()
+    says_json = kind.endswith(("/json", "+json")) and not sniffed(data)
+    name = without(name_in(headers.get("content-disposition", "")), secrets)
+    file = None if too_large else Attachment.of(data, declared, name)
+    if file is not None and file.holds([one for one in secrets if len(one) >= _SHORT_SECRET]):
+        file, told = None, f"{told} and not kept, because it repeats a key"
+    return Body(clean(told, 200), too_large=too_large, broken_json=says_json, file=file)
+
+
 def _is_binary(data: bytes, headers: httpx.Headers) -> bool:
-    """Whether a body is no text: neither by its media type nor in UTF-8 without null bytes."""
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if _CHARSET.search(headers.get("content-type", "")) or _TEXTUAL.search(kind):
+    """Whether a body is no text, whatever its media type says.
+
+    Bytes that begin as a known kind of file are none, and bytes that no text has, except in an
+    encoding of two or four bytes a character. Anything else is text if its media type or charset
+    says so, or if it is UTF-8.
+    """
+    declared, head = headers.get("content-type", ""), data[:_OPENING]
+    kind, charset = declared.partition(";")[0].strip().lower(), _CHARSET.search(declared)
+    if sniffed(head):
+        return True
+    if head.startswith(_MARKS) or (charset and _encoding(charset[1]).startswith(_WIDE)):
         return False
-    head = data[:_OPENING]
     if b"\0" in head:
-        return not head.startswith(_MARKS)
+        return True
+    if charset or is_textual(kind):
+        return False
     try:
         codecs.getincrementaldecoder("utf-8")().decode(head)
     except UnicodeDecodeError:
-        return bool(kind)
+        return bool(kind) or _BINARY.search(head) is not None
     return False
 
 

@@ -180,6 +180,7 @@ class Caller:
             page=hints.page(api, host, self._home(api).page) if subscribe else "",
             retry_after=got.retry_after,
             headers=dict(got.headers),
+            files=got.files,
         )
 
     def schema(self, api: Api) -> Any:

@@ -6,24 +6,27 @@ type of its own. Bytes are given as a ``data:`` URL (RFC 2397). Pure.
 
 from __future__ import annotations
 
-import base64
-import binascii
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
-from urllib.parse import unquote_to_bytes
 
 import httpx
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_runtime.calls.attachment import is_textual
+from toolsrv_runtime.calls.given_files import (
+    GivenFile,
+    fitting_media,
+    in_text,
+    is_binary,
+    is_data_url,
+    read_file,
+    takes_base64,
+)
 from toolsrv_runtime.calls.numerals import dumps, spell
 from toolsrv_runtime.calls.styles import StyleError, escaped, pairs, reserved
 
 FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 _JSON = "application/json"
-_BYTES = "application/octet-stream"
-_DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+)?((?:;[\w.+-]+=[^;,]*)*)(;base64)?,", re.ASCII)
-_FILE_NAME = re.compile(r";(?:file)?name=([^;]*)")
 
 _Part = tuple[str, tuple[str | None, bytes, str | None]]
 
@@ -31,6 +34,12 @@ _Part = tuple[str, tuple[str | None, bytes, str | None]]
 def media_of(body_type: str) -> str:
     """Return a media type without its parameters, in lower case."""
     return body_type.partition(";")[0].strip().lower()
+
+
+def is_json(media: str) -> bool:
+    """Whether a part of this media type is JSON."""
+    plain = media_of(media)
+    return plain == _JSON or plain.endswith("+json")
 
 
 def form_text(fields: Iterable[tuple[str, str]]) -> bytes:
@@ -63,7 +72,9 @@ def written(
     if payload:
         if api.sends_json:
             return json_bytes(payload[0]), api.body_type or _JSON
-        return _file(payload[0], "", "").content, api.body_type
+        file = read_file(spell(payload[0]), "body")
+        ranges = "*" in plain or "," in plain
+        return file.content, fitting_media(api.body_type, file) if ranges else api.body_type
     if not body and not api.body_required:
         return b"", ""
     if plain == FORM:
@@ -79,6 +90,7 @@ def _field(name: str, value: Any, fields: Mapping[str, Parameter]) -> Iterable[t
     """Return a field of a form: an object is JSON text where no encoding says otherwise."""
     parameter = fields.get(name)
     style = parameter.style if parameter is not None else ""
+    value = in_text(value, None if parameter is None else parameter.json_schema)
     if isinstance(value, dict) and not style:
         style = "json"
     escape = reserved if parameter is not None and parameter.reserved else escaped
@@ -89,53 +101,44 @@ def _parts(name: str, value: Any, fields: Mapping[str, Parameter]) -> Iterable[_
     """Return the parts that a property becomes: one for each item of a list."""
     parameter = fields.get(name)
     media = parameter.media if parameter is not None else ""
-    whole = media_of(media) == _JSON or media_of(media).endswith("+json")
-    if isinstance(value, list) and not whole:
-        return [_part(name, one, parameter, media) for one in value]
-    return [_part(name, value, parameter, media)]
+    if isinstance(value, list) and not is_json(media):
+        items = _schema(parameter).get("items")
+        inner = items if isinstance(items, dict) else {}
+        return [_part(name, one, inner, parameter, media) for one in value]
+    return [_part(name, value, _schema(parameter), parameter, media)]
 
 
-def _part(name: str, value: Any, parameter: Parameter | None, media: str) -> _Part:
-    is_json = media_of(media) == _JSON or media_of(media).endswith("+json")
-    if is_json or isinstance(value, list | dict):
-        return name, (None, json_bytes(value), media if is_json else _JSON)
-    if _is_file(parameter, media, value):
-        found = _file(value, name, media)
-        return name, (found.name, found.content, found.media)
-    return name, (None, spell(value).encode(), media or None)
+def _schema(parameter: Parameter | None) -> dict[str, Any]:
+    return (parameter.json_schema or {}) if parameter is not None else {}
 
 
-def _is_file(parameter: Parameter | None, media: str, value: Any) -> bool:
-    binary = parameter is not None and parameter.type == "BINARY"
-    return binary or bool(media and not media.lower().startswith("text/")) or _is_data(value)
+def _part(
+    name: str, value: Any, schema: dict[str, Any], parameter: Parameter | None, media: str
+) -> _Part:
+    if is_json(media) or isinstance(value, list | dict):
+        content = json_bytes(in_text(value, schema))
+        return name, (None, content, media if is_json(media) else _JSON)
+    if not _is_file(schema, parameter, media, value):
+        return name, (None, spell(value).encode(), _first(media) or None)
+    file = read_file(spell(value), name)
+    kind = fitting_media(media, file)
+    if takes_base64(schema):
+        file = GivenFile(str(in_text(spell(value), schema)).encode(), file.name)
+    return name, (file.name or name, file.content, kind)
 
 
-def _is_data(value: Any) -> bool:
-    return isinstance(value, str) and _DATA.match(value) is not None
+def _first(media: str) -> str:
+    """Return the first of the media types that an encoding offers."""
+    return next((one.strip() for one in media.split(",") if "*" not in one), "")
 
 
-class _File:
-    def __init__(self, name: str, content: bytes, media: str) -> None:
-        self.name = name
-        self.content = content
-        self.media = media
-
-
-def _file(value: Any, name: str, media: str) -> _File:
-    """Return the bytes that a text stands for: those of a ``data:`` URL, else its own."""
-    text = spell(value)
-    if (match := _DATA.match(text)) is None:
-        return _File(name, text.encode(), media or _BYTES)
-    content = unquote_to_bytes(text[match.end() :])
-    if match[3]:
-        try:
-            content = base64.b64decode(content, validate=True)
-        except (binascii.Error, ValueError):
-            raise StyleError(f"the bytes of {name[:80]!r} are no base64") from None
-    named = _FILE_NAME.search(match[2])
-    file_name = unquote_to_bytes(named[1]).decode(errors="replace") if named else name
-    known = media if media != _BYTES else ""
-    return _File(file_name, content, known or match[1] or _BYTES)
+def _is_file(schema: dict[str, Any], parameter: Parameter | None, media: str, value: Any) -> bool:
+    if is_binary(schema) or (parameter is not None and parameter.type == "BINARY"):
+        return True
+    plain = media_of(_first(media))
+    if plain and not is_textual(plain):
+        return True
+    return is_data_url(value) and "type" not in schema
 
 
 def _multipart(parts: list[_Part]) -> tuple[bytes, str]:

@@ -17,6 +17,7 @@ import httpx
 
 from toolsrv_catalogs.text import clean
 from toolsrv_runtime.calls import body as bodies
+from toolsrv_runtime.calls.attachment import Attachment
 from toolsrv_runtime.calls.hosts import Hosts, Rest
 from toolsrv_runtime.calls.pace import asked_seconds
 from toolsrv_runtime.calls.request import web_address
@@ -77,7 +78,8 @@ class Exchange:
     """What came back: ``status`` 0 means no response, and ``error`` says why.
 
     ``sent`` is False where nothing has left this machine; ``headers`` are those that lead on, by
-    their names in lower case; ``note`` is what to know of a call that went well.
+    their names in lower case; ``files`` are what came as bytes, ``note`` is what to know of a call
+    that went well.
     """
 
     kind: Kind
@@ -87,6 +89,7 @@ class Exchange:
     retry_after: float | None = None
     sent: bool = True
     headers: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[Attachment, ...] = ()
     note: str = ""
 
 
@@ -332,13 +335,18 @@ def _told(
     if status == 304:
         return Exchange("ok", status, "not modified: what was there before still holds", "")
     body = bodies.understand(data, response.headers, too_large=too_large, secrets=message.secrets)
+    got = _judged(status, body, response.headers, limits)
+    return got if body.file is None else replace(got, files=(body.file,))
+
+
+def _judged(status: int, body: bodies.Body, headers: httpx.Headers, limits: Limits) -> Exchange:
     kind = kind_of_status(status)
     if status == 202:
-        asked = asked_seconds(response.headers, datetime.now(UTC))
+        asked = asked_seconds(headers, datetime.now(UTC))
         return Exchange("ok", status, body.value, "", asked)
     if kind != "ok":
         kind = _by_words(kind, body.value)
-        asked = asked_seconds(response.headers, datetime.now(UTC))
+        asked = asked_seconds(headers, datetime.now(UTC))
         return Exchange(kind, status, body.value, f"HTTP status {status}", asked)
     if body.too_large:
         error = f"the response has more than {limits.size:,} bytes"

@@ -18,11 +18,21 @@ import httpx
 from toolsrv_registry import names
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.security import CONNECTION_HEADERS, TOKEN
-from toolsrv_runtime.calls.content import FORM, form_text, json_bytes, media_of, written
+from toolsrv_runtime.calls.content import (
+    FORM,
+    MULTIPART,
+    form_text,
+    is_json,
+    json_bytes,
+    media_of,
+    written,
+)
+from toolsrv_runtime.calls.given_files import in_text
 from toolsrv_runtime.calls.numerals import spell, structure
 from toolsrv_runtime.calls.styles import (
     StyleError,
     escaped,
+    in_cookies,
     in_path,
     leaves_no_trace,
     reserved,
@@ -33,6 +43,8 @@ from toolsrv_runtime.errors import ArgumentError, PolicyError
 
 BODILESS = frozenset({"GET", "HEAD", "DELETE"})
 _PLACEHOLDER = re.compile(r"\{\{?([^{}]+)\}?\}")
+_BETWEEN = (",", "|", ";")
+"""Signs that providers write between the items of a list."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 ADDRESS_LIMIT = 65_536
 """Characters of an address; httpx takes no more."""
@@ -163,6 +175,8 @@ def _holes(api: Api) -> dict[str, str]:
 
 def _put(api: Api, parts: _Parts, place: str, parameter: Parameter, value: Any) -> None:
     name, style = parameter.wire or parameter.name, parameter.style
+    if place not in ("body", "payload") or api.sends_json:
+        value = in_text(value, parameter.json_schema)
     if place not in ("body", "payload") and style != "json" and leaves_no_trace(value):
         raise _empty_fault(api, parameter)
     match place:
@@ -175,12 +189,16 @@ def _put(api: Api, parts: _Parts, place: str, parameter: Parameter, value: Any) 
                 raise ArgumentError(f"{api.id}: the header {name!r} cannot be set", hint=_OTHER)
             parts.headers[name] = _in_header(api, name, unescaped(value, style))
         case "cookie":
-            if not TOKEN.fullmatch(name):
-                raise ArgumentError(f"{api.id}: the cookie {name!r} cannot be set", hint=_OTHER)
-            parts.cookies[name] = escaped(_one_line(api, name, unescaped(value, style)))
+            for key, text in in_cookies(name, value, style):
+                if not TOKEN.fullmatch(key):
+                    raise ArgumentError(f"{api.id}: the cookie {key!r} cannot be set", hint=_OTHER)
+                _one_line(api, name, unquote(text))
+                parts.cookies[key] = text
         case "body":
-            form = media_of(api.body_type) == FORM
-            if form and style != "json" and leaves_no_trace(value):
+            kind = media_of(api.body_type)
+            if kind == FORM and style != "json" and leaves_no_trace(value):
+                raise _empty_fault(api, parameter)
+            if kind == MULTIPART and value == [] and not is_json(parameter.media):
                 raise _empty_fault(api, parameter)
             parts.body[name], parts.fields[name] = _in_body(parameter, value), parameter
         case "payload":
@@ -236,17 +254,24 @@ def _in_header(api: Api, name: str, text: str) -> str:
 def _as_provider_writes(parameter: Parameter, value: Any) -> Any:
     """Return a list or object of a parameter without a declared place, for a query.
 
-    A list is written as the provider's own default is, as JSON or with commas between; else each
-    item for itself, as ToolBench's requests do. An object is JSON.
+    A list is written as the provider's own default is, as JSON or with the same sign between; else
+    each item for itself, as ToolBench's requests do. An object is JSON.
+
+    Raises:
+        StyleError: an item holds the sign that stands between them.
     """
     if isinstance(value, dict):
         return spell(value)
-    if isinstance(value, list) and isinstance(parameter.default, str):
-        shown = parameter.default.strip()
-        if shown.startswith("["):
-            return spell(value)
-        if "," in shown:
-            return ",".join(spell(one) for one in value)
+    if not isinstance(value, list) or not isinstance(parameter.default, str):
+        return value
+    shown = parameter.default.strip()
+    if shown.startswith("["):
+        return spell(value)
+    if sign := next((one for one in _BETWEEN if one in shown), ""):
+        texts = [spell(one) for one in value]
+        if any(sign in one for one in texts):
+            raise StyleError(f"holds {sign!r} in one of its items, which parts them there")
+        return sign.join(texts)
     return value
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from toolsrv_runtime.calls.attachment import Attachment
 from toolsrv_runtime.outcome import Source
 
 Kind = Literal[
@@ -95,7 +96,7 @@ class CallResult(BaseModel):
     text; ``error`` is empty exactly when the call succeeded; ``seconds`` is wall time. ``hint``
     says what to do next, or that a call went well without the key that it asks for, ``page`` where to subscribe, ``retry_after`` how many seconds the host
     asks to be left alone, ``headers`` those of the response that lead on (``location``,
-    ``link``, …), ``consent`` what a person would have to allow or has declined, and
+    ``link``, …), ``files`` what it brought as bytes, ``consent`` what a person would have to allow or has declined, and
     ``nearest`` the recorded arguments that are most like those of a ``replay_miss``.
     """
 
@@ -114,6 +115,7 @@ class CallResult(BaseModel):
     page: str = ""
     retry_after: float | None = None
     headers: dict[str, str] = Field(default_factory=dict)
+    files: tuple[Attachment, ...] = ()
     consent: Consent | None = None
     nearest: dict[str, Any] | None = None
 

@@ -56,32 +56,68 @@ def leaves_no_trace(value: Any) -> bool:
 
 
 def in_path(name: str, value: Any, style: Style) -> str:
-    """Return the text for a placeholder: simple, label or matrix, or JSON."""
+    """Return the text for a placeholder: simple, label or matrix, or JSON.
+
+    Raises:
+        StyleError: a part holds the dot that stands between the parts.
+    """
     if style == "json":
         return escaped(ascii_json(value))
     if style.startswith("label"):
+        if style == "label_each" and any("." in spell(one) for one in _parts(value)):
+            raise StyleError("holds '.' in one of its items, which parts them there")
         return "." + _simple(value, "." if style == "label_each" else ",", escaped, style)
     if not style.startswith("matrix"):
         return _simple(value, ",", escaped, style)
     head = f";{escaped(name)}"
     if style == "matrix_each" and isinstance(value, list):
-        return "".join(f"{head}={escaped(one)}" for one in value)
+        return "".join(_assigned(head, escaped(one)) for one in value)
     if style == "matrix_each" and isinstance(value, dict):
-        return ";" + _simple(value, ";", escaped, style)
-    return f"{head}={_simple(value, ',', escaped, style)}"
+        return "".join(_assigned(f";{escaped(key)}", escaped(one)) for key, one in value.items())
+    return _assigned(head, _simple(value, ",", escaped, style))
+
+
+def _assigned(head: str, text: str) -> str:
+    """Return a name with its value; of an empty one the name alone (RFC 6570, 3.2.7)."""
+    return f"{head}={text}" if text else head
 
 
 def unescaped(value: Any, style: Style) -> str:
-    """Return the text for a header or a cookie, where nothing is escaped.
+    """Return the text for a header, where nothing is escaped.
 
     Raises:
         StyleError: a part holds the comma that stands between the parts.
     """
     if style == "json":
         return ascii_json(value)
-    if isinstance(value, list | dict) and any("," in spell(one) for one in _flat(value)):
-        raise StyleError("holds a comma in one of its items, and commas part them there")
+    _check_commas(value)
     return _simple(value, ",", spell, style)
+
+
+def in_cookies(name: str, value: Any, style: Style) -> Iterator[tuple[str, str]]:
+    """Yield names and escaped values for cookies: one, or one for each entry of an object.
+
+    Raises:
+        StyleError: a part holds the comma that stands between the parts.
+    """
+    if style == "json":
+        yield name, escaped(ascii_json(value))
+    elif style == "pairs" and isinstance(value, dict):
+        for key, one in value.items():
+            yield key, escaped(one)
+    else:
+        _check_commas(value)
+        yield name, _simple(value, ",", escaped, style)
+
+
+def _check_commas(value: Any) -> None:
+    if any("," in spell(one) for one in _parts(value)):
+        raise StyleError("holds a comma in one of its items, and commas part them there")
+
+
+def _parts(value: Any) -> list[Any]:
+    """Return what a list or an object is made of; nothing of any other value."""
+    return _flat(value) if isinstance(value, list | dict) else []
 
 
 def _simple(value: Any, between: str, escape: Escape, style: Style) -> str:

@@ -8,20 +8,17 @@ enters and leaves it, as the client demands.
 from __future__ import annotations
 
 import asyncio
-import logging
-import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from importlib.metadata import version
-from typing import IO, Any
+from typing import Any
 
 import httpx2
-from mcp import Client, StdioServerParameters
-from mcp.client.stdio import stdio_client
+from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
-from mcp.types import CONNECTION_CLOSED, CallToolResult, Implementation, ServerNotification
+from mcp.types import CONNECTION_CLOSED, CallToolResult, Implementation
 from pydantic import ValidationError
 
 from toolsrv_catalogs.mcp_tools import TOOLS_LIMIT, fingerprint
@@ -32,6 +29,7 @@ from toolsrv_runtime.calls.proxies import Proxies
 from toolsrv_runtime.errors import PolicyError
 from toolsrv_runtime.mcp_client.http import CheckedTransport
 from toolsrv_runtime.mcp_client.servers import QUERY, Keys, McpServer
+from toolsrv_runtime.mcp_client.stdio import LINE_LIMIT, StdioServer
 
 START_S = 60.0
 """Time for a server to start and to answer first; ``npx`` and ``uvx`` may have to fetch it."""
@@ -41,14 +39,15 @@ LISTED_S = 30.0
 """For so long a list stands for what a server offers, unless it says that it changed."""
 _PAGES_LIMIT = 1_000
 _TOLD = 300
-_LOG_LIMIT = 1_000_000
 _SECRET_LENGTH = 8
-
-logging.getLogger("mcp.client").setLevel(logging.CRITICAL)  # garbage on stdout is no news of ours
 
 
 class UnreachableError(Exception):
     """A server cannot be started or reached, or ended; the message says how."""
+
+
+class FloodError(UnreachableError):
+    """A server sent a message that is too large, and was ended for it."""
 
 
 class Connection:
@@ -64,7 +63,7 @@ class Connection:
         self._task: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
         self._client: Client | None = None
-        self._log: IO[str] | None = None
+        self._process: StdioServer | None = None
         self._prints: dict[str, str] = {}
         self._listed_at = float("-inf")
 
@@ -166,16 +165,11 @@ class Connection:
         if self._task is not None:
             await asyncio.wait({self._task})
             self._task = None
-        if self._log is not None:
-            self._log.close()
-            self._log = None
 
     async def _open(self) -> Client:
         loop = asyncio.get_running_loop()
         values = await asyncio.to_thread(self._values)
         self.secrets = tuple(one for one in values.values() if len(one) >= _SECRET_LENGTH)
-        # In append mode, so that it may be cut while the server writes.
-        self._log = tempfile.TemporaryFile("a+", encoding="utf-8", errors="replace")  # noqa: SIM115
         self._stop = asyncio.Event()
         ready: asyncio.Future[Client] = loop.create_future()
         self._task = loop.create_task(self._hold(ready, values, self._stop))
@@ -212,7 +206,7 @@ class Connection:
                 await stop.wait()
         except Exception as error:  # noqa: BLE001 - whatever a foreign server makes of the client
             if not ready.done():
-                ready.set_exception(_cause(error, self._last_words()))
+                ready.set_exception(self._cause(error))
 
     async def _transport(self, stack: AsyncExitStack, values: Mapping[str, str]) -> Any:
         server = self.server
@@ -231,15 +225,9 @@ class Connection:
             await stack.enter_async_context(http)
             query = f"?{values[QUERY]}" if server.has_query else ""
             return streamable_http_client(server.url + query, http_client=http)
-        parameters = StdioServerParameters(
-            command=server.command,
-            args=list(server.args),
-            env={name: values[name] for name in server.env},
-            cwd=server.cwd or None,
-            encoding_error_handler="replace",
-        )
-        assert self._log is not None  # noqa: S101 - opened before this task
-        return stdio_client(parameters, errlog=self._log)  # type: ignore[arg-type]
+        env = {name: values[name] for name in server.env}
+        self._process = StdioServer(server, env)
+        return self._process.streams()
 
     def _values(self) -> dict[str, str]:
         found = {}
@@ -252,29 +240,23 @@ class Connection:
 
     async def _hear(self, message: Any) -> None:
         """List the tools again before the next call once the server says that they changed."""
-        if isinstance(message, ServerNotification):
-            method = getattr(getattr(message, "root", message), "method", "")
-            if method == "notifications/tools/list_changed":
-                self._listed_at = float("-inf")
+        if getattr(message, "method", "") == "notifications/tools/list_changed":
+            self._listed_at = float("-inf")
 
     async def _fault(self, error: Exception) -> PolicyError | UnreachableError:
-        words = self._last_words()
+        told = self._cause(error)
         await self.close()
-        return _cause(error, words)
+        return told
+
+    def _cause(self, error: BaseException) -> PolicyError | UnreachableError:
+        """Return what a failure comes to, with the end of what a process wrote on stderr."""
+        if self._process is not None and self._process.is_flooding:
+            return FloodError(f"sent a message of more than {LINE_LIMIT:,} bytes and was ended")
+        return _cause(error, self._last_words())
 
     def _last_words(self) -> str:
-        """Return the end of what the server wrote on stderr."""
-        if self._log is None or self._log.closed:
-            return ""
-        try:
-            size = self._log.seek(0, 2)
-            self._log.seek(max(0, size - 4 * _TOLD))
-            text = self._log.read()
-            if size > _LOG_LIMIT:
-                self._log.truncate(0)
-        except OSError:
-            return ""
-        return clean(" ".join(text.split()), 4 * _TOLD)[-_TOLD:]
+        words = "" if self._process is None else self._process.last_words
+        return clean(" ".join(words.split()), len(words))[-_TOLD:]
 
 
 def _host_and_port(server: McpServer) -> tuple[str, int]:

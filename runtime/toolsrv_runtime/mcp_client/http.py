@@ -13,7 +13,7 @@ import httpx2
 from toolsrv_runtime.calls.connection import Connections
 
 BODY_LIMIT = 16_000_000
-"""Bytes of one response; a stream of events has limits of its own."""
+"""Bytes of one response; of a stream of events the client limits each."""
 
 
 class CheckedTransport(httpx2.AsyncBaseTransport):
@@ -24,10 +24,11 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send a request; raises ``httpx2``'s transport errors, and PolicyError for an address."""
+        headers = [one for one in request.headers.raw if one[0].lower() != b"accept-encoding"]
         sent = httpx.Request(
             request.method,
             str(request.url),
-            headers=request.headers.raw,
+            headers=[*headers, (b"Accept-Encoding", b"identity")],
             stream=httpx.ByteStream(await request.aread()),
             extensions={"timeout": request.extensions.get("timeout", {})},
         )
@@ -37,6 +38,10 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
             raise httpx2.ConnectTimeout(str(error)) from error
         except httpx.TransportError as error:
             raise httpx2.ConnectError(str(error) or type(error).__name__) from error
+        encoding = response.headers.get("content-encoding", "identity").strip().lower()
+        if encoding not in ("", "identity"):  # what it unpacks to would have no limit
+            await response.aclose()
+            raise httpx2.ReadError(f"the response is compressed as {encoding[:40]!r}")
         events = "text/event-stream" in response.headers.get("content-type", "")
         return httpx2.Response(
             response.status_code,

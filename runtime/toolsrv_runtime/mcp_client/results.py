@@ -1,16 +1,20 @@
 """What a tool answered, as a response: structured content, texts, images, resources.
 
-Pure. Nothing of an answer is dropped; a text that only repeats the structured content is.
+Pure. Nothing of an answer is dropped; a text that only repeats the structured content is. Bytes
+become files, and their size stands in their place.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from toolsrv_catalogs.text import clean
 from toolsrv_runtime.calls import body
+from toolsrv_runtime.calls.attachment import Attachment
 from toolsrv_runtime.calls.exchange import Exchange
 
 _ERROR_LENGTH = 300
@@ -26,20 +30,24 @@ def exchange_of(answer: Mapping[str, Any], limit: int, secrets: Collection[str])
     """
     if body.too_deep(answer):
         return Exchange("not_json", 200, None, "the response is nested too deep")
-    response = _without(_response(answer), secrets)
+    files: list[Attachment] = []
+    response = _without(_response(answer, files), secrets)
     text = response if isinstance(response, str) else json.dumps(response, ensure_ascii=False)
     if len(text.encode(errors="replace")) > limit:
         shown = text[: body.SHOWN_OF_TOO_LARGE]
         return Exchange("too_large", 200, shown, f"the response has more than {limit:,} bytes")
+    if sum(one.size for one in files) > limit:
+        return Exchange("too_large", 200, response, f"its files have more than {limit:,} bytes")
+    kept = tuple(one for one in files if not one.holds(secrets))
     if answer.get("isError") is True:
         said = clean(response if isinstance(response, str) else json.dumps(response), _ERROR_LENGTH)
         return Exchange("bad_arguments", 422, response, f"the tool reports an error: {said}")
-    return Exchange("ok", 200, response, "")
+    return Exchange("ok", 200, response, "", files=kept)
 
 
-def _response(answer: Mapping[str, Any]) -> Any:
+def _response(answer: Mapping[str, Any], files: list[Attachment]) -> Any:
     blocks = answer.get("content")
-    content = [_part(one) for one in blocks] if isinstance(blocks, list) else []
+    content = [_part(one, files) for one in blocks] if isinstance(blocks, list) else []
     structured = answer.get("structuredContent")
     if structured is not None:
         rest = [one for one in content if not _repeats(one, structured)]
@@ -49,13 +57,28 @@ def _response(answer: Mapping[str, Any]) -> Any:
     return content or ""
 
 
-def _part(block: Any) -> Any:
-    """Return a block of content: a text as it is, of others what they say."""
+def _part(block: Any, files: list[Attachment]) -> Any:
+    """Return a block of content: a text as it is, of others what they say; bytes go to ``files``."""
     if not isinstance(block, dict):
         return block
     if block.get("type") == "text" and isinstance(block.get("text"), str):
         return block["text"]
-    return {key: one for key, one in block.items() if key not in ("annotations", "_meta")}
+    told = {key: one for key, one in block.items() if key not in ("annotations", "_meta")}
+    resource = told.get("resource")
+    if isinstance(resource, dict):
+        return told | {"resource": _sized(resource, "blob", files)}
+    return _sized(told, "data", files)
+
+
+def _sized(block: dict[str, Any], key: str, files: list[Attachment]) -> dict[str, Any]:
+    """Return what holds bytes in base64 with their size instead, and keep them as a file."""
+    try:
+        content = base64.b64decode(block[key], validate=True)
+    except (KeyError, TypeError, ValueError, binascii.Error):
+        return block
+    name = str(block.get("uri") or block.get("name") or "").rpartition("/")[2]
+    files.append(Attachment.of(content, str(block.get("mimeType") or ""), name))
+    return {name: one for name, one in block.items() if name != key} | {"bytes": len(content)}
 
 
 def _repeats(part: Any, structured: Any) -> bool:

@@ -14,6 +14,7 @@ from toolsrv_catalogs.text import clean
 from toolsrv_registry.api import Api, McpTool
 from toolsrv_runtime.calls.addresses import Addresses
 from toolsrv_runtime.calls.exchange import Exchange, Limits
+from toolsrv_runtime.calls.result import Kind
 from toolsrv_runtime.errors import PolicyError
 from toolsrv_runtime.mcp_client.servers import Keys, McpServer
 
@@ -82,7 +83,10 @@ class ToolServers:
         Raises:
             PolicyError: it is not the tool that was accepted, or its address may not be called.
         """
-        from toolsrv_runtime.mcp_client.connection import UnreachableError  # noqa: PLC0415 - heavy
+        from toolsrv_runtime.mcp_client.connection import (  # noqa: PLC0415 - heavy
+            FloodError,
+            UnreachableError,
+        )
 
         tool = _tool(api)
         server = await asyncio.to_thread(self._find, tool.server)
@@ -100,9 +104,11 @@ class ToolServers:
                     return fault
                 sent = True
                 return await self._once(connection, tool, arguments, limits)
+            except FloodError as error:
+                return _unreachable(server, str(error), "too_large", sent=sent, reads=reads)
             except UnreachableError as error:
                 if last or not sent:
-                    return _unreachable(server, str(error), sent=sent, reads=reads)
+                    return _unreachable(server, str(error), "network_error", sent=sent, reads=reads)
         raise AssertionError("the last try returns")
 
     async def _once(
@@ -177,8 +183,8 @@ def _changed(api: Api, prints: Mapping[str, str]) -> Exchange | None:
     )
 
 
-def _unreachable(server: McpServer, why: str, *, sent: bool, reads: bool) -> Exchange:
+def _unreachable(server: McpServer, why: str, kind: Kind, *, sent: bool, reads: bool) -> Exchange:
     error = f"the MCP server {server.name!r} {why}"
     if sent and not reads:
         error += "; the call may have been carried out, and is not repeated"
-    return Exchange("network_error", 0, None, error, sent=sent)
+    return Exchange(kind, 0, None, error, sent=sent)

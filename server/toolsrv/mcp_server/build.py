@@ -23,6 +23,7 @@ from toolsrv import faults
 from toolsrv.background import in_thread
 from toolsrv.consent import worth_asking
 from toolsrv.mcp_server import schemas, words
+from toolsrv.mcp_server.call_files import add_files
 from toolsrv.mcp_server.kept import Kept, keep
 from toolsrv.mcp_server.messages import WellFormedResults
 from toolsrv.mcp_server.resources import add_responses
@@ -79,6 +80,7 @@ def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
         on_end=lambda run: keep(run, bench.settings.data_dir, bench.settings.keep_runs),
     )
     domains = bench.domains()
+    tools = Tools(bench, runs, consents, clients)
     server = ToolsrvServer(
         "toolsrv",
         title="toolsrv",
@@ -86,7 +88,7 @@ def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
         instructions=words.instructions(domains, bench.settings),
         version=toolsrv.__version__,
         tools=_tools(
-            Tools(bench, runs, consents, clients),
+            tools,
             words.descriptions(domains, bench.settings),
             bench.settings.model_dump(mode="json"),
             live=worth_asking(bench.settings),
@@ -98,7 +100,9 @@ def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
     )
     server.fault_folder = bench.settings.data_dir
     server.close_runs = runs.close
+    server.read_file = tools.files.read
     add_responses(server, Kept(runs, bench.settings.data_dir))
+    add_files(server)
     return server
 
 

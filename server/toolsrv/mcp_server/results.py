@@ -64,10 +64,15 @@ def noted(result: CallToolResult, ignored: list[str]) -> CallToolResult:
     if not ignored:
         return result
     line = f"Ignored arguments: {', '.join(ignored)}"
-    (text,) = [one.text for one in result.content if isinstance(one, TextContent)]
+    told = [
+        TextContent(type="text", text=f"{one.text}\n{line}")
+        if isinstance(one, TextContent)
+        else one
+        for one in result.content
+    ]
     return result.model_copy(
         update={
-            "content": [TextContent(type="text", text=f"{text}\n{line}")],
+            "content": told,
             "structured_content": {
                 **(result.structured_content or {}),
                 "ignored_arguments": ignored,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, InputRequiredResult
 from mcp.types import Tool as ToolEntry
-from pydantic import ValidationError
+from pydantic import AnyUrl, ValidationError
 
 from toolsrv import faults
 from toolsrv.mcp_server.results import noted, refusal, refused
@@ -26,6 +26,7 @@ from toolsrv_registry.errors import ToolsrvError
 from toolsrv_registry.memory import AGAIN, ran_short
 
 if TYPE_CHECKING:
+    from mcp.server.lowlevel.helper_types import ReadResourceContents
     from mcp.shared._stream_protocols import ReadStream, WriteStream
     from mcp.shared.message import SessionMessage
 
@@ -39,6 +40,7 @@ class ToolsrvServer(MCPServer[None]):
 
     fault_folder: Path
     close_runs: Callable[[], Coroutine[Any, Any, None]]
+    read_file: Callable[[str], list[ReadResourceContents] | None]
     on_listed: Callable[[], None] | None = None
 
     async def serve_streams(
@@ -54,6 +56,13 @@ class ToolsrvServer(MCPServer[None]):
         if self.on_listed is not None:
             self.on_listed()
         return tools
+
+    async def read_resource(
+        self, uri: AnyUrl | str, context: Context[None, Any] | None = None
+    ) -> Iterable[ReadResourceContents] | InputRequiredResult:
+        """Read a resource; a file that a call brought has a media type of its own."""
+        found = self.read_file(str(uri))
+        return await super().read_resource(uri, context) if found is None else found
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None

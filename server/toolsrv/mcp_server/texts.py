@@ -141,6 +141,9 @@ def call_text(view: CallView) -> str:
         )
     if view.page:
         lines.append(f"Page: {view.page}")
+    for one in view.files:
+        named = f" {one.name!r}" if one.name else ""
+        lines.append(f"File{named}: {one.bytes:,} bytes, {one.media_type}: {one.uri or one.path}")
     if view.response not in (None, ""):
         lines.append(_data(view.response))
     if view.truncated:

@@ -19,6 +19,7 @@ from pydantic import Field
 from toolsrv.background import in_thread
 from toolsrv.key_view import key_lack
 from toolsrv.mcp_server import questions, sampling
+from toolsrv.mcp_server.call_files import CallFiles, blocks
 from toolsrv.mcp_server.consent import Consents
 from toolsrv.mcp_server.following import Following, ended
 from toolsrv.mcp_server.kept import Kept
@@ -32,6 +33,7 @@ from toolsrv.run_views import RunView, record_view
 from toolsrv.runs import Runs
 from toolsrv.search_view import SearchView, search_view
 from toolsrv.trees.shown import ShownRun, shown_record
+from toolsrv.uploads import with_files, within
 from toolsrv.views import (
     RESPONSE_LIMIT,
     CallView,
@@ -81,6 +83,7 @@ class Tools:
         self._following = Following(runs, consents, clients)
         self._consents = Consents()
         self._late = LateCalls()
+        self.files = CallFiles()
 
     async def search_apis(
         self,
@@ -161,8 +164,13 @@ class Tools:
         progress = Progress(ctx)
         # Who allows a call more time by the setting call_seconds waits for it.
         end = time.monotonic() + max(self.answer_s, self._bench.settings.call_seconds + 2.0)
-        opened = in_thread(lambda: (self._bench.api(id), self._bench.caller()))
-        api, caller = await self._opened(progress, opened)
+        find = within(self._bench.settings.upload_folder)
+
+        def opened() -> tuple[Api, Caller, dict[str, Any]]:
+            api = self._bench.api(id)
+            return api, self._bench.caller(), with_files(api, arguments, find)
+
+        api, caller, arguments = await self._opened(progress, in_thread(opened))
         key = json.dumps([api.id, arguments], sort_keys=True)
         call = self._late.take(key) or LateCall(
             lambda call: self._made(ctx, caller, api, arguments, call)
@@ -177,9 +185,11 @@ class Tools:
             result = self._unfinished(key, call, api, arguments)
         if isinstance(result, InputRequiredResult):
             return result
-        view = call_view(result, response_limit)
+        view = call_view(result, response_limit, self.files.keep(result.files))
         limit = max(RESULT_BYTES, 4 * response_limit) if response_limit > 4_000 else RESULT_BYTES
-        return success(view, limit) if view.ok else failure(view, limit)
+        told = success(view, limit) if view.ok else failure(view, limit)
+        told.content.extend(blocks(result.files, view.files))
+        return told
 
     async def solve_task(
         self,

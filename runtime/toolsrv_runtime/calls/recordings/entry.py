@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from toolsrv_registry import wellformed
 from toolsrv_registry.api import Api
 from toolsrv_registry.documents import content_hash
+from toolsrv_runtime.calls.attachment import Attachment
 from toolsrv_runtime.calls.body import too_deep
 from toolsrv_runtime.calls.recordings.key import call_key
 from toolsrv_runtime.calls.recordings.masking import masked, masked_arguments
@@ -20,6 +21,11 @@ from toolsrv_runtime.calls.result import CallResult, Kind
 Provenance = Literal["live", "imported", "simulated"]
 PROVENANCES: tuple[Provenance, ...] = get_args(Provenance)
 """``live`` was called here, ``imported`` comes from elsewhere, ``simulated`` nobody ever said."""
+
+
+def _nothing(value: object) -> bool:
+    """Leave a later field out of a dump while it is empty: digests of old entries stay."""
+    return not value
 
 
 class Entry(BaseModel):
@@ -48,6 +54,8 @@ class Entry(BaseModel):
     origin: str = Field(max_length=100)
     recorded_at: str = Field(pattern=r"^(\d{4}-\d\d-\d\dT[\d:.]{8,15}\+00:00)?$")
     api_hash: str = Field(pattern=r"^([0-9a-f]{64})?$")
+    headers: dict[str, str] = Field(default_factory=dict, exclude_if=_nothing)
+    files: tuple[Attachment, ...] = Field(default=(), exclude_if=_nothing)
 
     @field_validator("arguments", "response")
     @classmethod
@@ -82,6 +90,8 @@ class Entry(BaseModel):
             origin=result.source,
             recorded_at=datetime.now(UTC).isoformat(timespec="microseconds"),
             api_hash=content_hash(api),
+            headers={name: masked(one, hidden) for name, one in result.headers.items()},
+            files=tuple(one for one in result.files if not one.holds(hidden)),
         )
 
     def result(self, arguments: dict[str, Any], url: str) -> CallResult:
@@ -99,6 +109,8 @@ class Entry(BaseModel):
             hint=wellformed.text(self.hint),
             page=wellformed.text(self.page),
             retry_after=self.retry_after,
+            headers={name: wellformed.text(one) for name, one in self.headers.items()},
+            files=self.files,
         )
 
     @property

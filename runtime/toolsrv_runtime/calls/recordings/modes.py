@@ -83,7 +83,7 @@ class RecordingCaller(Caller):
             return result
         await asyncio.to_thread(self._write, lambda: self._recordings.add(entry))
         told = entry.model_dump(include={"response", "error", "hint", "page"})
-        return result.model_copy(update=told)
+        return result.model_copy(update=told | {"headers": entry.headers, "files": entry.files})
 
     async def aclose(self) -> None:
         """Close all connections and the store."""
