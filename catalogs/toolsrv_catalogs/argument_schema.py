@@ -22,7 +22,7 @@ from toolsrv_catalogs.text import NAME_LIMIT, clean
 TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
 NODES_LIMIT = 300
 """Schemas within one argument's that are kept."""
-_DEPTHS = (12, 8, 6, 5, 4, 3, 2, 1)
+_DEPTHS = (12, 6, 4, 3, 2, 1)
 """Levels that are kept: the most with which a schema stays within its limit."""
 _LEVEL_LIMIT = 500
 _PATTERN_LIMIT = 1_000
@@ -37,6 +37,8 @@ _COUNTS = frozenset(
 )
 _CHOICES = ("anyOf", "oneOf")
 _COMPOSED = frozenset({"allOf", "anyOf", "oneOf", "discriminator", "if", "dependentSchemas"})
+_COMPOSING = _COMPOSED | {"not"}
+_LIMITING = _BOUNDS | _COUNTS | {"multipleOf", "pattern", "format"}
 
 Follow = Callable[[Node], Node]
 
@@ -49,14 +51,14 @@ def argument_schema(node: Node, follow: Follow, nodes: int = NODES_LIMIT) -> dic
         follow: returns what a node stands for; raises ReferenceFault where it leads to nothing.
         nodes: schemas within it that are kept; of more those of the first levels.
     """
-    schema: dict[str, Any] = {}
     for depth in _DEPTHS:
-        builder = _Builder(follow, depth, nodes)
-        schema = builder.build(node, 0)
-        if builder.left >= 0:
-            break
-    schema.pop("description", None)  # the argument has its own
-    return schema
+        try:
+            schema = _Builder(follow, depth, nodes, is_last=depth == 1).build(node, 0)
+        except _TooLargeError:
+            continue
+        schema.pop("description", None)  # the argument has its own
+        return schema
+    return {}
 
 
 def kept_schema(value: Any) -> dict[str, Any] | None:
@@ -65,6 +67,10 @@ def kept_schema(value: Any) -> dict[str, Any] | None:
         return None
     # Wider limits than those it was made by: it comes back as it was written.
     return _Builder(_no_references, 4 * _DEPTHS[0], 4 * NODES_LIMIT).build(Node(value, None), 0)
+
+
+class _TooLargeError(Exception):
+    """A schema has more within it than is kept."""
 
 
 def _no_references(node: Node) -> Node:
@@ -100,10 +106,11 @@ class _Level:
 
 
 class _Builder:
-    def __init__(self, follow: Follow, depth: int, nodes: int) -> None:
+    def __init__(self, follow: Follow, depth: int, nodes: int, *, is_last: bool = True) -> None:
         self._follow = follow
         self._depth = depth
-        self.left = nodes
+        self._left = nodes
+        self._is_last = is_last
         self._cut = 0
         self._open: set[int] = set()
 
@@ -119,8 +126,10 @@ class _Builder:
         self, node: Node, depth: int, level: _Level | None = None, *, part: bool = False
     ) -> dict[str, Any]:
         """Return a schema; ``level`` is that of the object it describes a ``part`` of."""
-        self.left -= 1
-        if depth > self._depth or self.left < 0:
+        self._left -= 1
+        if self._left < 0 and not self._is_last:
+            raise _TooLargeError
+        if depth > self._depth or self._left < 0:
             self._cut += 1
             return {}
         level = level or _Level(self, node)
@@ -229,6 +238,8 @@ class _Builder:
         self, node: Node, depth: int, level: _Level, result: dict[str, Any], *, part: bool
     ) -> None:
         value, resolver = node
+        if not value.keys() & _COMPOSING and "allOf" not in result:
+            return
         beside = part or "allOf" in value or "properties" in value
         parts = [result["allOf"]] if "allOf" in result else []
 
@@ -359,13 +370,15 @@ def _shorter(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _limits(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return the bounds of texts, numbers, lists and objects, OpenAPI 3.0's in 2020-12's form."""
-    found = {key: int(value[key]) for key in _COUNTS if _is_count(value.get(key))}
+    if not value.keys() & _LIMITING:
+        return {}
+    found: dict[str, Any] = {key: int(value[key]) for key in _COUNTS if _is_count(value.get(key))}
     found |= {key: value[key] for key in _BOUNDS if _is_number(value.get(key))}
     for open_end, end in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
         if value.get(open_end) is True and end in found:
             found[open_end] = found.pop(end)
     step = value.get("multipleOf")
-    if _is_number(step) and step > 0:
+    if step is not None and _is_number(step) and step > 0:
         found["multipleOf"] = step
     if _is_pattern(value.get("pattern")):
         found["pattern"] = value["pattern"]

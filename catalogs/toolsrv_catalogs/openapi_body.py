@@ -71,6 +71,8 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
     needed = body.get("required") is True
     form = _plain(kind) if _plain(kind) in _FORMS else ""
     more = _additional(refs, flat, schema)
+    if more is None and flat.properties and not flat.required <= flat.properties.keys():
+        more = {}  # it demands what it does not describe
     other = set(flat.types) - {"object"}
     if other or (not flat.properties and more is None) or not (in_json or form):
         about = {"description": body.get("description")} | media

@@ -104,8 +104,10 @@ def _shape(refs: References, node: Node, depth: int) -> Shape:
         return Shape()
     here = Node(value, resolver)
     parts = [_own(value, resolver)]
-    parts += [shape(refs, one, depth + 1) for one in variants(here, "allOf")]
-    if id(value) not in refs.open:
+    if "allOf" in value:
+        parts += [shape(refs, one, depth + 1) for one in variants(here, "allOf")]
+    chooses = value.keys() & _CHOICES or "discriminator" in value
+    if chooses and id(value) not in refs.open:
         refs.open.add(id(value))
         for key in ("oneOf", "anyOf"):
             chosen = [shape(refs, one, depth + 1) for one in variants(here, key)]
@@ -113,7 +115,7 @@ def _shape(refs: References, node: Node, depth: int) -> Shape:
             if chosen:
                 parts.append(_any_of(chosen))
         refs.open.discard(id(value))
-    elif value.keys() & _CHOICES:
+    elif chooses and "discriminator" not in value:
         refs.miss("a schema is one of its own variants")
     result = _all_of(parts)
     told = value.get("discriminator")

@@ -171,13 +171,13 @@ def _of_place(rule: PlaceSchema, keys: Mapping[str, Parameter]) -> dict[str, Any
     return {"if": given, "then": schema}
 
 
-def _renamed(schema: Any, names_of: Mapping[str, str], *, alone: bool) -> Any:
+def _renamed(
+    schema: Mapping[str, Any], names_of: Mapping[str, str], *, alone: bool
+) -> dict[str, Any]:
     """Return a schema of the object of arguments with other names for some of them.
 
     Not ``alone``, it says nothing of arguments that it does not name: they go elsewhere.
     """
-    if not isinstance(schema, dict):
-        return schema
     found: dict[str, Any] = {}
     for key, one in schema.items():
         if key in ("properties", "dependentRequired", "dependentSchemas"):

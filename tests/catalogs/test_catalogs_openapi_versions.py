@@ -248,7 +248,7 @@ paths:
       parameters: [{{name: v, in: query, schema: {schema}}}]
 """
     document = yaml_text.load(text)
-    tool = read_openapi(document, PurePosixPath("a"), "Other", load={}.__getitem__)
+    tool, _ = read(document)
     (only,) = tool.apis[0].optional
     assert (only.default, type(only.default), only.enum) == (default, type(default), enum)
 

@@ -169,7 +169,15 @@ def test_digits_that_are_no_number_can_be_written_for_toolbenchs_number(text: st
         ("ARRAY", {"type": "array", "items": {"type": "string"}}, None),
         ("ARRAY", {}, {"type": "array"}),
         ("OBJECT", {"type": "object", "properties": {"a": {}}, "required": ["a"]}, None),
-        ("OBJECT", {"properties": {"a": {"anyOf": [{"type": "null"}]}}}, {"type": "object"}),
+        (
+            "OBJECT",
+            {
+                "properties": {
+                    "a": {"anyOf": [{"type": "null"}, {"type": "string", "maxLength": 2}]}
+                }
+            },
+            {"type": "object", "properties": {"a": {"type": "string"}}, "required": []},
+        ),
         ("ENUM", {"enum": ["a"]}, {"type": "string"}),
     ],
 )

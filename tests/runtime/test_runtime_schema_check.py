@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import time
 from pathlib import PurePosixPath
@@ -21,6 +22,10 @@ from toolsrv_runtime.errors import ArgumentError
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 
 
+def no_other_file(path: PurePosixPath) -> Any:
+    raise KeyError(path)
+
+
 def read(operation: dict[str, Any], schemas: dict[str, Any] | None = None) -> Tool:
     document = {
         "openapi": "3.2.0",
@@ -29,7 +34,7 @@ def read(operation: dict[str, Any], schemas: dict[str, Any] | None = None) -> To
         "paths": {"/x": {"post": {"operationId": "x"} | operation}},
         "components": {"schemas": schemas or {}},
     }
-    return read_openapi(document, PurePosixPath("a"), "Other", load={}.__getitem__)
+    return read_openapi(document, PurePosixPath("a"), "Other", load=no_other_file)
 
 
 def posted(
@@ -295,3 +300,8 @@ def test_a_schema_that_leads_back_to_itself_is_kept_as_far_as_it_fits() -> None:
     assert "at children[0].children[0] lacks name" in refused(
         api, {"root": {"name": "a", "children": [{"name": "b", "children": [{}]}]}}
     )
+
+
+def test_a_number_with_its_digits_is_a_number_and_is_copied_whole() -> None:
+    value = copy.deepcopy(args.parse('{"v": [1.10]}'))["v"][0]
+    assert (value, repr(value), value + 1) == (1.1, "1.10", 2.1)

@@ -28,8 +28,8 @@ class WrittenNumber(float):
     def __repr__(self) -> str:
         return self.text
 
-    def __getnewargs__(self) -> tuple[str]:
-        return (self.text,)
+    def __reduce__(self) -> tuple[type[Self], tuple[str]]:
+        return type(self), (self.text,)
 
 
 def real(text: str) -> float:

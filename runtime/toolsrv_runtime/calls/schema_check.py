@@ -109,7 +109,11 @@ def one_of(allowed: list[str]) -> str:
 
 def _nearest(errors: Iterable[ValidationError]) -> ValidationError | None:
     """Return the first of the errors that are nearest to the top."""
-    return min(errors, key=lambda one: len(one.path), default=None)
+    return min(errors, key=_steps, default=None)
+
+
+def _steps(error: ValidationError) -> int:
+    return len(error.path)
 
 
 def _fault(error: ValidationError | None) -> SchemaFault | None:
@@ -136,8 +140,13 @@ def _clearest(error: ValidationError) -> tuple[ValidationError, str]:
         if not fitting:
             values = [spell(one) for each in missed for one in _allowed(each)]
             return missed[0], wrong(missed[0].instance, one_of(list(dict.fromkeys(values))))
-        error = min(min(fitting, key=len), key=lambda one: len(one.path))
+        group = min(fitting, key=_count)
+        error = min(group, key=_steps)
     return error, ""
+
+
+def _count(errors: list[ValidationError]) -> int:
+    return len(errors)
 
 
 def _is_kind(error: ValidationError) -> bool:
