@@ -64,8 +64,10 @@ class Offered:
         find = self._registry.retriever.search
         enabled = {one.name for one in self._registry.store.catalogs() if one.enabled}
         if OFFLINE_CATALOG not in enabled or len(enabled) < 2:
-            found = find(text, limit, category=category)
-            return found if enabled == {OFFLINE_CATALOG} else self._told(found, text)
+            alone = find(text, limit, category=category)
+            if enabled == {OFFLINE_CATALOG}:
+                return alone
+            return alone.model_copy(update={"need_keys": self._need_keys(alone, text)})
         if self._can_call is None:
             return find(text, limit, category=category, catalog=OFFLINE_CATALOG)
         wide = find(text, limit * WIDER, category=category)
@@ -89,9 +91,6 @@ class Offered:
                 "need_keys": keys,
             }
         )
-
-    def _told(self, found: SearchResult, text: str) -> SearchResult:
-        return found.model_copy(update={"need_keys": self._need_keys(found, text)})
 
     def _need_keys(self, found: SearchResult, text: str) -> dict[str, str]:
         """Return what fits and lacks credentials, at most ``NAMED``: id -> what it needs.

@@ -75,7 +75,8 @@ def test_swagger_2_has_the_same_flow_under_another_name() -> None:
 )
 def test_what_cannot_be_sent_is_noted_and_stays_a_requirement(entry: Any) -> None:
     schemes = {"odd": entry, "key": {"type": "apiKey", "name": "k", "in": "query"}}
-    for group in ({"odd": []}, {"key": [], "odd": []}):
+    groups: list[dict[str, list[str]]] = [{"odd": []}, {"key": [], "odd": []}]
+    for group in groups:
         api, notes = read([group], schemes)
         assert needs_unsupported(api)
         assert any("'odd'" in note and "not supported" in note for note in notes)
@@ -84,7 +85,8 @@ def test_what_cannot_be_sent_is_noted_and_stays_a_requirement(entry: Any) -> Non
 
 
 def test_a_scheme_that_is_nowhere_described_is_not_passed_over() -> None:
-    for security in ([{"lost": []}], ["lost"]):
+    wanted: list[Any] = [[{"lost": []}], ["lost"]]
+    for security in wanted:
         api, notes = read(security, {})
         assert api.security == ((SecurityScheme(name="lost", kind="unknown"),),)
         assert len(notes) == 1
@@ -92,10 +94,12 @@ def test_a_scheme_that_is_nowhere_described_is_not_passed_over() -> None:
 
 def test_an_operation_may_need_nothing_and_what_is_no_list_inherits() -> None:
     schemes = {"k": {"type": "http", "scheme": "bearer"}}
-    general = [{"k": []}]
-    for security in ([], [{}]):
+    general: list[dict[str, list[str]]] = [{"k": []}]
+    none: list[Any] = [[], [{}]]
+    for security in none:
         api, notes = read(security, schemes, general=general)
         assert (api.security, notes) == ((), [])
-    for security in (None, 7):
+    odd: list[Any] = [None, 7]
+    for security in odd:
         api, _ = read(security, schemes, general=general)
         assert [one.name for group in api.security for one in group] == ["k"]

@@ -13,13 +13,20 @@ import httpx
 import pytest
 
 from toolsrv_registry.api import Api, Parameter, SecurityScheme
-from toolsrv_runtime.calls import auth, oauth
+from toolsrv_runtime.calls import auth
 from toolsrv_runtime.calls.addresses import Addresses
-from toolsrv_runtime.calls.auth import authorize, has_what_it_needs, key_names, lacking
+from toolsrv_runtime.calls.auth import (
+    ClientCredentials,
+    authorize,
+    has_what_it_needs,
+    key_names,
+    lacking,
+)
 from toolsrv_runtime.calls.caller import Caller, CallResult, Network
 from toolsrv_runtime.calls.connection import Connections
-from toolsrv_runtime.calls.exchange import Limits
+from toolsrv_runtime.calls.exchange import Limits, exchange
 from toolsrv_runtime.calls.hosts import HostLimits, Hosts
+from toolsrv_runtime.calls.oauth import Token, Tokens
 from toolsrv_runtime.calls.policy import Policy, parse_rules
 from toolsrv_runtime.calls.recordings.modes import RecordingCaller
 from toolsrv_runtime.calls.recordings.store import RECORDINGS_FILE, RecordingStore
@@ -185,19 +192,25 @@ def test_a_token_is_kept_as_long_as_its_server_says(host: Any, life: Any, fetche
     assert host.paths().count("/token") == fetched
 
 
-def test_a_token_expires_with_the_clock(host: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_expires_with_the_clock(host: Any) -> None:
     now = [1_000.0]
-    monkeypatch.setattr(oauth.time, "monotonic", lambda: now[0])
-    target = api(host.url("data"), (client(host),))
+    url = httpx.URL(host.url("token"))
+    wanted = ClientCredentials(url, "127.0.0.1", CLIENT)
 
-    def later() -> None:
-        now[0] += 3_600
+    async def run() -> list[bool]:
+        tokens = Tokens(clock=lambda: now[0])
+        transport = network({}).transport
+        fresh = []
+        for wait in (0.0, 3_560.0, 20.0):
+            now[0] += wait
+            got = await tokens.get(wanted, lambda message: exchange(transport, message, LIMITS))
+            assert isinstance(got, Token)
+            fresh.append(got.fresh)
+        await transport.aclose()
+        return fresh
 
-    assert [one.kind for one in calls({"127.0.0.1": CLIENT}, target, target, between=later)] == [
-        "ok",
-        "ok",
-    ]
-    assert host.paths().count("/token") == 2
+    assert asyncio.run(run()) == [True, False, True]
+    assert host.paths() == ["/token", "/token"]
 
 
 def test_calls_at_once_share_one_token(host: Any) -> None:

@@ -200,9 +200,9 @@ def test_fixed_values_go_with_each_call_and_stay_over_imports(
         assert got.exit_code == 0, got.stderr
     again = run("catalog", "import", str(imported), "--name", "demo", "--no-index")
     assert again.exit_code == 0
-    code, got = called(run, "echo")
-    assert (code, got["arguments"]) == (0, {})
-    sent = got["response"]
+    code, echoed = called(run, "echo")
+    assert (code, echoed["arguments"]) == (0, {})
+    sent = echoed["response"]
     assert (sent["headers"]["Api-Version"], sent["headers"]["X-Team"]) == ("2022-06-28", "a=b")
     assert sent["path"] == "/echo?v=7&api-key%5Bx%5D=one%20%26%20two"
     described = json.loads(run("describe", "Other/demo/echo", "--json").stdout)
@@ -226,9 +226,9 @@ def test_an_argument_does_not_replace_a_fixed_value(host: Any, imported: Path, r
     del imported
     run("catalog", "set", "demo", "header", "api-version=1")
     run("catalog", "set", "demo", "query", "v=7")
-    code, got = called(run, "echo", '{"api_version": "2", "v": 7}')
-    assert (code, got["kind"]) == (2, "bad_arguments")
-    assert "fixed" in got["error"]
+    refused = run("call", "Other/demo/echo", '{"api_version": "2", "v": 7}')
+    assert refused.exit_code == 2
+    assert "is fixed for its catalog" in " ".join(refused.stderr.split())
     assert host.requests == []
     code, got = called(run, "echo", '{"api_version": "1", "v": 7}')
     assert code == 0

@@ -45,7 +45,8 @@ class Token:
 class Tokens:
     """The access tokens of one process. Used from one event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._kept: dict[ClientCredentials, Token] = {}
         self._turns: dict[ClientCredentials, asyncio.Lock] = {}
 
@@ -57,9 +58,9 @@ class Tokens:
         """
         async with self._turns.setdefault(client, asyncio.Lock()):
             kept = self._kept.get(client)
-            if kept is not None and kept.until > time.monotonic():
+            if kept is not None and kept.until > self._clock():
                 return Token(kept.text, kept.until, fresh=False)
-            got = await _fetched(client, send)
+            got = await _fetched(client, send, self._clock())
             if isinstance(got, Token):
                 self._kept[client] = got
             return got
@@ -71,7 +72,7 @@ class Tokens:
             del self._kept[client]
 
 
-async def _fetched(client: ClientCredentials, send: Send) -> Token | Exchange:
+async def _fetched(client: ClientCredentials, send: Send, start: float) -> Token | Exchange:
     """Ask for a token: with the credentials in the header, where that is refused in the body."""
     user, _, password = client.secret.partition(":")
     form = {"grant_type": "client_credentials"}
@@ -79,7 +80,6 @@ async def _fetched(client: ClientCredentials, send: Send) -> Token | Exchange:
         form["scope"] = " ".join(client.scopes)
     coded = base64.b64encode(f"{quote_plus(user)}:{quote_plus(password)}".encode()).decode()
     shown = (client.secret, password, coded)
-    start = time.monotonic()
     got = await send(_request(client.url, form, {"Authorization": f"Basic {coded}"}))
     if got.status in (400, 401) and _error_code(got) in ("invalid_client", "invalid_request"):
         named = {**form, "client_id": user, "client_secret": password}

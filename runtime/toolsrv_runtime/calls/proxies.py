@@ -11,8 +11,9 @@ import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
+from urllib import request
 from urllib.parse import unquote
-from urllib.request import getproxies_environment, proxy_bypass_environment
+from urllib.request import getproxies_environment
 
 import httpx
 
@@ -53,10 +54,14 @@ class Proxies:
             return None
         netloc = f"[{url.host}]" if ":" in url.host else url.host
         netloc += f":{url.port}" if url.port else ""
-        if proxy_bypass_environment(netloc, {"no": "", **self.by_scheme}):
+        if self._goes_without(netloc):
             return None
         variable = f"{url.scheme}_proxy" if self.by_scheme.get(url.scheme) else "all_proxy"
         return _proxy(text, variable.upper())
+
+    def _goes_without(self, netloc: str) -> bool:
+        named = {"no": "", **self.by_scheme}
+        return bool(request.proxy_bypass_environment(netloc, named))  # type: ignore[attr-defined]
 
 
 def _proxy(text: str, variable: str) -> Proxy:
