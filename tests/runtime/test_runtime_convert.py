@@ -66,6 +66,19 @@ def test_a_byte_level_checkpoint_cuts_1000_texts_as_its_tokenizer_does(
     llama.close()
 
 
+def test_a_template_of_a_file_gets_the_files_own_tokens_and_the_date(tmp_path: Path) -> None:
+    folder = write_tiny_checkpoint(tmp_path / "llama")
+    template = (
+        "{% if eos_token != '</s>' or bos_token != '<s>' %}{{ raise_exception('no end') }}{% endif %}"
+        "{{ strftime_now('%d %B %Y') }}{% for m in messages %}<{{ m.role }}>"
+        "{% generation %}{{ m.content }}{% endgeneration %}{{ eos_token }}{% endfor %}"
+    )
+    change(folder / "tokenizer_config.json", chat_template=template)
+    info = inspect_model(Path(convert(folder).path))
+    assert not info.problem, info.problem
+    assert info.profile.format == "chat"
+
+
 def test_the_way_words_are_cut_follows_the_tokenizers_rule(tmp_path: Path) -> None:
     folder = write_tiny_checkpoint(tmp_path / "llama", tokenizer="bpe")
     place = folder / "tokenizer.json"
