@@ -122,6 +122,8 @@ ELSEWHERE = {
     ("lab", "samples"),  # a minute of writing
     ("lab", "eval", "models"),  # with real models
     ("lab", "eval", "bfcl"),  # on the data of a package
+    ("lab", "export", "encoder"),  # with torch and the package of its source
+    ("lab", "report", "requests"),  # on results
     ("recordings", "export"),  # of live calls
     ("recordings", "import"),
 }
