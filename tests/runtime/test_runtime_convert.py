@@ -24,6 +24,7 @@ from toolsrv_runtime.convert.checkpoint import convert
 from toolsrv_runtime.convert.errors import (
     ArchitectureError,
     CheckpointError,
+    NoCheckpointError,
     ShardError,
     TensorError,
     TokenizerError,
@@ -312,7 +313,7 @@ SPOILS: list[tuple[type[CheckpointError], str, Spoil]] = [
     (ArchitectureError, "gelu", lambda f: change(f / "config.json", hidden_act="gelu")),
     (CheckpointError, "not JSON", lambda f: (f / "config.json").write_text("{")),
     (CheckpointError, "JSON object", lambda f: (f / "config.json").write_text("[]")),
-    (CheckpointError, "No such file", lambda f: (f / "config.json").unlink()),
+    (NoCheckpointError, "holds no config.json", lambda f: (f / "config.json").unlink()),
     (ShardError, "no weights", lambda f: (f / "model.safetensors").unlink()),
     (ShardError, "incomplete", lambda f: truncate(f / "model.safetensors", 0.9)),
     (ShardError, "cannot read", lambda f: truncate(f / "model.safetensors", 0.001)),

@@ -132,8 +132,9 @@ def _render(template: ChatTemplate, turns: Sequence[Turn], read: dict[str, Any])
     """
     merged = [("user", (*turns[0][1], Piece("\n\n"), *turns[1][1])), *turns[2:]]
     fault: Exception = ValueError("it leaves out a turn")
+    lists: tuple[list[Any] | None, ...] = (None, [])
     for said in (turns, merged):
-        for tools in (None, []):
+        for tools in lists:
             try:
                 return _fill(template.compiled, said, {**read, "tools": tools})
             except LimitError as error:
