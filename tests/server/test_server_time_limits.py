@@ -208,10 +208,13 @@ async def test_a_host_that_never_answers_is_timed_out(
         finally:
             cancelled.set()
 
-    monkeypatch.setattr(Caller, "call", silent)
     monkeypatch.setenv("TOOLSRV_CALL_SECONDS", "0.1")
     async with connect() as client:
         call = {"id": "Location/world_clock/time_difference"}
+        with monkeypatch.context() as patient:  # opening the catalog may take longer than a second
+            patient.setattr(Tools, "answer_s", 18.0)
+            await client.call_tool("call_api", {**call, "arguments": {"other": 1}})
+        monkeypatch.setattr(Caller, "call", silent)
         text, data, failed = await text_and_data(client, "call_api", call)
         assert failed
         assert (data["kind"], data["status"]) == ("timed_out", 0)
