@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from toolsrv_lab.extras import load
 from toolsrv_lab.journal import read_journal
-from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_registry.errors import NotFoundError, UsageError
 from toolsrv_runtime.atomic import check_target, fresh_bytes
 
 CURVE, LOG, PICTURE = "curve.jsonl", "log.jsonl", "curve.svg"
@@ -40,7 +40,7 @@ class Curve(NamedTuple):
 
 
 def read_curve(run: Path) -> Curve:
-    """Return the curve of the run in a folder, finished or not. Raises DataError."""
+    """Return the curve of the run in a folder, finished or not. Raises NotFoundError."""
     told = _told(run / "training.json")
     name = run.absolute().name
     for file in (CURVE, LOG):
@@ -49,7 +49,7 @@ def read_curve(run: Path) -> Curve:
             return Curve(name, tuned=True, entries=tuple(entries))
         if entries:
             return Curve(_label(name, told), tuned=False, entries=_seen(entries, told))
-    raise DataError(
+    raise NotFoundError(
         f"{str(run)!r} has no learning curve yet: no {CURVE} and no {LOG} with a line",
         hint="name the --out folder of a toolsrv lab train model",
     )

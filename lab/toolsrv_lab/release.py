@@ -22,7 +22,7 @@ from toolsrv_lab.nano.finished import ABOUT, WEIGHTS, read_about
 from toolsrv_lab.nano.rows import about_shards, shards
 from toolsrv_lab.nano.vocabulary import VOCABULARY, read_vocabulary
 from toolsrv_lab.versions import versions
-from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 from toolsrv_runtime.convert.checkpoint import convert
 from toolsrv_runtime.convert.fresh import fresh_file
 from toolsrv_runtime.convert.quantize import QuantType, quantize
@@ -66,13 +66,13 @@ class Wanted(NamedTuple):
 def is_tuned(run: Path) -> bool:
     """Whether a folder is of a fine-tuning rather than a training from scratch.
 
-    Raises DataError for one that holds no finished training.
+    Raises NotFoundError for one that holds no finished training.
     """
     if (run / "model" / "config.json").is_file():
         return True
     if (run / WEIGHTS).is_file():
         return False
-    raise DataError(
+    raise NotFoundError(
         f"{str(run)!r} holds no finished training: neither {WEIGHTS} nor a folder model",
         hint="finish it with the command that began it, or name another folder",
     )

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from toolsrv_lab.answer_values import states
 from toolsrv_registry.api import Api
-from toolsrv_registry.errors import DataError
+from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_runtime.calls.caller import Caller, CallResult
 from toolsrv_runtime.calls.result import Consent
 from toolsrv_runtime.outcome import Evidence, Outcome, Usage
@@ -130,10 +130,15 @@ def read_tasks(path: Path) -> list[Task]:
     """Return the tasks of a JSON-lines file.
 
     Raises:
+        NotFoundError: There is no such file.
         DataError: The file cannot be read, or a line is not a task; names the line.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        raise NotFoundError(
+            f"there is no file of tasks {str(path)!r}", hint="check the path"
+        ) from None
     except OSError as error:
         raise DataError(
             f"cannot read the tasks {str(path)!r}: {error.strerror}", hint="check the path"

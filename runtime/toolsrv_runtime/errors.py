@@ -14,11 +14,19 @@
 
 from __future__ import annotations
 
-from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 
 
 class ModelError(DataError):
     """A model file is missing, unreadable or not what it must be."""
+
+
+class NoModelFileError(ModelError, NotFoundError):
+    """There is no such file."""
+
+
+class NotAModelFileError(ModelError, UsageError):
+    """What was named is a folder, a device, or a file of another kind."""
 
 
 class ProfileError(UsageError):

@@ -43,6 +43,15 @@ def read_file(path: Path, most: int) -> bytes:
     return content
 
 
+def begins_as_zip(path: Path) -> bool:
+    """Whether a file begins as a zip archive does; False where it cannot be read."""
+    try:
+        with open_file(path) as file:
+            return file.read(2) == b"PK"
+    except OSError:
+        return False
+
+
 def absence(path: Path) -> str:
     """Say of a path where nothing was found how that is: "does not exist", or a link to nothing."""
     try:

@@ -14,8 +14,8 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from toolsrv_runtime.errors import ModelError
-from toolsrv_runtime.file_in import absence, open_file
+from toolsrv_runtime.errors import ModelError, NoModelFileError, NotAModelFileError
+from toolsrv_runtime.file_in import UnfitFileError, absence, open_file
 
 VERSIONS = (2, 3)
 HINT = "name a GGUF file; toolsrv model list shows those that have a name"
@@ -80,48 +80,49 @@ class Header:
         return start + values // block * size
 
 
-def read_header(path: Path) -> Header:
-    """Return the head of the file.
+def read_header(path: Path, *, what: str = "model", hint: str = HINT) -> Header:
+    """Return the head of the file; ``what`` it should be, and ``hint``, are for messages.
 
     Raises:
-        ModelError: No such file, not a GGUF, a version that cannot be read, or damaged.
+        NoModelFileError: No such file.
+        NotAModelFileError: A folder, a device, or a file that is no GGUF.
+        ModelError: A version that cannot be read, damaged, or closed to us.
     """
     try:
         with open_file(path) as file:
-            _check_start(path, file.read(8))
+            _check_start(path, file.read(8), hint)
             size = os.fstat(file.fileno()).st_size
             with mmap.mmap(file.fileno(), min(size, _MOST_BYTES), access=mmap.ACCESS_READ) as data:
                 return _read(path, data, size)
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise _unreadable(path, error, what, hint) from None
 
 
 def check_start(path: Path) -> None:
-    """Look at the first bytes of a file alone, in no time.
-
-    Raises:
-        ModelError: No such file, not a GGUF, or a version that cannot be read.
-    """
+    """Look at the first bytes of a file alone, in no time. Raises as ``read_header``."""
     try:
         with open_file(path) as file:
-            _check_start(path, file.read(8))
+            _check_start(path, file.read(8), HINT)
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise _unreadable(path, error, "model", HINT) from None
 
 
-def _unreadable(path: Path, error: OSError) -> ModelError:
-    if isinstance(error, FileNotFoundError):
+def _unreadable(path: Path, error: OSError, what: str, hint: str) -> ModelError:
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
         if path.is_symlink():
-            return ModelError(f"the model file {str(path)!r} {absence(path)}", hint=HINT)
-        return ModelError(f"there is no model file {str(path)!r}", hint=HINT)
-    return ModelError(f"the model file {str(path)!r} cannot be read: {error.strerror}", hint=HINT)
+            return NoModelFileError(f"the {what} file {str(path)!r} {absence(path)}", hint=hint)
+        return NoModelFileError(f"there is no {what} file {str(path)!r}", hint=hint)
+    if isinstance(error, IsADirectoryError):
+        return NotAModelFileError(f"{str(path)!r} is a folder, no {what} file", hint=hint)
+    kind = NotAModelFileError if isinstance(error, UnfitFileError) else ModelError
+    return kind(f"the {what} file {str(path)!r} cannot be read: {error.strerror}", hint=hint)
 
 
-def _check_start(path: Path, start: bytes) -> None:
+def _check_start(path: Path, start: bytes, hint: str) -> None:
     if not start:
-        raise ModelError(f"{str(path)!r} is empty (0 bytes)", hint=AGAIN)
+        raise NotAModelFileError(f"{str(path)!r} is empty (0 bytes)", hint=AGAIN)
     if start[:4] != _MAGIC:
-        raise ModelError(f"{str(path)!r} is not a GGUF file", hint=HINT)
+        raise NotAModelFileError(f"{str(path)!r} is not a GGUF file", hint=hint)
     if len(start) < 8:
         raise ModelError(f"{str(path)!r} ends after {len(start)} bytes", hint=AGAIN)
     version = int.from_bytes(start[4:8], "little")

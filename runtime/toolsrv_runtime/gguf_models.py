@@ -186,11 +186,14 @@ def _try_adapter(model: Any, path: Path, adapter: Path) -> None:
 def _call_syntax(model: Any, profile: Profile) -> str:
     """Return how a chat model writes calls. Raises ModelError: its template does not work."""
     from toolsrv_runtime.engine.vocabulary import Vocabulary  # noqa: PLC0415 - heavy
+    from toolsrv_runtime.templates.chat_template import check_template  # noqa: PLC0415 - heavy
     from toolsrv_runtime.templates.tool_template import ToolTemplate  # noqa: PLC0415 - heavy
 
+    source, place = profile.chat_template, profile.chat_template_from
     tokens = Vocabulary(model).special
-    template = ToolTemplate(profile.chat_template, place=profile.chat_template_from, tokens=tokens)
-    return template.syntax
+    if source:
+        check_template(source, place, tokens)
+    return ToolTemplate(source, place=place, tokens=tokens).syntax
 
 
 def load_engine(
@@ -327,11 +330,7 @@ def _open(header: Header) -> Any:
 def _problem(profile: Profile, facts: ModelFacts) -> tuple[str, str]:
     try:
         check_profile(profile, facts)
-        if profile.format == "chat" and profile.chat_template:
-            from toolsrv_runtime.templates.chat_template import check_template  # noqa: PLC0415 - heavy
-
-            check_template(profile.chat_template, profile.chat_template_from)
-    except (ProfileError, ModelError) as error:
+    except ProfileError as error:
         return error.message, error.hint
     return "", ""
 

@@ -204,18 +204,20 @@ def _cores(bench: Workbench) -> Finding:
 
 def _device(bench: Workbench) -> Finding:
     """Say where the model is computed, and what keeps it off a GPU."""
+    from toolsrv.loading import with_adapter
     from toolsrv.settings import profiles_folder
     from toolsrv_runtime.gguf_models import inspect_model
 
     settings = bench.settings
     if isinstance(settings.model, str):
         return Finding(check="device", state="ok", found=f"that of {settings.model}")
+    path, adapter = with_adapter(settings, settings.model)
     info = inspect_model(
-        settings.model,
+        path,
         profile=settings.profile,
         profiles=profiles_folder(settings.data_dir),
         gpu_layers=settings.gpu_layers,
-        adapter=settings.adapter,
+        adapter=adapter,
     )
     found = f"{info.device} ({info.gpu_note})" if info.gpu_note else info.device
     return Finding(check="device", state="ok", found=found, next=info.gpu_remedy)

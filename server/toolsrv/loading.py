@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolsrv.memory import SOLVING
+from toolsrv.merged import Progress, is_peft, merged_model
 from toolsrv.model_file import check_adapter, check_there
 from toolsrv.models import is_special, load_special
 from toolsrv.settings import Settings, profiles_folder
@@ -56,6 +57,7 @@ def _load_file(settings: Settings, path: Path | None, origin: str) -> tuple[Engi
     if path is not None:
         check_there(path, origin)
     check_adapter(settings)
+    path, adapter = with_adapter(settings, path)
     return load_engine(
         path,
         threads=settings.threads or None,
@@ -66,5 +68,18 @@ def _load_file(settings: Settings, path: Path | None, origin: str) -> tuple[Engi
         states=settings.data_dir / "states" if settings.states_mib else None,
         states_bytes=settings.states_mib << 20,
         program=SOLVING.memory(),
-        adapter=settings.adapter,
+        adapter=adapter,
     )
+
+
+def with_adapter(
+    settings: Settings, path: Path | None, progress: Progress | None = None
+) -> tuple[Path | None, Path | None]:
+    """Return the model file to open, and the adapter to apply to it, None where it is merged.
+
+    Blocks while a PEFT adapter is merged for the first time. Raises as ``merged_model``.
+    """
+    adapter = settings.adapter
+    if adapter is None or not is_peft(adapter):
+        return path, adapter
+    return merged_model(path, adapter, settings.data_dir, progress), None

@@ -203,7 +203,10 @@ def _with_values(
 def _with(found: Found, env: Iterable[str], headers: Iterable[str]) -> Found:
     for one in env:
         if not _VARIABLE.fullmatch(one):
-            raise UsageError(f"{one[:80]!r} is no name of a variable", hint="--env GITHUB_TOKEN")
+            raise UsageError(
+                f"{one[:80]!r} is no name of a variable",
+                hint="name it alone, --env GITHUB_TOKEN: its value is asked for",
+            )
     for one in headers:
         if not _HEADER.fullmatch(one):
             raise UsageError(f"{one[:80]!r} is no name of a header", hint="--header Authorization")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from toolsrv.settings import Settings
 
 
-_ADAPTER_HINT = 'name a GGUF LoRA adapter, or turn it off: --adapter ""'
+_ADAPTER_HINT = 'name a LoRA adapter (GGUF, or a PEFT folder), or turn it off: --adapter ""'
 
 
 def check_model(settings: Settings, *, origin: str | None = None) -> None:
@@ -61,7 +61,7 @@ def check_adapter(settings: Settings) -> None:
 
     Raises:
         NotFoundError: there is none.
-        AdapterError: it is no GGUF LoRA adapter.
+        AdapterError: it is no LoRA adapter.
         DataError: it cannot be looked at.
         UsageError: the model is no file.
     """
@@ -73,8 +73,14 @@ def check_adapter(settings: Settings) -> None:
             hint='leave --adapter out, or turn the setting off: --adapter ""',
         )
     _check("the adapter", settings.adapter, settings.origin("adapter"), _ADAPTER_HINT)
+    from toolsrv.merged import is_peft
     from toolsrv_runtime.convert.adapter import inspect_adapter
 
+    if is_peft(settings.adapter):
+        from toolsrv_runtime.convert.peft import files_of
+
+        files_of(settings.adapter)
+        return
     inspect_adapter(settings.adapter)
 
 

@@ -74,7 +74,7 @@ class Settings(BaseSettings):
     )
     adapter: Path | None = Field(
         default=None,
-        description="GGUF LoRA adapter of the model's file; empty: none.",
+        description="LoRA adapter of the model's file, GGUF or a PEFT folder; empty: none.",
     )
     profile: str = Field(
         default="",

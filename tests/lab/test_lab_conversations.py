@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from toolsrv_lab.finetune import conversations
 from toolsrv_lab.finetune.conversations import read_conversations
 from toolsrv_lab.finetune.examples import layout
-from toolsrv_registry.errors import DataError
+from toolsrv_registry.errors import DataError, NotFoundError
 
 ENTRY = {
     "id": "Step 2: what?",
@@ -104,7 +104,7 @@ def test_a_list_that_ends_in_the_middle_is_refused(tmp_path: Path, share: float)
 
 
 def test_a_file_that_is_missing_or_no_text_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="No such file"):
+    with pytest.raises(NotFoundError, match="there is no file"):
         list(read_conversations(tmp_path / "none.json"))
     path = tmp_path / "bytes.json"
     path.write_bytes(b"[\xff\xfe")

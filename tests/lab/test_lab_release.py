@@ -20,7 +20,7 @@ from toolsrv_lab.nano.network import Shape, make_network
 from toolsrv_lab.nano.rows import write_shard
 from toolsrv_lab.nano.vocabulary import VOCABULARY, Vocabulary, make_vocabulary
 from toolsrv_lab.release import CARD_KEY, Wanted, release
-from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 
 pytest.importorskip("torch", reason="needs the extra `lab`")
 pytest.importorskip("gguf", reason="needs the extra `lab`")
@@ -110,7 +110,7 @@ def test_what_cannot_be_exported_is_told(run: Path, tmp_path: Path) -> None:
             release(run, Wanted(figures=[bad]))
     with pytest.raises(DataError, match="cannot read the figures"):
         release(run, Wanted(figures=[tmp_path / "none.json"]))
-    with pytest.raises(DataError, match="no finished training"):
+    with pytest.raises(NotFoundError, match="no finished training"):
         release(tmp_path, Wanted())
     make_vocabulary([[Segment("other")]], 320).save(tmp_path / VOCABULARY)
     with pytest.raises(DataError, match="the vocabulary has"):
@@ -145,5 +145,5 @@ def test_curves_of_one_run_and_of_several_sizes_are_drawn(run: Path, tmp_path: P
         draw_curves([one, third], tmp_path / "x.svg")
     with pytest.raises(UsageError, match="not the name of a picture"):
         draw_curves([one], tmp_path / "x.txt")
-    with pytest.raises(DataError, match="no learning curve"):
+    with pytest.raises(NotFoundError, match="no learning curve"):
         read_curve(tmp_path)

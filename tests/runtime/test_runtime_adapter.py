@@ -266,7 +266,7 @@ def test_what_is_no_adapter_or_no_base_is_told(base: Path, tmp_path: Path) -> No
         merge(adapter, adapter)
     with pytest.raises(ModelError, match="no model file"):
         merge(tmp_path / "none.gguf", adapter)
-    with pytest.raises(ModelError, match="no model file"):
+    with pytest.raises(ModelError, match="no adapter file"):
         merge(base, tmp_path / "none.gguf")
     with pytest.raises(ModelError, match="adapter_config"):
         merge(base, tmp_path)

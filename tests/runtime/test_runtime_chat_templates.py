@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, date, datetime
 
 import pytest
 from llama_cpp import llama_chat_format
+from tests.template_files import FILES, FOLDER, special_tokens
 
-from toolsrv_runtime.engine.base import Piece
+from toolsrv_runtime.engine.base import Piece, SpecialTokens
 from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.templates import template_limits
 from toolsrv_runtime.templates.chat_template import Turn, check_template, conversation
@@ -162,3 +164,31 @@ def test_templates_run_in_several_threads_at_once() -> None:
     with ThreadPoolExecutor(4) as pool:
         found = set(pool.map(lambda _: conversation(TURNS, source), range(40)))
     assert len(found) == 1
+
+
+def test_turns_end_with_the_models_own_token() -> None:
+    source = (
+        "{% if not eos_token %}{{ raise_exception('no end') }}{% endif %}{{ bos_token }}"
+        "{% for m in messages %}<{{ m.role }}>{{ m.content + eos_token }}{% endfor %}"
+    )
+    prompt = conversation(TURNS, source, tokens=SpecialTokens("<s>", "</s>"))
+    text = "".join(piece.text for piece in prompt)
+    assert text == "<s><system>Rules.</s><user>Hello?</s><assistant>Yes.</s><user>x</s>"
+    assert [piece.text for piece in prompt if not piece.special] == [
+        "Rules.",
+        "Hello?",
+        "Yes.",
+        "x",
+    ]
+
+
+def test_the_date_is_that_of_now_in_the_form_asked_for() -> None:
+    source = "{{ strftime_now('%Y-%m-%d') }}{% for m in messages %}{{ m.content }}{% endfor %}"
+    before = datetime.now(UTC).date()
+    text = conversation(TURNS, source)[0].text
+    assert before <= date.fromisoformat(text) <= datetime.now(UTC).date()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_templates_in_use_work_without_tools(name: str) -> None:
+    check_template((FOLDER / name).read_text("utf-8"), tokens=special_tokens(name))

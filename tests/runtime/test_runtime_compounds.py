@@ -37,6 +37,6 @@ def test_the_whole_is_the_compound_and_the_element_its_share(part: str, compound
 
 def test_a_long_text_takes_no_long_time() -> None:
     text = "share of oxygen in a b c d " * 2_000
-    begin = time.monotonic()
+    begin = time.process_time()
     compounds.told(FORMULA, API, Wish(text))
-    assert time.monotonic() - begin < 2
+    assert time.process_time() - begin < 2

@@ -106,10 +106,10 @@ def test_only_a_converter_of_units_takes_them() -> None:
 
 
 def test_a_hostile_text_is_cut_and_quick() -> None:
-    began = time.monotonic()
+    began = time.process_time()
     for text in ("how many minutes is are in " * 3_000, "1 day in " * 9_000, "a " * 40_000):
         find(text)
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_what_is_left_of_the_question_is_another_conversion() -> None:

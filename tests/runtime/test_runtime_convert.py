@@ -24,6 +24,7 @@ from toolsrv_runtime.convert.checkpoint import convert
 from toolsrv_runtime.convert.errors import (
     ArchitectureError,
     CheckpointError,
+    NoCheckpointError,
     ShardError,
     TensorError,
     TokenizerError,
@@ -64,6 +65,19 @@ def test_a_byte_level_checkpoint_cuts_1000_texts_as_its_tokenizer_does(
         assert llama.ids(text) == reference.encode(text, add_special_tokens=False).ids, text
     assert llama.ids("hi", special=True) == reference.encode("hi").ids
     llama.close()
+
+
+def test_a_template_of_a_file_gets_the_files_own_tokens_and_the_date(tmp_path: Path) -> None:
+    folder = write_tiny_checkpoint(tmp_path / "llama")
+    template = (
+        "{% if eos_token != '</s>' or bos_token != '<s>' %}{{ raise_exception('no end') }}{% endif %}"
+        "{{ strftime_now('%d %B %Y') }}{% for m in messages %}<{{ m.role }}>"
+        "{% generation %}{{ m.content }}{% endgeneration %}{{ eos_token }}{% endfor %}"
+    )
+    change(folder / "tokenizer_config.json", chat_template=template)
+    info = inspect_model(Path(convert(folder).path))
+    assert not info.problem, info.problem
+    assert info.profile.format == "chat"
 
 
 def test_the_way_words_are_cut_follows_the_tokenizers_rule(tmp_path: Path) -> None:
@@ -299,7 +313,7 @@ SPOILS: list[tuple[type[CheckpointError], str, Spoil]] = [
     (ArchitectureError, "gelu", lambda f: change(f / "config.json", hidden_act="gelu")),
     (CheckpointError, "not JSON", lambda f: (f / "config.json").write_text("{")),
     (CheckpointError, "JSON object", lambda f: (f / "config.json").write_text("[]")),
-    (CheckpointError, "No such file", lambda f: (f / "config.json").unlink()),
+    (NoCheckpointError, "holds no config.json", lambda f: (f / "config.json").unlink()),
     (ShardError, "no weights", lambda f: (f / "model.safetensors").unlink()),
     (ShardError, "incomplete", lambda f: truncate(f / "model.safetensors", 0.9)),
     (ShardError, "cannot read", lambda f: truncate(f / "model.safetensors", 0.001)),

@@ -68,6 +68,6 @@ def test_a_task_asks_for_it_with_a_price_per_unit() -> None:
     assert costs.asks(TASK)
     assert costs.wishes(scene(LITRES)) == ["what would that cost at 1.85 a litre"]
     assert not costs.asks("What does a litre cost in Oslo?")
-    before = time.perf_counter()
+    before = time.process_time()
     assert not costs.asks("cost at " * 200_000)
-    assert time.perf_counter() - before < 2
+    assert time.process_time() - before < 2

@@ -112,9 +112,9 @@ def test_a_schema_that_is_none_holds_nobody_and_fetches_nothing(schema: dict[str
 def test_no_regular_expression_of_a_schema_runs_for_long() -> None:
     evil = "^(a|aa)+$"
     schema = {"properties": {"a": {"pattern": evil}}, "patternProperties": {evil: {}}}
-    started = time.monotonic()
+    started = time.process_time()
     assert whole_fault(schema | {"additionalProperties": False}, {"a": "a" * 60 + "!"}) == ""
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_arguments_without_a_name_are_taken_where_the_schema_says_so() -> None:

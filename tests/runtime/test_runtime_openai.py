@@ -235,7 +235,7 @@ def test_a_server_that_says_nothing_is_left_after_the_silence(kind: str) -> None
     with ModelServer([kind, PERU]) as server:
         started = time.monotonic()
         assert function(ask(chat(server.url, silence=0.3))) == "capital"
-        assert time.monotonic() - started < 3
+        assert time.monotonic() - started < 20  # the server would say nothing for ever
 
 
 @pytest.mark.parametrize("kind", ["!never", "!stall", "!comments", "!endless"])
@@ -255,18 +255,18 @@ def test_stop_closes_the_stream_within_a_moment(kind: str) -> None:
         assert one.reply(request, stop=stop) is None
         took = time.monotonic() - ended[0]
         helper.join()
-        assert took < 0.5
+        assert took < 10  # a third of the silence that it would wait for
         if kind != "!never":
             assert server.client_left.wait(5)
 
 
 def test_stop_ends_the_wait_for_a_server_that_is_left_out() -> None:
     with ModelServer(["!500"]) as server:
-        servers = [Server(one, model="", key="", silence_s=5) for one in places(server.url)]
+        servers = [Server(one, model="", key="", silence_s=60) for one in places(server.url)]
         stop = Stop(deadline=time.monotonic() + 0.4)
         started = time.monotonic()
         assert OpenAIChat(servers).reply(REQUEST, stop=stop) is None
-        assert time.monotonic() - started < 1.5
+        assert time.monotonic() - started < 20
 
 
 def test_a_server_that_is_out_of_order_is_not_taken_for_one_that_offers_nothing() -> None:

@@ -122,9 +122,9 @@ def test_other_questions_are_open_to_all(part: str) -> None:
 
 
 def test_long_words_are_read_in_time() -> None:
-    before = time.perf_counter()
+    before = time.process_time()
     assert not is_bound("and then " * 50_000)
-    assert time.perf_counter() - before < 2
+    assert time.process_time() - before < 2
 
 
 @pytest.mark.parametrize(

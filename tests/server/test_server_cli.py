@@ -122,6 +122,8 @@ ELSEWHERE = {
     ("lab", "samples"),  # a minute of writing
     ("lab", "eval", "models"),  # with real models
     ("lab", "eval", "bfcl"),  # on the data of a package
+    ("lab", "export", "encoder"),  # with torch and the package of its source
+    ("lab", "report", "requests"),  # on results
     ("recordings", "export"),  # of live calls
     ("recordings", "import"),
 }
@@ -198,6 +200,8 @@ def test_every_example_works_and_its_json_is_one_document(
         (["catalog", "export", "nope", "x"], "nope"),
         (["catalog", "export", "offline", "/"], "there already"),
         (["catalog", "import", "/no/such/place"], "/no/such/place"),
+        (["catalog", "import", "x.yaml", "--env", "X=Y"], "are for MCP servers"),
+        (["catalog", "import", "mcp:sleep 9", "--env", "X=Y"], "no name of a variable"),
         (["catalog", "import", "/tmp", "--name", "offline"], "ships"),
         (["catalog", "import", "/tmp", "--name", "a b"], "a b"),
         (["catalog", "show", "--category", "Nonsense"], "Nonsense"),

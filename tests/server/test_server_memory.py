@@ -115,5 +115,5 @@ def test_sigterm_ends_a_program_whose_event_loop_is_held_up() -> None:
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 143
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
     assert err == ""

@@ -94,18 +94,43 @@ def test_a_name_is_taken_wherever_a_model_is(run: Run, hub: Any) -> None:
     [
         (("pull", "maker/none"), 2, "has no maker/none"),
         (("pull", f"{REPO}:x.gguf"), 2, "holds no file 'x.gguf'"),
-        (("pull", "not a repo"), 2, "not the name of a repository"),
+        (("pull", "maker/not a repo"), 2, "not the name of a repository"),
+        (("pull", "nope"), 2, "toolsrv model pull --list"),
+        (("pull", "nope:x.gguf"), 2, "no short name 'nope'"),
+        (("pull", ""), 2, "--list"),
         (("remove", "nano", "--yes"), 2, "'nano' ships with toolsrv"),
         (("remove", "small", "--yes"), 2, "'small' ships with toolsrv"),
         (("remove", "none", "--yes"), 2, "there are: nano, small"),
-        (("use", "/no/such.gguf"), 1, "there is no model file"),
+        (("use", "/no/such.gguf"), 2, "there is no model file"),
+        (("use", "{folder}"), 2, "is a folder"),
+        (("use", "{text}"), 2, "is not a GGUF file"),
+        (("use", "{empty}"), 2, "is empty"),
+        (("use", ""), 2, "it is empty"),
+        (("info", ""), 2, "it is empty"),
+        (("info", "{folder}"), 2, "is a folder"),
+        (("info", "{text}/x.gguf"), 2, "does not exist"),
+        (("convert", ""), 2, "it is empty"),
+        (("convert", "/no/such"), 2, "does not exist"),
+        (("convert", "{folder}"), 2, "holds no config.json"),
+        (("convert", "{text}"), 2, "is no folder"),
+        (("quantize", "{text}"), 2, "is not a GGUF file"),
+        (("quantize", "{folder}"), 2, "is a folder"),
+        (("merge", "small", "/no/such"), 2, "there is no adapter file '/no/such'"),
+        (("merge", "small", "{text}"), 2, "PEFT"),
+        (("merge", "small", "{folder}"), 2, "is no adapter: there is no adapter_config.json"),
+        (("merge", "small", ""), 2, "it is empty"),
+        (("merge", "/no/such", "{text}"), 2, "there is no model file '/no/such'"),
     ],
 )
 def test_a_wrong_request_is_told_in_one_line(
-    run: Run, hub: Any, words: tuple[str, ...], code: int, said: str
+    run: Run, hub: Any, words: tuple[str, ...], code: int, said: str, tmp_path: Path
 ) -> None:
     del hub
-    done = run("model", *words)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "text").write_text("hello")
+    (tmp_path / "empty").touch()
+    places = {name: tmp_path / name for name in ("folder", "text", "empty")}
+    done = run("model", *(one.format(**places) for one in words))
     assert done.exit_code == code
     assert done.stderr.count("error: ") == 1
     assert said in done.stderr
@@ -323,7 +348,7 @@ def test_hints_name_only_options_that_the_command_has(
     text = tmp_path / "r.gguf"
     text.write_text("no model")
     done = run("model", command, str(text))
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "is not a GGUF file" in done.stderr
     assert "--model" not in done.stderr
 

@@ -58,11 +58,11 @@ def test_what_the_folder_leaves_open_is_noted(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("model", "convert", "nowhere"), 1, "config.json"),
+        (("model", "convert", "nowhere"), 2, "does not exist"),
         (("model", "convert", "nowhere", "--type", "q8_0"), 2, "--type"),
         (("model", "convert", "nowhere", "--profile", "mine"), 2, "no profile 'mine'"),
         (("model", "convert", "nowhere", "--profile", "mine.toml"), 2, "cannot read the profile"),
-        (("model", "quantize", "nowhere.gguf"), 1, "nowhere.gguf"),
+        (("model", "quantize", "nowhere.gguf"), 2, "nowhere.gguf"),
         (("lab", "train", "model", "--data", "x", "--out", "y"), 2, "--base"),
         (("lab", "train", "model", "--base", "b", "--data", "x", "--out", "y", "--rank", "4"),
          2, "--lora"),

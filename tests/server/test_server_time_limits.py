@@ -116,11 +116,14 @@ async def test_a_search_while_the_index_is_built_is_answered_by_words(
     connect: Connect, monkeypatch: pytest.MonkeyPatch, gate: threading.Event
 ) -> None:
     whole = Workbench.searchable
+    built = threading.Event()
 
     def building(self: Workbench) -> Any:
-        self._build = (time.monotonic() - 10, 10, 50)
+        self._build = (time.monotonic() - 1000, 1000, 1045)  # 45 seconds, for a minute from now on
         gate.wait()
-        return whole(self)
+        made = whole(self)
+        built.set()
+        return made
 
     monkeypatch.setattr(Workbench, "searchable", building)
     monkeypatch.setattr(Tools, "answer_s", 15.0)  # words take no second, but this may be a busy day
@@ -132,6 +135,7 @@ async def test_a_search_while_the_index_is_built_is_answered_by_words(
         assert "words only; ask again in about 4" in data["degraded"]
         assert data["degraded"] in text
         gate.set()
+        assert await anyio.to_thread.run_sync(built.wait, 120)
         monkeypatch.setattr(Tools, "meaning_s", 14.0)
         _, data, _ = await text_and_data(client, "search_apis", query)
         assert data["degraded"] == ""
@@ -204,15 +208,18 @@ async def test_a_host_that_never_answers_is_timed_out(
         finally:
             cancelled.set()
 
-    monkeypatch.setattr(Caller, "call", silent)
     monkeypatch.setenv("TOOLSRV_CALL_SECONDS", "0.1")
     async with connect() as client:
         call = {"id": "Location/world_clock/time_difference"}
+        with monkeypatch.context() as patient:  # opening the catalog may take longer than a second
+            patient.setattr(Tools, "answer_s", 18.0)
+            await client.call_tool("call_api", {**call, "arguments": {"other": 1}})
+        monkeypatch.setattr(Caller, "call", silent)
         text, data, failed = await text_and_data(client, "call_api", call)
         assert failed
         assert (data["kind"], data["status"]) == ("timed_out", 0)
         assert "timed_out" in text
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await cancelled.wait()
 
 

@@ -19,7 +19,7 @@ from toolsrv_lab.instructions.written import MARK, spoken, written
 from toolsrv_lab.retrieval.queries import Query, read_queries
 from toolsrv_lab.solving import GoldCall, Task, read_tasks
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_registry.errors import DataError
+from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_registry.words import content_words, stems
 from toolsrv_runtime.planner.reading.parts import split
 
@@ -34,6 +34,7 @@ def read_assignments(path: Path, apis: Mapping[str, Api]) -> Iterator[Assignment
     """Yield what a file assigns, in its order; ``apis`` are those that may be called, by id.
 
     Raises:
+        NotFoundError: there is no such file.
         DataError: the file cannot be read, or holds neither instructions nor tasks.
     """
     if _holds_tasks(path):
@@ -49,6 +50,8 @@ def _holds_tasks(path: Path) -> bool:
     try:
         with path.open(encoding="utf-8") as file:
             first = next((line for line in file if line.strip()), "")
+    except FileNotFoundError:
+        raise NotFoundError(f"there is no file of tasks {path}", hint="check the path") from None
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read the tasks {path}: {error}", hint="check the path") from error
     try:

@@ -13,19 +13,24 @@ import json
 import random
 import re
 import sys
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
-from multiprocessing import get_context
+from multiprocessing import get_all_start_methods, get_context
 from pathlib import Path
+from typing import TypeAlias
 
 from toolsrv_lab.conversations import tokens
 from toolsrv_lab.conversations.episode import Episode, Made, Offered
 from toolsrv_lab.conversations.telling import Talk, Teller
+from toolsrv_registry.errors import DataError
 from toolsrv_runtime.engine.base import SpecialTokens
 from toolsrv_runtime.templates.tool_template import ToolTemplate
 
 GRAM = 13
+LONGEST = 1_600
+"""Tokens of a row."""
+
 _WORD = re.compile(r"\w+")
 _SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 
@@ -49,20 +54,27 @@ def grams(text: str) -> set[tuple[str, ...]]:
 
 
 class Builder:
-    """Turns lines of episode files into rows of ids."""
+    """Turns lines of episode files into rows of ids.
+
+    ``judged`` are files whose tasks are kept out; ``longest`` in tokens. Raises UsageError for a base
+    that is not read here, DataError for a judged file.
+    """
 
     def __init__(self, base: Path, judged: Sequence[Path], longest: int, seed: int) -> None:
         self._teller = teller()
-        self._tokenizer = tokens.tokenizer(base)
+        self.tokenizer = tokens.tokenizer(base)
         self._longest = longest
         self._seed = seed
         self._judged: set[tuple[str, ...]] = set()
         for path in judged:
-            for line in path.read_text("utf-8").splitlines():
-                self._judged |= grams(json.loads(line)["task"])
+            for task in _tasks(path):
+                self._judged |= grams(task)
 
     def rows(self, line: str) -> list[tuple[list[int], list[bool]]]:
-        """Return the rows of one line, none where it is left out."""
+        """Return the rows of one line, none where it is left out.
+
+        Raises KeyError, TypeError or ValueError where it holds no episode.
+        """
         told = json.loads(line)
         if grams(told["task"]) & self._judged:
             return []
@@ -74,24 +86,79 @@ class Builder:
             told["functions"] = tuple(Offered(**one) for one in told["functions"])
             told["steps"] = tuple(Made(**one) for one in told["steps"])
             rows = list(self._teller.rows(Episode(**told), rng))
-        found = [tokens.ids_of(row, self._tokenizer) for row in rows]
+        found = [tokens.ids_of(row, self.tokenizer) for row in rows]
         return [one for one in found if len(one[0]) <= self._longest and any(one[1])]
 
 
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What was written, in numbers, and (where, why) of the lines that hold no episode."""
+
+    rows: int
+    tokens: int
+    learnt: int
+    left_out: tuple[tuple[str, str], ...]
+
+
+def build(lines: Iterable[str], out: Path, builder: Builder, *, workers: int = 1) -> Built:
+    """Write the rows of episodes, one a line. Raises DataError: none, or it cannot be written."""
+    left_out: list[tuple[str, str]] = []
+
+    def rows() -> Iterator[tuple[list[int], list[bool]]]:
+        for at, (found, why) in enumerate(_each(lines, builder, workers), start=1):
+            if why:
+                left_out.append((f"line {at}", why))
+            yield from found
+
+    written = tokens.write(rows(), out)
+    return Built(written["rows"], written["tokens"], written["learnt"], tuple(left_out))
+
+
+_Told: TypeAlias = tuple[list[tuple[list[int], list[bool]]], str]
 _builders: list[Builder] = []
-"""The builder of this process."""
+"""The builder of this process and of those forked from it."""
 
 
-def _start(base: Path, judged: Sequence[Path], longest: int, seed: int) -> None:
-    _builders[:] = [Builder(base, judged, longest, seed)]
+def _each(lines: Iterable[str], builder: Builder, workers: int) -> Iterator[_Told]:
+    _builders[:] = [builder]
+    if workers == 1 or "fork" not in get_all_start_methods():
+        yield from map(_told, lines)
+        return
+    with get_context("fork").Pool(workers) as pool:
+        yield from pool.imap(_told, lines, chunksize=64)
 
 
-def _told(line: str) -> list[tuple[list[int], list[bool]]]:
+def _told(line: str) -> _Told:
+    """Return the rows of a line, or why there are none."""
     try:
-        return _builders[0].rows(line)
+        found = _builders[0].rows(line)
     except (KeyError, TypeError, ValueError) as error:
-        print(f"left out ({error!r}): {line[:200]}", file=sys.stderr)
-        return []
+        return [], f"it holds no episode: {error!r}"[:200]
+    return found, "" if found else "a judged task, or longer than a row"
+
+
+def _tasks(path: Path) -> Iterator[str]:
+    try:
+        for line in path.read_text("utf-8").splitlines():
+            yield str(json.loads(line)["task"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"cannot read the tasks of {path}: {str(error)[:200]}",
+            hint="give JSON lines, each with a task",
+        ) from None
+
+
+def _show(lines: Iterable[str], builder: Builder, count: int) -> None:
+    """Print the rows of the first lines; what is learnt in green."""
+    by = builder.tokenizer
+    for _, line in zip(range(count), lines, strict=False):
+        for ids, learnt in builder.rows(line):
+            text = "".join(
+                f"\x1b[32m{by.decode([one], skip_special_tokens=False)}\x1b[0m" if mask
+                else by.decode([one], skip_special_tokens=False)
+                for one, mask in zip(ids, learnt, strict=True)
+            )  # fmt: skip
+            print(f"{text}\n---- {len(ids)}, {sum(learnt)} learnt")
 
 
 def main() -> None:
@@ -101,13 +168,12 @@ def main() -> None:
     parser.add_argument("--base", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--judged", type=Path, nargs="*", default=[])
-    parser.add_argument("--longest", type=int, default=1_600)
+    parser.add_argument("--longest", type=int, default=LONGEST)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--show", type=int, default=0, help="print so many rows and stop")
     options = parser.parse_args()
-    counts: Counter[str] = Counter()
-    settings = (options.base, options.judged, options.longest, options.seed)
+    builder = Builder(options.base, options.judged, options.longest, options.seed)
 
     def lines() -> Iterator[str]:
         for path in options.episodes:
@@ -115,27 +181,14 @@ def main() -> None:
                 yield from told
 
     if options.show:
-        _start(*settings)
-        by = tokens.tokenizer(options.base)
-        for _, line in zip(range(options.show), lines(), strict=False):
-            for ids, learnt in _told(line):
-                text = "".join(
-                    f"\x1b[32m{by.decode([one], skip_special_tokens=False)}\x1b[0m" if mask
-                    else by.decode([one], skip_special_tokens=False)
-                    for one, mask in zip(ids, learnt, strict=True)
-                )  # fmt: skip
-                print(f"{text}\n---- {len(ids)}, {sum(learnt)} learnt")
+        _show(lines(), builder, options.show)
         return
-
-    def rows() -> Iterator[tuple[list[int], list[bool]]]:
-        with get_context("fork").Pool(options.workers, _start, settings) as pool:
-            for found in pool.imap(_told, lines(), chunksize=64):
-                counts["lines"] += 1
-                counts["left out"] += not found
-                yield from found
-
-    written = tokens.write(rows(), options.out)
-    print(json.dumps({**written, **counts, "file": options.out.stat().st_size}))
+    made = build(lines(), options.out, builder, workers=options.workers)
+    for where, why in made.left_out:
+        print(f"left out: {where}: {why}", file=sys.stderr)
+    counts = {"rows": made.rows, "tokens": made.tokens, "learnt": made.learnt}
+    left_out = {"left out": len(made.left_out), "file": options.out.stat().st_size}
+    print(json.dumps(counts | left_out))
 
 
 if __name__ == "__main__":

@@ -17,20 +17,29 @@ import numpy as np
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 from toolsrv_lab.conversations.telling import Row
+from toolsrv_registry.errors import DataError, UsageError
+from toolsrv_runtime.gguf_header import read_header
 
 
 def tokenizer(base: Path) -> Tokenizer:
     """Return the tokenizer of a GGUF file with the pre-tokenizer ``smollm``.
 
-    Raises ValueError for a file with another one.
+    Raises:
+        ModelError: no such file, or no GGUF.
+        UsageError: one with another pre-tokenizer.
     """
+    header = read_header(base)
+    pre = str(header.metadata.get("tokenizer.ggml.pre") or "none")
+    if pre != "smollm":
+        raise UsageError(
+            f"{base.name!r} has the pre-tokenizer {pre[:40]!r}, which is not known here",
+            hint="take a GGUF file of SmolLM2 as the base",
+        )
     fields = gguf.GGUFReader(base).fields
 
     def value(key: str) -> Any:
         return fields[f"tokenizer.ggml.{key}"].contents()
 
-    if value("pre") != "smollm":
-        raise ValueError(f"a pre-tokenizer that is not known here: {value('pre')}")
     tokens, kinds = value("tokens"), value("token_type")
     merges = [tuple(one.split(" ")) for one in value("merges")]
     found = Tokenizer(models.BPE({one: at for at, one in enumerate(tokens)}, merges))
@@ -56,7 +65,10 @@ def ids_of(row: Row, by: Tokenizer) -> tuple[list[int], list[bool]]:
 
 
 def write(rows: Iterable[tuple[list[int], list[bool]]], file: Path) -> dict[str, int]:
-    """Write rows and return how many rows, tokens and learnt tokens there are."""
+    """Write rows and return how many rows, tokens and learnt tokens there are.
+
+    Raises DataError: there are none, or the file cannot be written.
+    """
     ends, ids, learnt = [], [], []
     total = 0
     for row, mask in rows:
@@ -64,6 +76,8 @@ def write(rows: Iterable[tuple[list[int], list[bool]]], file: Path) -> dict[str,
         learnt.append(np.array(mask, bool))
         total += len(row)
         ends.append(total)
+    if not ends:
+        raise DataError("no episode gives a row", hint="see what was left out, and why")
     masks = np.concatenate(learnt)
     head = json.dumps({"rows": len(ends), "tokens": total}).encode()
     raw = b"".join(
@@ -71,5 +85,10 @@ def write(rows: Iterable[tuple[list[int], list[bool]]], file: Path) -> dict[str,
          np.concatenate(ids).tobytes(), np.packbits(masks).tobytes()]
     )  # fmt: skip
     filters = [{"id": lzma.FILTER_LZMA2, "preset": 4, "dict_size": 1 << 26}]
-    file.write_bytes(lzma.compress(raw, format=lzma.FORMAT_XZ, filters=filters))
+    try:
+        file.write_bytes(lzma.compress(raw, format=lzma.FORMAT_XZ, filters=filters))
+    except OSError as error:
+        raise DataError(
+            f"cannot write {file}: {error.strerror}", hint="name another file with --out"
+        ) from None
     return {"rows": len(ends), "tokens": total, "learnt": int(masks.sum())}

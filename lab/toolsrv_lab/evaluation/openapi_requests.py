@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from toolsrv_lab.evaluation.statistics import Share, share
 from toolsrv_lab.evaluation.toolbench_queries import ALL, QueryResult
-from toolsrv_registry.errors import DataError
+from toolsrv_registry.errors import DataError, NotFoundError
 
 
 class Request(BaseModel):
@@ -107,10 +107,13 @@ def read_results(path: Path) -> dict[str, list[QueryResult]]:
     """Return the results of a file of ``lab eval models``, by model, strategy and aids.
 
     Raises:
+        NotFoundError: there is no such file.
         DataError: the file cannot be read, or is no such file.
     """
     try:
         lines = path.read_text("utf-8").splitlines()[1:]
+    except FileNotFoundError:
+        raise NotFoundError(f"{path} does not exist", hint="name a results.jsonl") from None
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot read {path}: {error}", hint="name a results.jsonl") from None
     found: dict[str, list[QueryResult]] = {}
@@ -132,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("results", type=Path, help="results.jsonl of toolsrv lab eval models")
     try:
         found = read_results(parser.parse_args(arguments).results)
-    except DataError as error:
+    except (DataError, NotFoundError) as error:
         print(f"{error.message} ({error.hint})", file=sys.stderr)
         return 1
     for cell, results in found.items():

@@ -9,7 +9,8 @@ file that ships, so that its four bits cost next to nothing. Rotary positions ar
 own order of rows (neighbouring pairs), so that nothing is permuted on the way in or out.
 
 ``blocks.part0`` … hold the trained tensors as the GGUF's bytes, in the order of ``blocks.json``
-(name, type, shape); ``toolsrv lab`` puts them into a file with the base's embeddings.
+(name, type, shape); ``gguf_parts`` puts them into a file with the base's embeddings. Ctrl-C ends a run
+as its last minute does: everything is written, and ``--resume`` goes on from there.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import json
 import lzma
 import math
 import random
+import signal
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -213,8 +215,8 @@ def tensors(batch: Sequence[RowIds], device: str) -> tuple[Tensor, Tensor]:
     )
 
 
-def main() -> None:
-    """Train; see the module."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train; see the module. ``arguments`` None are the process's own."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--base", type=Path, required=True)
     parser.add_argument("--data", type=Path, nargs="+", required=True)
@@ -233,7 +235,7 @@ def main() -> None:
     )
     parser.add_argument("--resume", type=Path, help="masters.pt of an earlier run")
     parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     begun = time.time()
     random.seed(options.seed)
     torch.manual_seed(options.seed)
@@ -279,9 +281,11 @@ def main() -> None:
           f" ready after {time.time() - begun:.0f} s", flush=True)  # fmt: skip
     start, step, seen, shown = time.time(), 0, 0, math.nan
     quantised = False
+    stopped: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: stopped.append(number))
     for batch in batches(rows, budget):
         spent = max((time.time() - start) / (60 * options.minutes), seen / every / options.epochs)
-        if spent >= 1:
+        if spent >= 1 or stopped:
             break
         quantised = spent >= options.quantise
         rate = options.rate * min(1.0, (step + 1) / _WARM_UP)
@@ -318,6 +322,7 @@ def main() -> None:
         if step % _CHECKS == 0:
             log["steps"].append({"step": step, "tokens": seen, "loss": shown, "held": judged()})
             print("held", log["steps"][-1]["held"], flush=True)
+    signal.signal(signal.SIGINT, before)
     print("held before rounding", judged(), flush=True)
     model.cast(True)
     last = judged()

@@ -13,7 +13,7 @@ from typing import Any, Literal, TextIO
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from toolsrv_registry.errors import DataError
+from toolsrv_registry.errors import DataError, NotFoundError
 
 Role = Literal["system", "user", "function", "assistant"]
 
@@ -45,12 +45,17 @@ def read_conversations(path: Path) -> Iterator[Conversation]:
     """Yield the conversations of a file.
 
     Raises:
+        NotFoundError: No such file.
         DataError: No file, or an entry that is damaged; says which and why.
     """
     try:
         with path.open(encoding="utf-8") as file:
             for where, entry in _entries(file, path.name):
                 yield _checked(where, entry)
+    except FileNotFoundError:
+        raise NotFoundError(
+            f"there is no file {str(path)!r}", hint="name a file of conversations"
+        ) from None
     except OSError as error:
         raise DataError(
             f"cannot read {str(path)!r}: {error.strerror}", hint="name a file of conversations"

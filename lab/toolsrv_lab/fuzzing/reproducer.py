@@ -44,7 +44,9 @@ def read(path: Path) -> Reproducer:
     try:
         return Reproducer.model_validate(json.loads(path.read_bytes()))
     except FileNotFoundError as error:
-        raise NotFoundError(f"{path} does not exist") from error
+        raise NotFoundError(
+            f"{path} does not exist", hint="give a file that lab fuzz wrote"
+        ) from error
     except (OSError, ValueError, RecursionError, ValidationError) as error:
         why = str(error).splitlines()[0]
         raise DataError(

@@ -155,10 +155,11 @@ def _fitted(
 ) -> tuple[Prompt, Sample] | None:
     """Return the fullest prompt that leaves room for the tasks, and the APIs that are in it."""
     room = engine.context - tasks * TASK_TOKENS
+    tokens = engine.special_tokens
     for most in _CUTS:
         part = sample.cut(most)
         for limit in _LIMITS:
-            asked = prompt(part, shown, tasks=tasks, limit=limit, template=template)
+            asked = prompt(part, shown, tasks=tasks, limit=limit, template=template, tokens=tokens)
             if engine.count(asked) <= room:
                 return asked, part
     return None
@@ -166,9 +167,12 @@ def _fitted(
 
 def _check_room(engine: Engine, options: Options, template: str | None) -> None:
     """Raise ContextError where even without documents no reply has room."""
+    tokens = engine.special_tokens
     for kind in options.kinds:
         shown = drawn_seeds(kind, random.Random(0))
-        bare = prompt(Sample(kind, ()), shown, tasks=options.tasks, limit=0, template=template)
+        bare = prompt(
+            Sample(kind, ()), shown, tasks=options.tasks, limit=0, template=template, tokens=tokens
+        )
         wanted = engine.count(bare) + options.tasks * TASK_TOKENS
         if wanted >= engine.context:
             raise ContextError(

@@ -19,8 +19,8 @@ from typing import Any, Literal
 from toolsrv_catalogs.text import NAME_LIMIT, clean
 from toolsrv_lab.instructions.samples import NEEDED, Kind, Sample
 from toolsrv_registry.api import Api, Parameter
-from toolsrv_runtime.engine.base import Piece, Prompt
-from toolsrv_runtime.templates.chat_template import conversation
+from toolsrv_runtime.engine.base import Piece, Prompt, SpecialTokens
+from toolsrv_runtime.templates.chat_template import NO_TOKENS, conversation
 
 SEEDS_SHOWN = 3
 TEXT_LIMIT = 1_000
@@ -83,12 +83,18 @@ def drawn_seeds(kind: Kind, rng: random.Random) -> list[Seed]:
 
 
 def prompt(
-    sample: Sample, shown: Sequence[Seed], *, tasks: int, limit: int, template: str | None = None
+    sample: Sample,
+    shown: Sequence[Seed],
+    *,
+    tasks: int,
+    limit: int,
+    template: str | None = None,
+    tokens: SpecialTokens = NO_TOKENS,
 ) -> Prompt:
     """Return the conversation that asks for ``tasks`` tasks over a sample.
 
-    Descriptions are cut to ``limit`` characters. ``template`` is a model's chat template; without
-    one the turns are plain. Raises ModelError where the template does not work.
+    Descriptions are cut to ``limit`` characters. ``template`` is a model's chat template, to be
+    written with the model's ``tokens``; without one the turns are plain. Raises ModelError where the template does not work.
     """
     single = sample.kind == "tool"
     least = 1 if len(sample.apis) == 1 else NEEDED[0]
@@ -103,7 +109,7 @@ def prompt(
     documents = json.dumps(document(sample, limit), ensure_ascii=False)
     user = f"Examples of other tools:\n{examples}\nThe documents:\n{documents}"
     turns = [("system", (Piece(f"{about}\n{rules}"),)), ("user", (Piece(user),))]
-    return conversation(turns, template)
+    return conversation(turns, template, tokens=tokens)
 
 
 def document(sample: Sample, limit: int) -> Any:

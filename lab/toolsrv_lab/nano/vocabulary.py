@@ -15,7 +15,7 @@ from typing import Any
 
 from toolsrv_lab.extras import load
 from toolsrv_lab.nano.episodes import Segment
-from toolsrv_registry.errors import DataError
+from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_runtime.planner import layout
 
 VOCABULARY = "vocabulary.json"
@@ -83,9 +83,9 @@ class Vocabulary:
 
 
 def read_vocabulary(path: Path) -> Vocabulary:
-    """Return the vocabulary in a file. Raises DataError."""
+    """Return the vocabulary in a file. Raises NotFoundError, DataError."""
     if not path.is_file():
-        raise DataError(
+        raise NotFoundError(
             f"there is no vocabulary {path}",
             hint=f"make one and rows with it: toolsrv lab episodes --out {path.parent}",
         )

@@ -55,7 +55,10 @@ def train_encoder(
     """
     pairs = training_pairs(apis, queries)
     if not pairs:
-        raise DataError("no query of the training names an API of the catalogs")
+        raise DataError(
+            "no query of the training names an API of the catalogs",
+            hint="write some: toolsrv lab instructions, or import the catalog that they are about",
+        )
     documents = [document_text(api) for api in apis]
     vectors = SentenceTransformersEncoder(str(base)).encode(documents, progress=counted)
     dealt = batches(pairs, neighbours(vectors), options.batch_size, random.Random(_MINING_SEED))

@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from toolsrv_registry import names
-from toolsrv_registry.errors import DataError
+from toolsrv_registry.errors import DataError, NotFoundError
 
 
 class Named(BaseModel):
@@ -142,6 +142,10 @@ def _text(path: Path) -> str:
             with gzip.open(path, "rt", encoding="utf-8") as file:
                 return file.read()
         return path.read_text("utf-8")
+    except FileNotFoundError:
+        raise NotFoundError(
+            f"there is no file {path}", hint="give a file of queries, JSON lines"
+        ) from None
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise DataError(
             f"cannot read the queries {path}: {error}", hint="give a file of queries, JSON lines"

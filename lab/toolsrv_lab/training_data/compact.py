@@ -35,7 +35,7 @@ TOO_MANY = "it calls more functions than the format numbers"
 _THOUGHT = re.compile(rf"(?:#\d+ failed\. )?(.*?){layout.USE}\d", re.DOTALL)
 _SPENT = re.compile(rf"#(\d+){re.escape(layout.GIVE_UP)}")
 _NEXT = f"{layout.NOTHING}. "
-_ABOUT = 'The description of this function is: "'
+ABOUT = 'The description of this function is: "'
 _ARGUMENT = "the argument "  # as ``calls.arguments`` begins
 
 
@@ -63,7 +63,7 @@ def row_of(answer: Answer) -> Row:
     if answer.toolsrv is not None and not answer.answer_generation.valid_data:
         raise UnfitError(PARTIAL)
     nodes = tree_of(answer)
-    path = _path(nodes)
+    path = path_to_end(nodes)
     rounds = [_round(node) for node in path[:-1]]
     again = [{one.words for one in rounds[at + 1 :]} for at in range(len(rounds))]
     rounds = [
@@ -86,8 +86,12 @@ def row_of(answer: Answer) -> Row:
     return Row(tuple(lines), (Episode(tuple(segments), aims),))
 
 
-def _path(nodes: Sequence[TreeNode]) -> list[TreeNode]:
-    """Return the replies down to the answer, else to a give-up that had nothing left to try."""
+def path_to_end(nodes: Sequence[TreeNode]) -> list[TreeNode]:
+    """Return the replies down to the answer, else to a give-up that had nothing left to try.
+
+    Raises:
+        UnfitError: there is neither.
+    """
     known = {node.id: node for node in nodes}
     ends = [node for node in nodes if node.kind == "answer"]
     ends += [
@@ -111,19 +115,33 @@ def _is_spent(end: TreeNode, above: TreeNode) -> bool:
 
 
 def _round(node: TreeNode) -> _Round:
+    before, words = words_of(node)
+    error, response = observed(node.observation)
+    found = facts.facts(response, limit=OBSERVATION_LIMIT)
+    if error and not any(name == "error" for name, _ in found):
+        found.insert(0, ("error", facts.plain(error)[: facts.VALUE_LIMIT]))
+    return _Round(before, words, node, tuple(found), node.code == Code.OK)
+
+
+def words_of(node: TreeNode) -> tuple[tuple[str, ...], str]:
+    """Return the words of the task that nothing served before a call, and those that it serves.
+
+    Raises:
+        UnfitError: the thought is not the compact format's.
+    """
     match = _THOUGHT.fullmatch(node.thought)
     if match is None or node.kind != "call":
         raise UnfitError(OTHER_THOUGHTS)
     *before, words = match[1].split(_NEXT)
-    error, response = _observed(node.observation)
-    found = facts.facts(response, limit=OBSERVATION_LIMIT)
-    if error and not any(name == "error" for name, _ in found):
-        found.insert(0, ("error", facts.plain(error)[: facts.VALUE_LIMIT]))
-    return _Round(tuple(before), words, node, tuple(found), node.code == Code.OK)
+    return tuple(before), words
 
 
-def _observed(text: str) -> tuple[str, Any]:
-    """Return error and response of an observation in the words of ToolBench's service."""
+def observed(text: str) -> tuple[str, Any]:
+    """Return error and response of an observation in the words of ToolBench's service.
+
+    Raises:
+        UnfitError: it is cut off.
+    """
     try:
         told = json.loads(text)
         error, said = str(told["error"]), str(told["response"])
@@ -158,7 +176,7 @@ def _function(told: Mapping[str, Any]) -> Function:
         )
         for key, one in shape.get("properties", {}).items()
     }
-    _, found, about = str(told.get("description", "")).partition(_ABOUT)
+    _, found, about = str(told.get("description", "")).partition(ABOUT)
     api = Api(
         id=f"//{told['name']}", category="", tool="", name=str(told["name"]),
         description=about.removesuffix('"') if found else "",

@@ -106,7 +106,9 @@ class ModelSimulator:
                 hint="name another with the setting simulator, or simulate by schema",
             )
         turns = (("system", (Piece(mirror.INSTRUCTIONS),)), ("user", (Piece(message),)))
-        prompt = conversation(turns, profile.chat_template, profile.chat_template_from)
+        prompt = conversation(
+            turns, profile.chat_template, profile.chat_template_from, model.special_tokens
+        )
         generated = model.generate(
             prompt,
             grammar=_GRAMMAR,

@@ -93,7 +93,7 @@ def check_adapter_file(path: Path) -> Header:
         AdapterError: It is something else, or of a kind that is not supported.
         ModelError: It is missing, damaged or no GGUF file.
     """
-    header = read_header(path)
+    header = read_header(path, what="adapter", hint=HINT)
     own = header.metadata
     if own.get("general.type") != "adapter":
         what = f"a model ({header.architecture})" if header.tensors else "something else"

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError
 
-from toolsrv_runtime.convert.errors import ArchitectureError, CheckpointError
+from toolsrv_runtime.convert.errors import ArchitectureError, CheckpointError, NoCheckpointError
 from toolsrv_runtime.convert.rope import Rope, read_rope
 from toolsrv_runtime.file_in import read_file
 
@@ -48,6 +48,12 @@ def read_architecture(folder: Path) -> Architecture:
         CheckpointError: No folder, no config, or one that is not JSON.
         ArchitectureError: Not a LLaMA, or sizes that cannot be.
     """
+    if not (folder / "config.json").exists():
+        what = "holds no config.json" if folder.is_dir() else "is no folder"
+        raise NoCheckpointError(
+            f"{str(folder)!r} {what if folder.exists() else 'does not exist'}",
+            hint="name the folder of a Hugging Face checkpoint",
+        )
     config = read_json(folder / "config.json", hint="name the folder of a Hugging Face checkpoint")
     names = config.get("architectures") or []
     if not (NAMES.intersection(names) if names else config.get("model_type") == "llama"):

@@ -1,6 +1,7 @@
 """The converter's branch of the error tree; all of it is a ``ModelError``.
 
 - ``CheckpointError``: the folder cannot be converted.
+  - ``NoCheckpointError``: there is no such folder, or none in it.
   - ``ArchitectureError``: its model is not a LLaMA that can be written as one.
   - ``ShardError``: a file with weights is missing, incomplete or unreadable.
   - ``TensorError``: a tensor is missing, superfluous or of another shape than the config says.
@@ -12,14 +13,19 @@
 
 from __future__ import annotations
 
-from toolsrv_runtime.errors import ModelError
+from toolsrv_registry.errors import UsageError
+from toolsrv_runtime.errors import ModelError, NoModelFileError
 
 
 class CheckpointError(ModelError):
     """A checkpoint folder cannot be converted."""
 
 
-class ArchitectureError(CheckpointError):
+class NoCheckpointError(CheckpointError, NoModelFileError):
+    """There is no such folder, or no checkpoint in it."""
+
+
+class ArchitectureError(CheckpointError, UsageError):
     """The checkpoint is not a LLaMA, or one with a feature that GGUF cannot carry."""
 
 
@@ -43,5 +49,5 @@ class WriteError(ModelError):
     """The result cannot be written."""
 
 
-class AdapterError(ModelError):
+class AdapterError(ModelError, UsageError):
     """A LoRA adapter is damaged, of a kind that is not supported, or of another base model."""

@@ -58,6 +58,21 @@ class _Config(BaseModel):
         return self.alpha / (math.sqrt(self.rank) if self.use_rslora else self.rank)
 
 
+def files_of(path: Path) -> tuple[Path, Path]:
+    """Return the configuration and the weights of a PEFT folder, or of its file with weights.
+
+    Raises AdapterError: one is missing.
+    """
+    folder = path if path.is_dir() else path.parent
+    if not path.exists():
+        raise AdapterError(f"there is no adapter {str(path)!r}", hint=HINT)
+    if not (folder / "adapter_config.json").is_file():
+        raise AdapterError(
+            f"{str(path)!r} is no adapter: there is no adapter_config.json", hint=HINT
+        )
+    return folder / "adapter_config.json", _weights(path)
+
+
 def read_peft(path: Path, base: Base) -> Adapter:
     """Return the adapter in a PEFT folder (or its file with weights), in the base's names.
 
@@ -72,9 +87,9 @@ def read_peft(path: Path, base: Base) -> Adapter:
             f"{base.path.name!r} is {family!r}; a PEFT adapter is read for {', '.join(FAMILIES)}",
             hint="convert it to a GGUF adapter: llama.cpp's convert_lora_to_gguf.py",
         )
-    folder = path if path.is_dir() else path.parent
+    config_file, weights = files_of(path)
+    folder = config_file.parent
     config = _config(folder)
-    weights = _weights(path)
     tensors = read_tensors(weights)
     _check_targets(config, tensors)
     halves, heads = _halves(tensors, base)

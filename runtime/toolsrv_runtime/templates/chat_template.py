@@ -5,14 +5,17 @@ A model without one gets plain ``System:``/``User:``/``Assistant:`` turns. Knows
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
 
 import jinja2
 
 from toolsrv_catalogs.text import clean
-from toolsrv_runtime.engine.base import Piece, Prompt
+from toolsrv_runtime.engine.base import Piece, Prompt, SpecialTokens
 from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.templates.template_limits import (
     LimitError,
@@ -24,6 +27,12 @@ from toolsrv_runtime.templates.template_limits import (
 Turn = tuple[str, Prompt]
 """A role (system, user, assistant) and what is said."""
 
+NO_TOKENS = SpecialTokens()
+"""The tokens of an unknown vocabulary."""
+
+_DATE_CODES = re.compile(r"%(?![-]?[A-Za-z%])[^A-Za-z%]*[A-Za-z%]?")
+_LONGEST_DATE = 200
+
 
 @dataclass(frozen=True, slots=True)
 class ChatTemplate:
@@ -33,23 +42,44 @@ class ChatTemplate:
     place: str
 
 
-def conversation(turns: Sequence[Turn], template: str | None = None, place: str = "") -> Prompt:
+def conversation(
+    turns: Sequence[Turn],
+    template: str | None = None,
+    place: str = "",
+    tokens: SpecialTokens = NO_TOKENS,
+) -> Prompt:
     """Return turns ready for the assistant's next; ``template`` is Jinja source, None plain turns.
 
-    ``place`` as for ``compiled``. Raises ModelError where the template does not work.
+    ``place`` as for ``compiled``; ``tokens`` are the model's own. Raises ModelError where the
+    template does not work.
     """
-    return written(turns, None if template is None else compiled(template, place))
+    if template is None:
+        return _plain(turns)
+    return _render(compiled(template, place), turns, variables(tokens))
 
 
-def written(turns: Sequence[Turn], template: ChatTemplate | None) -> Prompt:
-    """Return turns as ``conversation`` does, with a template that is compiled already."""
-    return _plain(turns) if template is None else _render(template, turns)
-
-
-def check_template(source: str, place: str = "") -> None:
+def check_template(source: str, place: str = "", tokens: SpecialTokens = NO_TOKENS) -> None:
     """Raise ModelError where a template cannot write a small conversation."""
     said = (("system", "s"), ("user", "u"), ("assistant", "a"), ("user", "u"))
-    conversation([(role, (Piece(text),)) for role, text in said], source, place)
+    conversation([(role, (Piece(text),)) for role, text in said], source, place, tokens)
+
+
+def variables(tokens: SpecialTokens, now: datetime | None = None) -> dict[str, Any]:
+    """Return what every template may read besides messages, tools and switches.
+
+    Source: ``apply_chat_template`` of transformers. ``now`` None is the present time, UTC.
+    """
+    clock = now or datetime.now(UTC)
+    return {
+        "bos_token": tokens.bos,
+        "eos_token": tokens.eos,
+        "strftime_now": lambda form: _date(clock, form),
+    }
+
+
+def _date(clock: datetime, form: Any) -> str:
+    """Return the date in ``form``, without the widths that some C libraries pad to."""
+    return clock.strftime(_DATE_CODES.sub("", str(form)[:_LONGEST_DATE]))
 
 
 def _plain(turns: Sequence[Turn]) -> Prompt:
@@ -93,33 +123,34 @@ def broken(error: Exception, place: str) -> ModelError:
     )
 
 
-def _render(template: ChatTemplate, turns: Sequence[Turn]) -> Prompt:
+def _render(template: ChatTemplate, turns: Sequence[Turn], read: dict[str, Any]) -> Prompt:
     """Render with a marker for every turn's text, then put the text in as plain pieces.
 
     So control tokens that a task or a response spells stay text: only the template's own are
-    tokens. A template that refuses a system turn gets it in front of the first user turn.
+    tokens. A template that refuses a system turn gets it in front of the first user turn, and one
+    that cannot do without a list of tools an empty one.
     """
-    try:
-        return _fill(template.compiled, turns)
-    except LimitError as error:
-        raise broken(error, template.place) from None
-    except Exception:  # noqa: BLE001 - whatever it raises, it may like the other way
-        merged = [("user", (*turns[0][1], Piece("\n\n"), *turns[1][1])), *turns[2:]]
-    try:
-        return _fill(template.compiled, merged)
-    except Exception as error:  # noqa: BLE001 - see above
-        raise broken(error, template.place) from None
+    merged = [("user", (*turns[0][1], Piece("\n\n"), *turns[1][1])), *turns[2:]]
+    fault: Exception = ValueError("it leaves out a turn")
+    lists: tuple[list[Any] | None, ...] = (None, [])
+    for said in (turns, merged):
+        for tools in lists:
+            try:
+                return _fill(template.compiled, said, {**read, "tools": tools})
+            except LimitError as error:
+                raise broken(error, template.place) from None
+            except Exception as error:  # noqa: BLE001 - whatever it raises, it may like another way
+                fault = error if tools is None else fault
+    raise broken(fault, template.place) from None
 
 
-def _fill(template: jinja2.Template, turns: Sequence[Turn]) -> Prompt:
+def _fill(template: jinja2.Template, turns: Sequence[Turn], read: dict[str, Any]) -> Prompt:
     mark = secrets.token_hex(12)
     messages = [
         {"role": role, "content": f"[{mark}:{index}]"} for index, (role, _) in enumerate(turns)
     ]
     with limited():
-        text = template.render(
-            messages=messages, add_generation_prompt=True, bos_token="", eos_token="", tools=None
-        )
+        text = template.render(messages=messages, add_generation_prompt=True, **read)
     prompt: list[Piece] = []
     for index, (_, pieces) in enumerate(turns):
         before, found, text = text.partition(f"[{mark}:{index}]")

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from toolsrv_runtime.engine.base import SpecialTokens
 from toolsrv_runtime.errors import ModelError
-from toolsrv_runtime.templates.chat_template import broken, compiled
+from toolsrv_runtime.templates.chat_template import NO_TOKENS, broken, compiled, variables
 from toolsrv_runtime.templates.marking import without_escapes
 from toolsrv_runtime.templates.template_limits import LimitError, limited
 
 Messages = Sequence[Mapping[str, Any]]
 """Messages as templates read them: role, content, and tool_calls where there are any."""
-
-NO_TOKENS = SpecialTokens()
-"""The tokens of an unknown vocabulary."""
-
-_DATE_CODES = re.compile(r"%(?![-]?[A-Za-z%])[^A-Za-z%]*[A-Za-z%]?")
-_LONGEST_DATE = 200
 
 
 class Renderer:
@@ -49,7 +42,6 @@ class Renderer:
 
         Raises ModelError for a template that makes too much; else whatever the template raises.
         """
-        clock = now or datetime.now(UTC)
         switch = {} if thinking is None else {"enable_thinking": thinking, "thinking": thinking}
         try:
             with limited():
@@ -57,9 +49,7 @@ class Renderer:
                     messages=[dict(one) for one in messages],
                     tools=list(tools) or self.no_tools,
                     add_generation_prompt=generate,
-                    bos_token=self._tokens.bos,
-                    eos_token=self._tokens.eos,
-                    strftime_now=lambda form: _date(clock, form),
+                    **variables(self._tokens, now),
                     **switch,
                 )
         except LimitError as error:
@@ -88,8 +78,3 @@ class Renderer:
     def refusal(self, error: Exception) -> Exception:
         """Return the ModelError for what the template raised."""
         return broken(error, self._template.place)
-
-
-def _date(clock: datetime, form: Any) -> str:
-    """Return the date in ``form``, without the widths that some C libraries pad to."""
-    return clock.strftime(_DATE_CODES.sub("", str(form)[:_LONGEST_DATE]))

@@ -20,11 +20,12 @@ from toolsrv_runtime.contract.chat import (
 from toolsrv_runtime.engine.base import Prompt, SpecialTokens
 from toolsrv_runtime.errors import ModelError
 from toolsrv_runtime.templates.call_syntax import GENERIC, CallSyntax
+from toolsrv_runtime.templates.chat_template import NO_TOKENS
 from toolsrv_runtime.templates.conversation import PLAIN, Shape, template_messages, tool_list
 from toolsrv_runtime.templates.dialects import read_dialects
 from toolsrv_runtime.templates.learning import Learnt, learn
 from toolsrv_runtime.templates.marking import Pieces, mark, to_json
-from toolsrv_runtime.templates.rendering import NO_TOKENS, Renderer
+from toolsrv_runtime.templates.rendering import Renderer
 from toolsrv_runtime.templates.reply_grammar import reply_grammar
 from toolsrv_runtime.templates.reply_parser import new_id, read_learnt
 

@@ -52,6 +52,7 @@ def eval_() -> None:
         "retriever": (f"{_HERE}:export_retriever", "A trained encoder as int8 ONNX."),
         "matcher": (f"{_MATCHER}:export_matcher", "A trained matcher as int8 ONNX."),
         "model": ("toolsrv.cli.lab_export:export_model", "A trained model as GGUF, with its card."),
+        "encoder": ("toolsrv.cli.lab_export:export_encoder", "all-MiniLM-L6-v2 as int8 ONNX."),
         "examples": (
             "toolsrv.cli.lab_export:export_examples",
             "Requests of known APIs as vectors.",
@@ -70,6 +71,7 @@ def export() -> None:
             f"{_INSTRUCTIONS}:report_instructions",
             "Lengths, variety and nearness to API documents.",
         ),
+        "requests": ("toolsrv.cli.lab_export:report_requests", "Solves of requests to services."),
     },
     epilog=example("toolsrv lab report instructions FILE --beside QUERIES"),
 )
@@ -85,6 +87,10 @@ def report() -> None:
         "samples": (f"{_MATCHER}:samples", "Write texts to train the matcher on."),
         "episodes": ("toolsrv.cli.lab_nano:episodes", "Write solved tasks to train a model on."),
         "annotate": ("toolsrv.cli.lab_annotate:annotate", "Solve tasks as ToolBench answer files."),
+        "conversations": (
+            "toolsrv.cli.lab_conversations:conversations",
+            "Write solved tasks to train a chat model on.",
+        ),
         "convert": ("toolsrv.cli.lab_data:convert", "Turn answer files into training data."),
         "train": ("toolsrv.cli.lab:train", "Train retriever, ranker, matcher or model."),
         "curve": ("toolsrv.cli.lab_export:curve", "Draw how trainings went."),

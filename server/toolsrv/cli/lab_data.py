@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolsrv.cli.import_view import Bar
-from toolsrv.cli.options import example, json_option
+from toolsrv.cli.options import GivenPath, example, json_option
 from toolsrv.cli.output import emit_json, note
 from toolsrv.plain import one_line
 from toolsrv_registry.errors import UsageError
@@ -25,17 +25,26 @@ LINES = 20
     epilog=example(
         "toolsrv lab convert answers --out training.json",
         "toolsrv lab convert answers --format compact --vocabulary rows/vocabulary.json --out more",
+        "toolsrv lab convert answers --format chat --base SmolLM2.gguf --out rows.xz",
     )
 )
-@click.argument("answers", type=click.Path(path_type=Path))
+@click.argument("answers", type=GivenPath())
 @click.option("--out", type=click.Path(path_type=Path), required=True,
               help="The training file, as ToolBench's toolllama_G123_dfs_train.json; with"
               " --format compact a folder of rows.")  # fmt: skip
-@click.option("--format", "form", type=click.Choice(["toolbench", "compact"]),
+@click.option("--format", "form", type=click.Choice(["toolbench", "compact", "chat"]),
               default="toolbench", show_default=True,
-              help="compact: rows for the small model, from answers of lab annotate.")  # fmt: skip
+              help="From answers of lab annotate, compact: rows for a model from nothing; chat: "
+              "conversations for a chat model, as token ids.")  # fmt: skip
 @click.option("--vocabulary", type=click.Path(path_type=Path), metavar="FILE",
               help="With compact: a vocabulary of lab episodes; without, one is made.")  # fmt: skip
+@click.option("--base", type=click.Path(path_type=Path), metavar="FILE",
+              help="With chat: the GGUF file that is to be trained, SmolLM2 for now.")  # fmt: skip
+@click.option("--judged", type=click.Path(path_type=Path), metavar="FILE", multiple=True,
+              help="With chat: JSON lines whose tasks are kept out.")  # fmt: skip
+@click.option("--longest", type=click.IntRange(64), metavar="N",
+              help="With chat: leave out longer rows. [default: 1600 tokens]")  # fmt: skip
+@click.option("--workers", type=click.IntRange(1, 256), help="With chat. [default: 1]")
 @click.option("--method", default="", metavar="TEXT",
               help="Only files whose name holds this, such as DFS_woFilter_w2.")  # fmt: skip
 @click.option("--without-give-ups", is_flag=True,
@@ -48,6 +57,10 @@ def convert(
     out: Path,
     form: str,
     vocabulary: Path | None,
+    base: Path | None,
+    judged: tuple[Path, ...],
+    longest: int | None,
+    workers: int | None,
     method: str,
     without_give_ups: bool,
     keep_thoughts: bool,
@@ -57,17 +70,29 @@ def convert(
 
     ANSWERS is a folder, searched with all below it, or one file: made by `toolsrv solve
     --save-answer`, `toolsrv lab annotate` or ToolBench. What is no answer file is left out and
-    named.
+    named. With --format chat it may be a .jsonl file of episodes (toolsrv_lab.conversations) too.
     """
     from toolsrv_lab.training_data.convert import convert as work
 
     source, out = answers.expanduser(), out.expanduser()
+    if form != "toolbench" and (method or without_give_ups or keep_thoughts):
+        raise UsageError(
+            "--method, --without-give-ups and --keep-thoughts are of ToolBench's format",
+            hint=f"leave them out with --format {form}",
+        )
+    if form == "chat":
+        if vocabulary is not None:
+            raise UsageError("--vocabulary is of the compact format", hint="leave it out")
+        if base is None:
+            raise UsageError("--format chat needs a base", hint="name its GGUF file with --base")
+        _chat(source, out, base.expanduser(), judged, longest, workers or 1, as_json=as_json)
+        return
+    if base is not None or judged or longest is not None or workers is not None:
+        raise UsageError(
+            "--base, --judged, --longest and --workers are of the chat format",
+            hint="add --format chat, or leave them out",
+        )
     if form == "compact":
-        if method or without_give_ups or keep_thoughts:
-            raise UsageError(
-                "--method, --without-give-ups and --keep-thoughts are of ToolBench's format",
-                hint="leave them out with --format compact",
-            )
         _compact(source, out, vocabulary.expanduser() if vocabulary else None, as_json=as_json)
         return
     if vocabulary is not None:
@@ -97,6 +122,32 @@ def _compact(source: Path, out: Path, vocabulary: Path | None, *, as_json: bool)
         return
     click.echo(
         f"{report.rows} rows from {report.files} answer files in {out}, {report.held_out} held out"
+    )
+    _left_out(report.left_out)
+
+
+def _chat(
+    source: Path,
+    out: Path,
+    base: Path,
+    judged: Sequence[Path],
+    longest: int | None,
+    workers: int,
+    *,
+    as_json: bool,
+) -> None:
+    from toolsrv_lab.conversations.build import LONGEST, Builder
+    from toolsrv_lab.training_data.chat_rows import write_chat
+
+    builder = Builder(base, [one.expanduser() for one in judged], longest or LONGEST, seed=1)
+    with Bar("converting", "files") as bar:
+        report = write_chat(source, out, builder, workers=workers, progress=bar.show)
+    if as_json:
+        emit_json({"file": str(out)} | report.model_dump(mode="json"))
+        return
+    click.echo(
+        f"{report.rows} rows from {report.episodes} conversations in {out}: {report.tokens:,} "
+        f"tokens, {report.learnt:,} learnt"
     )
     _left_out(report.left_out)
 

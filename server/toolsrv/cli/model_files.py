@@ -10,7 +10,7 @@ import click
 
 from toolsrv.cli.listing import listing
 from toolsrv.cli.model_server import usable_special
-from toolsrv.cli.options import example, json_option
+from toolsrv.cli.options import example, json_option, not_empty
 from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session, pass_session
 from toolsrv.model_file import is_file
@@ -69,7 +69,7 @@ def list_(session: Session, as_json: bool) -> None:
 @click.command(
     short_help="Make a model the one that solves use.", epilog=example("toolsrv model use nano")
 )
-@click.argument("model", metavar="NAME|FILE|URL")
+@click.argument("model", metavar="NAME|FILE|URL", callback=not_empty)
 @json_option
 @pass_session
 def use(session: Session, model: str, as_json: bool) -> None:
@@ -111,7 +111,7 @@ def use(session: Session, model: str, as_json: bool) -> None:
 @click.command(
     short_help="Take a model off the list.", epilog=example("toolsrv model remove model.f16 --yes")
 )
-@click.argument("name")
+@click.argument("name", callback=not_empty)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 @pass_session

@@ -9,11 +9,12 @@ import click
 
 from toolsrv.cli.import_view import Bar
 from toolsrv.cli.interrupt import interruptible
-from toolsrv.cli.options import example, json_option
+from toolsrv.cli.options import GivenPath, example, json_option, not_empty
 from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session, pass_session
 
 if TYPE_CHECKING:
+    from toolsrv.settings import Settings
     from toolsrv_runtime.convert.merge import MergeType
     from toolsrv_runtime.convert.quantize import QuantType
     from toolsrv_runtime.convert.tensors import OutputType
@@ -26,7 +27,7 @@ _force_option = click.option("--force", is_flag=True, help="Replace a file that 
     short_help="Make a GGUF file of a LLaMA checkpoint.",
     epilog=example("toolsrv model convert ToolLLaMA-2-7b-v2 --profile toolllama-2 --type f16"),
 )
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=GivenPath())
 @click.option("--out", type=_OUT, help="The GGUF file. [default: beside the folder]")
 @click.option("--type", "kind", type=click.Choice(["f16", "bf16", "f32"]), default="f16",
               show_default=True, help="How weights are kept; norms are always f32.")  # fmt: skip
@@ -75,7 +76,7 @@ def convert(
 
 
 @click.command(epilog=example("toolsrv model quantize model.f16.gguf --type Q5_K_M"))
-@click.argument("model", metavar="NAME|FILE")
+@click.argument("model", metavar="NAME|FILE", callback=not_empty)
 @click.option("--type", "kind", default="Q8_0", show_default=True,
               type=click.Choice(["Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "F16"], case_sensitive=False),
               help="From the largest and most exact to the smallest.")  # fmt: skip
@@ -106,8 +107,8 @@ def quantize(
     short_help="Merge a LoRA adapter into its base model.",
     epilog=example("toolsrv model merge llama-2-7b.Q8_0.gguf ToolLLaMA-7b-LoRA"),
 )
-@click.argument("base")
-@click.argument("adapter", type=click.Path(path_type=Path))
+@click.argument("base", callback=not_empty)
+@click.argument("adapter", type=GivenPath())
 @click.option("--out", type=_OUT, help="The merged file. [default: beside BASE]")
 @click.option("--type", "kind", default="auto", show_default=True,
               type=click.Choice(["auto", "base", "Q8_0", "F16", "F32"], case_sensitive=False),
@@ -160,6 +161,21 @@ def merge(
         f"{made.changed} of {made.tensors} tensors changed ({types}; rank {made.rank}) in "
         f"{made.path}: {made.size_bytes:,} bytes"
     )
+
+
+def merge_first(settings: Settings) -> tuple[Path | None, Path | None]:
+    """Return the model file of the settings and the adapter to apply, PEFT's merged with progress.
+
+    The model is a file. Raises as ``merged_model``.
+    """
+    from toolsrv.loading import with_adapter
+    from toolsrv.merged import is_peft
+
+    path = settings.model if isinstance(settings.model, Path) else None
+    if not is_peft(settings.adapter):
+        return path, settings.adapter
+    with Bar("merging the adapter", "tensors") as bar, interruptible():
+        return with_adapter(settings, path, bar.show)
 
 
 def _known_sha256(name: str, data_dir: Path) -> str | None:

@@ -57,6 +57,11 @@ def pull(session: Session, repo: str | None, listed: bool, name: str | None, as_
     models = ModelList(session.load().settings.data_dir)
     if (known := short_name(repo)) is None:
         owner, _, file = repo.partition(":")
+        if "/" not in owner:
+            raise UsageError(
+                f"there is no short name {owner!r} of a model",
+                hint="see toolsrv model pull --list, or name a repository: OWNER/NAME[:FILE]",
+            )
         entry = _pull_gguf(models, owner, file, name)
     elif known.file:
         _tell(known)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,6 +13,32 @@ if TYPE_CHECKING:  # pydantic is not needed for --help
     from toolsrv.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def not_empty(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Return an argument's text; a click callback. Raises BadParameter for an empty one."""
+    if value is not None and not value.strip():
+        raise click.BadParameter("it is empty", ctx=ctx, param=param)
+    return value
+
+
+class GivenPath(click.Path):
+    """A path as ``pathlib`` has it; an empty one, which would be the present folder, is refused."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str | bytes | os.PathLike[str]:
+        """Return the path. Fails for an empty one."""
+        if not str(value).strip():
+            self.fail("it is empty, and names no file or folder", param, ctx)
+        return super().convert(value, param, ctx)
+
 
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document on stdout, nothing else."
@@ -34,8 +61,8 @@ serve_model_option = click.option(
 )
 adapter_option = click.option(
     "--adapter",
-    metavar="FILE",
-    help='GGUF LoRA adapter that is applied to the model; "" for none.',
+    metavar="FILE|FOLDER",
+    help='LoRA adapter for the model: GGUF, or a PEFT folder, merged once; "" for none.',
 )
 engine_model_option = click.option(
     "--engine-model", metavar="NAME", help="Model at the servers. [default: their first]"

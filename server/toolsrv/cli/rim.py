@@ -86,7 +86,9 @@ def _ending(error: BaseException, session: Session) -> Ending:
         case UsageError() | NotFoundError():
             return Ending(USAGE, error.message, error.hint)
         case ToolsrvError():
-            return Ending(FAULT, error.message, error.hint)
+            # A folder named where a file belongs, or the reverse, is wrong use wherever it is met.
+            wrong = isinstance(error.__context__, _WRONG_PLACE)
+            return Ending(USAGE if wrong else FAULT, error.message, error.hint)
         case OSError() if error.errno in _PLAIN_ERRNOS:
             where = f"{error.filename}: " if error.filename else ""
             return Ending(FAULT, f"{where}{error.strerror}", _plain_hint(error))
@@ -110,6 +112,7 @@ def _plain_hint(error: OSError) -> str:
     return _PLAIN_ERRNOS[error.errno or 0]
 
 
+_WRONG_PLACE = (IsADirectoryError, NotADirectoryError)
 _FOLDER_HINT = "name another folder with --data-dir or TOOLSRV_DATA_DIR"
 _PLAIN_ERRNOS = {
     errno.ENOSPC: "free some space, or name another folder with --data-dir or TOOLSRV_DATA_DIR",

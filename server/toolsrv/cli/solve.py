@@ -81,6 +81,10 @@ def solve(
 
     bench = session.workbench(**flags)
     check_model(bench.settings)  # before an index is built for nothing
+    if bench.settings.adapter is not None:
+        from toolsrv.cli.model_make import merge_first
+
+        merge_first(bench.settings)
     options = bench.options(category=category)
     if answer_to is not None:
         text = _continued(bench, answer_to, text)

@@ -19,7 +19,7 @@ from toolsrv_registry.errors import NotFoundError
 
 EARTH_RADIUS_KM = 6371.0088
 _END_OF_LATIN = "\u0250"
-_CODE = re.compile(r"\s*[A-Z]{3}\s*")
+_CODE = re.compile(r"[A-Z]{3}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +73,16 @@ def _by_name() -> Mapping[str, Sequence[int]]:
 
 @once
 def _by_alternate() -> Mapping[str, Sequence[int]]:
-    """Return places by other Latin names; read only when no city bears a name itself."""
+    """Return places by other Latin names; read only when no city bears a name itself.
+
+    Codes stay in capitals: "the" and "day" are words, THE and DAY airports.
+    """
     found: dict[str, list[int]] = {}
     for place, row in enumerate(_rows()):
         for name in row["alternatenames"]:
             if name[:1] < _END_OF_LATIN and fold(name):  # some consist of dots and hyphens
-                found.setdefault(fold(name), []).append(place)
+                key = name if _CODE.fullmatch(name) else fold(name)
+                found.setdefault(key, []).append(place)
     return found
 
 
@@ -91,8 +95,9 @@ def find_city(text: str, country: Country | None = None) -> City:
     name, _, tail = text[:150].partition(",")
     key = fold(name)
     places = _places(key)
-    if _CODE.fullmatch(name):
-        places = iter(_served(name.strip(), sorted(places)))
+    if _CODE.fullmatch(name.strip()):
+        alike = {*places, *_by_alternate().get(name.strip(), ())}
+        places = iter(_served(name.strip(), sorted(alike)))
     elif country is None and not tail and key not in _by_name():
         _refuse_country(text)
     for place in places:

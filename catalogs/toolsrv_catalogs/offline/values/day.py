@@ -14,6 +14,7 @@ from typing import Annotated
 from toolsrv_catalogs.offline.endpoint import Field, quoted
 from toolsrv_registry.errors import UsageError
 
+_ISO = "write it like 2026-03-05T14:30:00+02:00"
 ACCEPTED = "write it like 2026-03-05 or March 5, 2026"
 YEARS = (1000, 2999)
 
@@ -40,6 +41,8 @@ _WEEKDAY = re.compile(
 _MONTH_FIRST = re.compile(r"([a-z]+)\.? +([0-9]{1,2})(?:st|nd|rd|th)?(?:,? +([0-9]{4}))?")
 _DAY_FIRST = re.compile(r"([0-9]{1,2})(?:st|nd|rd|th)?(?: +of)? +([a-z]+)\.?(?:,? +([0-9]{4}))?")
 _TIME = re.compile(r"([0-9]{1,2})(?:[:.h]([0-9]{2})(?::([0-9]{2})(?:\.[0-9]+)?)?)? *([ap]\.?m\.?)?")
+_OFFSET = re.compile(r"(.*:[0-9]{2}(?:\.[0-9]+)?) ?([Zz]|[+-][0-9]{2}:?[0-9]{2})")
+_YEAR = re.compile(r"[0-9]{4}")
 _NAMED_TIMES = {"noon": time(12), "midday": time(12), "midnight": time(0)}
 
 
@@ -119,9 +122,24 @@ def parse_time(text: str) -> time:
 def parse_moment(text: str) -> datetime:
     """Return the local date and time in ``text``; a time alone means today, a date midnight.
 
-    The result carries no zone: the API's own parameter says which one is meant.
+    The result carries a zone only where the text ends with an offset, as ISO 8601 writes it; else
+    the API's own parameter says which one is meant.
+
+    Raises:
+        UsageError: no date or time, or one that does not exist.
     """
-    plain = " ".join(text.split())
+    plain = " ".join(text.split()).replace("\u2212", "-")
+    match = _OFFSET.fullmatch(plain)
+    if match and (match[2] in "Zz" or _YEAR.search(match[1])):  # 10:30-11:30 is no offset
+        try:
+            zone = datetime.strptime(match[2].upper(), "%z").tzinfo
+        except ValueError:
+            raise UsageError(f"{quoted(text)} has no offset from UTC; {_ISO}") from None
+        return _local(match[1]).replace(tzinfo=zone)
+    return _local(plain)
+
+
+def _local(plain: str) -> datetime:
     if match := re.fullmatch(
         r"(.*[0-9]{4}|[0-9]{4}-[0-9]{1,2}-[0-9]{1,2})(?:T|,? at | |, )(.+)", plain
     ):

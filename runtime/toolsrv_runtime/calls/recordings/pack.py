@@ -17,10 +17,11 @@ from typing import IO, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from toolsrv_registry.errors import DataError, NotFoundError
+from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 from toolsrv_runtime.atomic import fresh_bytes
 from toolsrv_runtime.calls.recordings.entry import Entry
 from toolsrv_runtime.calls.recordings.store import RecordingStore
+from toolsrv_runtime.file_in import begins_as_zip
 
 MOST_BYTES = 4_000_000_000
 """Bytes of all entries of a pack, unpacked."""
@@ -100,7 +101,8 @@ def read_pack(
 
     Raises:
         NotFoundError: there is no such file.
-        DataError: it is no pack, or not as its manifest says, or too large.
+        UsageError: it is a file of another kind.
+        DataError: it is damaged, or not as its manifest says, or too large.
     """
     try:
         found = _hash_of(path)
@@ -114,6 +116,8 @@ def read_pack(
     except FileNotFoundError as error:
         raise NotFoundError(f"there is no file {path}", hint="name a pack to import") from error
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        if not begins_as_zip(path):
+            raise UsageError(f"{path} is no pack", hint="name a pack to import") from None
         raise DataError(f"{path} is no pack, or a damaged one: {error}", hint=_TAMPERED) from error
     except OSError as error:
         raise DataError(

@@ -29,6 +29,7 @@ from toolsrv_runtime.calls.recordings.key import call_key
 from toolsrv_runtime.calls.recordings.masking import masked, masked_arguments
 from toolsrv_runtime.calls.result import Kind
 from toolsrv_runtime.errors import ArgumentError
+from toolsrv_runtime.file_in import begins_as_zip
 
 ORIGIN = "StableToolBench"
 FILE_LIMIT = 200_000_000
@@ -93,13 +94,16 @@ def zipped_cache(path: Path) -> Iterator[list[CacheFile]]:
 
     Raises:
         NotFoundError: there is no such file, or no cache in it.
-        DataError: it is no zip archive, or a damaged one.
+        UsageError: it is no zip archive.
+        DataError: it is a damaged one.
     """
     try:
         archive = zipfile.ZipFile(path)
     except FileNotFoundError:
         raise NotFoundError(f"there is no file {path}", hint="name a zip archive") from None
     except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile) as error:
+        if path.is_file() and not begins_as_zip(path):
+            raise UsageError(f"{path} is no zip archive", hint="name a zip archive") from None
         raise DataError(
             f"{path} is no zip archive, or a damaged one: {error}", hint="get it again"
         ) from error
