@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
@@ -288,6 +289,7 @@ class _Reader:
     ) -> tuple[list[Parameter], list[Parameter]]:
         """Return required and optional parameters; an operation's go over its path's."""
         merged: dict[tuple[str, str], tuple[Node, dict[str, Any]]] = {}
+        given: dict[tuple[str, str], Node] = {}
         for owner in (*items, operation):
             listed = self._refs.follow(Node(owner.value.get("parameters"), owner.resolver))
             entries = listed.value
@@ -315,12 +317,15 @@ class _Reader:
                         self._found.note(f"{url_path[:80]}: {twice}")
                     own.add((name, place))
                     merged[name, place] = (node, about)
+                    given[name, place] = Node(entry, listed.resolver)
         required: list[Parameter] = []
         optional: list[Parameter] = []
         for (name, place), (node, about) in merged.items():
             needed = place == "path" or about.get("required") is True
             try:
-                one = self._parameter(node, about, name, _PLACES[place])
+                entry = given.get((name, place), node)
+                make = partial(self._parameter, node, about, name, _PLACES[place])
+                one = self._refs.once("parameter", entry, lambda _, make=make: make())
             except StyleFault as fault:
                 if needed:
                     raise ValueError(f"its parameter {name[:80]!r}: {fault}") from fault

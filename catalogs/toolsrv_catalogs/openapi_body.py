@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from toolsrv_catalogs.argument_schema import argument_schema
@@ -93,7 +94,8 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
             }
             if form == _FORMS[0] and is_json(told.pop("media") or "text/plain"):
                 written = "json"
-        one = parameter(
+        make = partial(
+            parameter,
             refs,
             inner,
             found,
@@ -104,6 +106,10 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
             style=written,
             **told,
         )
+        if form or name in examples:  # said of this body, not of its schema
+            one = make()
+        else:
+            one = refs.once(f"property {name}", schema, lambda _, make=make: make())
         (required if must else optional).append(one)
     return Body(body_type, required, optional, is_needed=needed, more=more)
 

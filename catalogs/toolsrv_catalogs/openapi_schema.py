@@ -41,7 +41,8 @@ class Shape:
     """A flattened schema. ``words`` are its own keywords; the rest comes from all its parts.
 
     ``types`` are the types that a value may have, without null; none where that is open;
-    ``resolver`` is that of the schema of properties that are not named.
+    ``resolver`` is that of the schema of properties that are not named; ``height`` bounds the
+    levels below it that were looked at. Not altered once ``shape`` has returned it.
     """
 
     words: dict[str, Any] = field(default_factory=dict)
@@ -51,6 +52,7 @@ class Shape:
     required: set[str] = field(default_factory=set)
     items: Node | None = None
     resolver: Any = None
+    height: int = 0
 
     @property
     def type(self) -> str:
@@ -74,15 +76,20 @@ class Shape:
         self.properties = other.properties | self.properties
         self.required |= other.required
         self.items = self.items or other.items
+        self.height = max(self.height, other.height + 1)
 
 
 def shape(refs: References, node: Node, depth: int = 0) -> Shape:
     """Return a schema flattened; what cannot be followed is any value, and ``refs.missed`` tells."""
+    known: Shape | None = refs.made("shape", node)
     try:
-        return _shape(refs, node, depth)
+        if known is None:
+            return refs.once("shape", node, lambda one: _shape(refs, one, depth))
+        refs.step()
+        too_deep = depth + known.height > _DEPTH_LIMIT
+        return _shape(refs, node, depth) if too_deep else known
     except ReferenceFault as fault:
-        if str(fault) not in refs.missed:
-            refs.missed.append(str(fault))
+        refs.miss(fault)
         return Shape()
 
 
@@ -156,7 +163,7 @@ def parameter(
         enum=fields.enum(enum, found),
         place=place,
         style=style,
-        json_schema=argument_schema(node, refs.peek),
+        json_schema=refs.once("argument", node, lambda one: argument_schema(one, refs.peek)),
         **more,
     )
 

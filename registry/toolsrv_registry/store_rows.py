@@ -236,15 +236,22 @@ def _wait(
 
 def _place_apis(db: sqlite3.Connection, number: int, tools: Sequence[Tool]) -> None:
     """Write where each API stands, and what an export needs of it."""
-    rows: list[tuple[Any, ...]] = []
-    for at, tool in enumerate(tools):
-        extras = tool.api_extras or ({},) * len(tool.apis)
-        for api, extra in zip(tool.apis, extras, strict=True):
-            beside = {key: one for key, one in extra.items() if key != ORIGINAL}
-            rows.append((len(rows), at, _json(beside), number, api.id))
-    db.executemany(
-        "UPDATE apis SET position = ?, tool = ?, extra = ? WHERE catalog = ? AND id = ?", rows
+    places = (
+        (at, api.id, extra)
+        for at, tool in enumerate(tools)
+        for api, extra in zip(tool.apis, tool.api_extras or ({},) * len(tool.apis), strict=True)
     )
+    db.executemany(  # one row after the other: what is kept beside a large catalog is much text
+        "UPDATE apis SET position = ?, tool = ?, extra = ? WHERE catalog = ? AND id = ?",
+        (
+            (position, at, _json(_beside(extra)), number, api_id)
+            for position, (at, api_id, extra) in enumerate(places)
+        ),
+    )
+
+
+def _beside(extra: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {key: one for key, one in extra.items() if key != ORIGINAL} if extra else extra
 
 
 def _put_originals(
@@ -259,12 +266,12 @@ def _put_originals(
     )
     db.executemany(
         "INSERT INTO originals (catalog, id, content_hash, original) VALUES (?, ?, ?, ?)",
-        [
+        (
             (number, api.id, hashes[api.id], extra[ORIGINAL])
             for tool in tools
             for api, extra in zip(tool.apis, tool.api_extras, strict=bool(tool.api_extras))
             if ORIGINAL in extra
-        ],
+        ),
     )
 
 
