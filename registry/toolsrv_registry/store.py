@@ -32,6 +32,7 @@ from toolsrv_registry.entries import (
     CatalogEntry,
     Changes,
     Document,
+    ImportOptions,
     Origin,
     Pending,
     StoreStats,
@@ -49,6 +50,7 @@ from toolsrv_registry.store_rows import (
     api_of,
     compare,
     delete_apis,
+    options_json,
     origin_json,
     put_apis,
     put_catalog_row,
@@ -113,14 +115,15 @@ class Store:
         source: str = "",
         files: Sequence[str] = (),
         origin: Origin | None = None,
+        options: ImportOptions | None = None,
     ) -> Changes:
         """Make the stored catalog equal to this one, in one transaction.
 
         New APIs are served at once. A changed one too, unless ``hold``: then its accepted text
         goes on being served, and the new one waits for ``accept``. An API that was removed and
         returns is compared with the text that was accepted then. ``source`` says where the
-        catalog was read, ``files`` where in it each tool stands, ``origin`` who published it. Raises DataError when the
-        catalog lists an id twice.
+        catalog was read, ``files`` where in it each tool stands, ``origin`` who published it,
+        ``options`` how to read it again. Raises DataError when the catalog lists an id twice.
         """
         twice = [i for i, count in Counter(api.id for api in catalog.apis).items() if count > 1]
         if twice:
@@ -129,10 +132,12 @@ class Store:
                 hint="give every API of a catalog its own id",
             )
         total = catalog_hash(catalog, files)
-        if self._unchanged(catalog.name, total, source, origin, hold=hold):
+        if self._unchanged(
+            catalog.name, total, (source, origin_json(origin), options_json(options)), hold=hold
+        ):
             return Changes(unchanged=len(catalog.apis))
         with self._database.write() as db:
-            number = put_catalog_row(db, catalog.name, total, source, origin)
+            number = put_catalog_row(db, catalog.name, total, source, origin, options)
             put_tools(db, number, catalog.tools, files)
             return put_apis(db, number, catalog, hold=hold)
 
@@ -229,7 +234,7 @@ class Store:
     def catalogs(self) -> list[CatalogEntry]:
         """Return all catalogs in the order in which they were first put."""
         rows = self._database.read(
-            "SELECT name, enabled, content_hash, updated_at, source, origin,"
+            "SELECT name, enabled, content_hash, updated_at, source, origin, options,"
             " (SELECT count(*) FROM tools WHERE catalog = number) AS tools,"
             " (SELECT count(*) FROM apis WHERE apis.catalog = catalogs.number) AS apis,"
             " (SELECT count(*) FROM apis WHERE apis.catalog = catalogs.number"
@@ -237,7 +242,9 @@ class Store:
             " FROM catalogs ORDER BY number"
         )
         return [
-            CatalogEntry.model_validate({**row, "origin": json.loads(row["origin"])})
+            CatalogEntry.model_validate(
+                {**row, **{key: json.loads(row[key]) for key in ("origin", "options")}}
+            )
             for row in rows
         ]
 
@@ -478,11 +485,14 @@ class Store:
         return repr([tuple(row) for row in rows])
 
     def _unchanged(
-        self, name: str, total: str, source: str, origin: Origin | None, *, hold: bool
+        self, name: str, total: str, came_from: tuple[str, str, str], *, hold: bool
     ) -> bool:
-        """Return whether putting a catalog of this hash would write nothing."""
+        """Return whether putting a catalog of this hash would write nothing.
+
+        ``came_from`` are the columns source, origin and options.
+        """
         rows = self._database.read(
-            "SELECT content_hash, source, origin, EXISTS (SELECT 1 FROM apis"
+            "SELECT content_hash, source, origin, options, EXISTS (SELECT 1 FROM apis"
             " WHERE catalog = catalogs.number AND pending IS NOT NULL) AS waiting"
             " FROM catalogs WHERE name = ?",
             [name],
@@ -490,7 +500,7 @@ class Store:
         return bool(
             rows
             and rows[0]["content_hash"] == total
-            and (not source or (source, origin_json(origin)) == tuple(rows[0])[1:3])
+            and (not came_from[0] or came_from == tuple(rows[0])[1:4])
             and (hold or not rows[0]["waiting"])
         )
 

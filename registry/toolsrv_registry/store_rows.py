@@ -14,7 +14,7 @@ from typing import Any
 
 from toolsrv_registry import documents, names
 from toolsrv_registry.api import ORIGINAL, Api, Catalog, Tool
-from toolsrv_registry.entries import Changes, Origin
+from toolsrv_registry.entries import Changes, ImportOptions, Origin
 from toolsrv_registry.removed import remember, take_back
 
 
@@ -25,24 +25,35 @@ def api_of(document: str) -> Api:
 
 
 def put_catalog_row(
-    db: sqlite3.Connection, name: str, total: str, source: str, origin: Origin | None
+    db: sqlite3.Connection,
+    name: str,
+    total: str,
+    source: str,
+    origin: Origin | None,
+    options: ImportOptions | None = None,
 ) -> int:
     """Add or update the row of a catalog; return its number.
 
-    An empty source keeps the old one, and its origin.
+    An empty source keeps the old one, its origin and its options.
     """
     now = datetime.now(UTC).isoformat(timespec="seconds")
     rows = db.execute(
-        "INSERT INTO catalogs (name, content_hash, updated_at, source, origin)"
-        " VALUES (?, ?, ?, ?, ?)"
+        "INSERT INTO catalogs (name, content_hash, updated_at, source, origin, options)"
+        " VALUES (?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (name) DO UPDATE SET content_hash = excluded.content_hash,"
         " updated_at = excluded.updated_at, revision = revision + 1,"
         " origin = CASE excluded.source WHEN '' THEN origin ELSE excluded.origin END,"
+        " options = CASE excluded.source WHEN '' THEN options ELSE excluded.options END,"
         " source = CASE excluded.source WHEN '' THEN source ELSE excluded.source END"
         " RETURNING number",
-        [name, total, now, source, origin_json(origin)],
+        [name, total, now, source, origin_json(origin), options_json(options)],
     ).fetchall()
     return int(rows[0]["number"])
+
+
+def options_json(options: ImportOptions | None) -> str:
+    """Return import options as their column holds them."""
+    return "{}" if options is None else options.model_dump_json(exclude_defaults=True)
 
 
 def origin_json(origin: Origin | None) -> str:

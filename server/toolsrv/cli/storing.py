@@ -7,7 +7,6 @@ becomes of the index.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +22,7 @@ from toolsrv_registry.errors import DataError, ToolsrvError, UsageError
 if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
     from toolsrv_catalogs.importer import Reading
-    from toolsrv_registry.entries import Origin
+    from toolsrv_registry.entries import ImportOptions, Origin
     from toolsrv_registry.store import Store
 
 
@@ -31,13 +30,13 @@ if TYPE_CHECKING:
 class Place:
     """What is imported: the file or folder, and what the catalog keeps of where it came from.
 
-    ``within`` is the folder that alone is read; ``name`` the catalog's, ``""`` for the path's.
+    ``name`` is the catalog's, ``""`` for the path's; ``options`` say how it is read.
     """
 
     path: Path
     source: str
+    options: ImportOptions
     origin: Origin | None = None
-    within: str = ""
     name: str = ""
 
 
@@ -46,9 +45,6 @@ def take(
     place: Place,
     *,
     name: str | None,
-    category: str | None,
-    server: str | None = None,
-    variables: Mapping[str, str] | None = None,
     dry_run: bool,
     accept: bool,
     no_index: bool,
@@ -59,7 +55,7 @@ def take(
     Raises:
         ToolsrvError: it cannot be read, or would replace what nobody named.
     """
-    from toolsrv_catalogs.importer import catalog_name, check_name, read_catalog
+    from toolsrv_catalogs.importer import catalog_name, check_name
 
     started = time.perf_counter()
     given, name = name, (place.name or catalog_name(place.path)) if name is None else name
@@ -71,22 +67,13 @@ def take(
         refuse_other_source(registry.store, name, place.source)
     index = None
     with interruptible():
-        with Bar("reading", "bytes") as bar:
-            reading = read_catalog(
-                place.path,
-                name=name,
-                category=category,
-                server=server,
-                variables=variables,
-                within=place.within,
-                progress=bar.show,
-            )
         imported = put_reading(
             registry.store,
-            reading,
+            read_place(place, name),
             place.source,
             shown=str(place.path),
             origin=place.origin,
+            options=place.options,
             dry_run=dry_run,
             accept=accept,
             started=started,
@@ -97,6 +84,25 @@ def take(
         emit_json(imported.document(registry.index.state(), index))
     else:
         show(imported, registry.index.state(), index)
+
+
+def read_place(place: Place, name: str) -> Reading:
+    """Read what is at a place, as its options say. Raises as ``read_catalog``."""
+    from toolsrv_catalogs.importer import read_catalog
+
+    options = place.options
+    with Bar("reading", "bytes") as bar:
+        return read_catalog(
+            place.path,
+            name=name,
+            category=options.category,
+            server=options.server,
+            variables=options.variables,
+            within=options.within,
+            include=options.include,
+            exclude=options.exclude,
+            progress=bar.show,
+        )
 
 
 def refuse_other_source(store: Store, name: str, source: str) -> None:
@@ -120,12 +126,13 @@ def put_reading(
     *,
     shown: str,
     origin: Origin | None = None,
+    options: ImportOptions | None = None,
     dry_run: bool,
     accept: bool,
     started: float,
 ) -> Imported:
     """Store the catalog that was read at ``source`` and return what that came to."""
-    from toolsrv_catalogs.difference import difference
+    from toolsrv_catalogs.difference import aspects, difference
     from toolsrv_catalogs.unread import refused_files, with_unread
 
     name = reading.catalog.name
@@ -147,7 +154,12 @@ def put_reading(
     if not dry_run:
         note(f"storing {counted(len(new), 'API')}")
         store.put_catalog(
-            catalog, hold=not accept, source=source, files=reading.origins, origin=origin
+            catalog,
+            hold=not accept,
+            source=source,
+            files=reading.origins,
+            origin=origin,
+            options=options,
         )
         waiting = len(store.changed(name))
     return Imported(
@@ -157,6 +169,7 @@ def put_reading(
         changes=changes,
         kept=kept,
         differences={i: difference(served[i], new[i]) for i in changes.changed},
+        aspects={i: aspects(served[i], new[i]) for i in changes.changed},
         waiting=waiting,
         hidden_behind=hidden,
         dry_run=dry_run,
