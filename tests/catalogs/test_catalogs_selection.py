@@ -37,7 +37,9 @@ def test_rules_of_a_kind_add_up_and_those_of_two_kinds_hold_together() -> None:
     assert taken(include=("path:/[[]x]",)) == [3]
 
 
-@pytest.mark.parametrize("rule", ["repos", "tag:", "colour:red", "tag", "path: ", "tag:" + "x" * 400])
+@pytest.mark.parametrize(
+    "rule", ["repos", "tag:", "colour:red", "tag", "path: ", "tag:" + "x" * 400]
+)
 def test_what_is_no_rule_is_refused(rule: str) -> None:
     with pytest.raises(UsageError):
         selection((rule,))
