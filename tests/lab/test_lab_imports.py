@@ -80,7 +80,7 @@ def test_the_command_prints_totals_and_every_document(folder: Path) -> None:
     assert result.exit_code == 0, result.output
     document = json.loads(result.stdout)
     assert (document["totals"]["read"], len(document["documents"])) == (3, 3)
-    shown = CliRunner().invoke(cli, ["lab", "eval", "imports", str(folder), "--limit", "3"])
+    shown = CliRunner().invoke(cli, ["lab", "eval", "imports", "--made", "5"])
     assert shown.exit_code == 0
 
 

@@ -72,10 +72,14 @@ class Bar:
 
 @dataclass(frozen=True)
 class IndexResult:
-    """How the building of the index went: seconds, and the fault if there was one."""
+    """How the building of the index went: seconds, and the fault if there was one.
+
+    ``in_background``: a process of its own builds it, and this one does not wait.
+    """
 
     seconds: float
     fault: str
+    in_background: bool = False
 
 
 @dataclass(frozen=True)
@@ -135,6 +139,7 @@ class Imported:
                 "state": state,
                 "seconds": round(index.seconds, 3) if index else 0.0,
                 "error": index.fault if index else "",
+                "background": index is not None and index.in_background,
             },
         }
 
@@ -262,5 +267,7 @@ def _next(imported: Imported, state: str, index: IndexResult | None) -> None:
         note("note: nothing was changed (--dry-run)")
     elif index is not None and index.fault:
         note(f"note: the index could not be built, words are searched: {index.fault}")
+    elif index is not None and index.in_background:
+        note("note: found by words at once; vectors follow, see: toolsrv index status")
     elif state != "ready":
         note("note: found by words so far; for searches by meaning: toolsrv index build")

@@ -5,6 +5,8 @@ The work is done by ``toolsrv_lab.evaluation.imports``.
 
 from __future__ import annotations
 
+import json
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,7 @@ from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import emit_json, note, table
 from toolsrv.plain import one_line
+from toolsrv_registry.errors import UsageError
 
 if TYPE_CHECKING:
     from toolsrv_lab.evaluation.imports import Document, Totals
@@ -23,7 +26,10 @@ _ROWS, _REASONS = 40, 20
 
 
 @click.command(epilog=example("toolsrv lab eval imports DOCUMENTS --json"))
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, exists=True))
+@click.argument(
+    "folder", metavar="DIR", type=click.Path(path_type=Path, exists=True), required=False
+)
+@click.option("--made", type=click.IntRange(1), help="A made document of so many operations.")
 @click.option("--limit", type=click.IntRange(1), help="Only so many documents, evenly picked.")
 @click.option(
     "--seconds",
@@ -33,17 +39,22 @@ _ROWS, _REASONS = 40, 20
     help="Time for one document.",
 )
 @json_option
-def eval_imports(folder: Path, limit: int | None, seconds: int, as_json: bool) -> None:
+def eval_imports(
+    folder: Path | None, made: int | None, limit: int | None, seconds: int, as_json: bool
+) -> None:
     """Import every OpenAPI and Swagger document below DIR, each in a process of its own.
 
     Tells operations read, refused and lost, with reasons, seconds and memory. The stores are
     temporary; nothing is kept and nothing is called.
     """
-    from toolsrv_lab.evaluation.imports import documents_in, evaluate, totals
+    from toolsrv_lab.evaluation.imports import totals
 
-    paths = documents_in(folder, limit)
-    with Bar("importing", "documents") as bar, interruptible():
-        found = list(evaluate(paths, folder, seconds=seconds, progress=bar.show))
+    if (folder is None) == (made is None):
+        raise UsageError(
+            "name a folder of documents, or --made", hint="toolsrv lab eval imports DIR"
+        )
+    with tempfile.TemporaryDirectory() as scratch, interruptible():
+        found = _evaluated(folder or _made(Path(scratch), made or 0), limit, seconds)
     whole = totals(found)
     if as_json:
         emit_json(
@@ -54,6 +65,22 @@ def eval_imports(folder: Path, limit: int | None, seconds: int, as_json: bool) -
         )
         return
     _show(found, whole)
+
+
+def _evaluated(folder: Path, limit: int | None, seconds: int) -> list[Document]:
+    from toolsrv_lab.evaluation.imports import documents_in, evaluate
+
+    paths = documents_in(folder, limit)
+    with Bar("importing", "documents") as bar:
+        return list(evaluate(paths, folder, seconds=seconds, progress=bar.show))
+
+
+def _made(folder: Path, operations: int) -> Path:
+    from toolsrv_lab.evaluation.large_document import large_document
+
+    path = folder / "made.json"
+    path.write_text(json.dumps(large_document(operations)), encoding="utf-8")
+    return path
 
 
 def _show(found: list[Document], whole: Totals) -> None:

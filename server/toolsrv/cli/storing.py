@@ -6,10 +6,12 @@ becomes of the index.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolsrv.cli.catalog_change import refuse_shipped
 from toolsrv.cli.import_view import Bar, Imported, IndexResult, show
@@ -24,6 +26,12 @@ if TYPE_CHECKING:
     from toolsrv_catalogs.importer import Reading
     from toolsrv_registry.entries import ImportOptions, Origin
     from toolsrv_registry.store import Store
+
+BACKGROUND = 5_000
+"""Of more texts that the index lacks the vectors are made in the background, after an import."""
+
+_behind: list[subprocess.Popen[bytes]] = []
+"""Processes in the background, kept because nobody waits for them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +187,15 @@ def put_reading(
 
 
 def build_index(bench: Workbench, name: str) -> IndexResult:
-    """Build the index; where that fails or is interrupted the catalog is there all the same."""
+    """Build the index; where that fails or is interrupted the catalog is there all the same.
+
+    Many new texts are left to a process in the background: words find their APIs until it is done.
+    """
     started = time.perf_counter()
+    index = bench.registry().index
+    if bench.registry().store.size() - index.status().apis > BACKGROUND:
+        fault = build_behind(bench.settings.data_dir)
+        return IndexResult(time.perf_counter() - started, fault, in_background=not fault)
     try:
         with interruptible(), Bar("building the index", "APIs") as bar:
             bench.build_index(bar.show)
@@ -192,3 +207,24 @@ def build_index(bench: Workbench, name: str) -> IndexResult:
     except ToolsrvError as error:
         return IndexResult(time.perf_counter() - started, f"{error.message} ({error.hint})")
     return IndexResult(time.perf_counter() - started, "")
+
+
+def build_behind(data_dir: Path) -> str:
+    """Start a process that builds the index and outlives this one; return what hinders it.
+
+    What it says is kept in ``index.log`` of the data folder.
+    """
+    apart: dict[str, Any] = {"start_new_session": True}
+    if sys.platform == "win32":
+        flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
+        apart = {"creationflags": flags}
+    command = [sys.executable, "-m", "toolsrv", "--data-dir", str(data_dir), "index", "build"]
+    try:
+        with (data_dir / "index.log").open("wb") as log:
+            process = subprocess.Popen(  # noqa: S603 - this program
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **apart
+            )
+        _behind.append(process)
+    except OSError as error:
+        return f"{error.strerror or error} (toolsrv index build)"
+    return ""
