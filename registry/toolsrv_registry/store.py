@@ -22,8 +22,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from pydantic_core import PydanticSerializationError
-
 from toolsrv_registry import documents, names
 from toolsrv_registry import store_queries as queries
 from toolsrv_registry.api import RESPONSE_SCHEMA, Api, Catalog
@@ -48,6 +46,7 @@ from toolsrv_registry.shelf import Shelf
 from toolsrv_registry.store_rows import (
     accept_apis,
     api_of,
+    catalog_hash,
     compare,
     delete_apis,
     options_json,
@@ -523,26 +522,6 @@ class Store:
     def _nearest_ids(self, api_id: str) -> list[str]:
         likely = self.match(words(api_id[:200]), 50)
         return nearest(api_id, likely, cutoff=0.3) or likely[:3]
-
-
-def catalog_hash(catalog: Catalog, files: Sequence[str] = ()) -> str:
-    """Return a hash over a whole catalog, and the files it stands in: the same hash, the same all.
-
-    Raises DataError for text that is not valid Unicode: nothing could store it.
-    """
-    total = hashlib.sha256(catalog.name.encode("utf-8", "surrogatepass"))
-    try:
-        for tool in catalog.tools:  # API by API: the text of a whole large catalog takes 0.3 GB
-            total.update(tool.model_copy(update={"apis": ()}).model_dump_json().encode())
-            for api in tool.apis:
-                total.update(api.model_dump_json().encode())
-        total.update(json.dumps(files).encode())
-        return total.hexdigest()
-    except PydanticSerializationError as error:
-        raise DataError(
-            f"the catalog {catalog.name!r} holds text that is not valid Unicode: {error}",
-            hint="import it again with toolsrv, which cleans such text",
-        ) from error
 
 
 def fts_query(terms: Iterable[str]) -> str:

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from click.testing import Result
 
+from toolsrv_runtime.hub import web
+
 Run = Callable[..., Result]
 SERVER = Path(__file__).parent / "tool_server.py"
 
@@ -181,6 +183,35 @@ def test_a_url_is_fetched_again_with_the_options_of_its_import(
     assert document["added"] == ["Other/shop/list_carts"]
     assert (document["origin"]["address"], document["changed"]) == (url, [])
     assert gone.exit_code != 0
+    assert len(ids(run)) == 4
+
+
+class _Unsized(SimpleHTTPRequestHandler):
+    """Sends a document without saying how large it is, as servers do that write while they send."""
+
+    document = shop()
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(json.dumps(self.document).encode())
+
+
+def test_a_document_of_unknown_size_is_brought_too(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOLSRV_OWN_HOSTS", "127.0.0.1")
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Unsized) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/docs"
+        first = imported(run, url)
+        again = refreshed(run)
+        monkeypatch.setattr(web, "UNSIZED_LIMIT", 100)
+        large = run("catalog", "refresh", "shop", "--no-index")
+        server.shutdown()
+    assert (len(first["added"]), again["unchanged"]) == (4, 4)
+    assert large.exit_code == 1
     assert len(ids(run)) == 4
 
 

@@ -117,7 +117,8 @@ def _show(found: list[Document], whole: Totals) -> None:
             ("refused", f"{whole.refused:,}"),
             ("lost", f"{whole.lost:,}"),
             ("seconds", f"{whole.seconds:,.1f}"),
-            ("operations a second", f"{whole.per_second:,.0f}"),
+            ("seconds of the processor", f"{whole.cpu_seconds:,.1f}"),
+            ("operations in one of them", f"{whole.per_second:,.0f}"),
             ("memory peak, MiB", f"{whole.peak:,.0f}" if whole.peak else "unknown"),
         ],
     )
