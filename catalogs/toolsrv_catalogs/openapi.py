@@ -332,7 +332,7 @@ class _Reader:
             try:
                 entry = given.get((name, place), node)
                 make = partial(self._parameter, node, about, name, _PLACES[place])
-                one = self._refs.once("parameter", entry, lambda _, make=make: make())
+                one = self._refs.once("parameter", entry, make)
             except StyleFault as fault:
                 if needed:
                     raise ValueError(f"its parameter {name[:80]!r}: {fault}") from fault

@@ -106,10 +106,8 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
             style=written,
             **told,
         )
-        if form or name in examples:  # said of this body, not of its schema
-            one = make()
-        else:
-            one = refs.once(f"property {name}", schema, lambda _, make=make: make())
+        own = form or name in examples  # then it is said of this body, not of its schema
+        one = make() if own else refs.once(f"property {name}", schema, make)
         (required if must else optional).append(one)
     return Body(body_type, required, optional, is_needed=needed, more=more)
 

@@ -114,20 +114,20 @@ class References:
         if str(fault) not in self.missed:
             self.missed.append(str(fault))
 
-    def once(self, what: str, node: Node, make: Callable[[Node], Value]) -> Value:
-        """Return what ``make`` returns for a node; of a reference alone it is made once.
+    def once(self, what: str, node: Node, make: Callable[[], Value]) -> Value:
+        """Return what ``make`` makes of a node; of a reference alone it is made once.
 
         Large documents lead to the same few schemas from every operation. What something was
         missed in is made again, so that each operation tells it. ``what`` names the kind.
         """
         key = self._key(what, node)
         if key is None:
-            return make(node)
+            return make()
         if key in self._made:
             made: Value = self._made[key]
             return made
         before = self._faults
-        made = make(node)
+        made = make()
         if self._faults == before:
             self._made[key] = made
         return made

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from functools import partial
 from typing import Any, NamedTuple
 
 from toolsrv_catalogs import fields
@@ -48,7 +49,7 @@ def read_response(
 
     try:
         success = _success(refs, node)
-        return {} if success is None else refs.once("response", success, kept)
+        return {} if success is None else refs.once("response", success, partial(kept, success))
     except (ReferenceFault, RecursionError) as fault:
         found.note(f"{name!r}: no response schema: {str(fault)[:200] or 'nested too deep'}")
         return {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from toolsrv_catalogs import fields
@@ -84,7 +85,7 @@ def shape(refs: References, node: Node, depth: int = 0) -> Shape:
     known: Shape | None = refs.made("shape", node)
     try:
         if known is None:
-            return refs.once("shape", node, lambda one: _shape(refs, one, depth))
+            return refs.once("shape", node, partial(_shape, refs, node, depth))
         refs.step()
         too_deep = depth + known.height > _DEPTH_LIMIT
         return _shape(refs, node, depth) if too_deep else known
@@ -163,7 +164,7 @@ def parameter(
         enum=fields.enum(enum, found),
         place=place,
         style=style,
-        json_schema=refs.once("argument", node, lambda one: argument_schema(one, refs.peek)),
+        json_schema=refs.once("argument", node, partial(argument_schema, node, refs.peek)),
         **more,
     )
 

@@ -127,7 +127,7 @@ def evaluate(
         progress: hears (documents done, documents in all).
     """
     kinds = multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context("fork" if "fork" in kinds else "spawn")
+    context: Any = multiprocessing.get_context("fork" if "fork" in kinds else "spawn")
     for at, path in enumerate(paths, start=1):
         ours, theirs = context.Pipe(duplex=False)
         process = context.Process(target=_work, args=(path, theirs), daemon=True)
