@@ -12,6 +12,21 @@ from toolsrv_catalogs.fields import spelled
 from toolsrv_registry.api import Api, Parameter
 
 _CONTEXT = 1
+_ASPECTS = {
+    "name": "name",
+    "description": "description",
+    "tool": "tool",
+    "tool_description": "tool description",
+    "method": "method",
+    "url": "address",
+    "required": "arguments",
+    "optional": "arguments",
+    "body_type": "body",
+    "body_required": "body",
+    "more": "arguments",
+    "accept": "media type",
+    "security": "security",
+}
 
 
 def difference(served: Api, new: Api) -> list[str]:
@@ -26,6 +41,20 @@ def difference(served: Api, new: Api) -> list[str]:
             lineterm="",
         )
     )
+
+
+def aspects(served: Api, new: Api) -> tuple[str, ...]:
+    """Return what of an API changed: ``description``, ``arguments``, ``address`` and so on.
+
+    Fields of which a call and a model see nothing are told as ``definition``.
+    """
+    found: dict[str, None] = {}
+    for name in Api.model_fields:
+        if getattr(served, name) != getattr(new, name):
+            found[_ASPECTS.get(name, "definition")] = None
+    if served.mcp and new.mcp and served.mcp.input_schema != new.mcp.input_schema:
+        found["arguments"] = None
+    return tuple(found)
 
 
 def _lines(api: Api) -> list[str]:

@@ -35,7 +35,8 @@ class FileReport(BaseModel):
 
     ``kind`` is what it was read as, ``""`` when it was not read. ``hidden`` counts characters
     that were removed (control, zero-width, bidi), ``cut`` texts that were too long; ``notes``
-    tell what else was altered. ``left_out`` counts refusals and notes beyond the first ones.
+    tell what else was altered. ``left_out`` counts refusals and notes beyond the first ones,
+    ``unselected`` the operations that the rules of the import leave out.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -48,6 +49,7 @@ class FileReport(BaseModel):
     hidden: int = 0
     cut: int = 0
     left_out: int = 0
+    unselected: int = 0
 
 
 def shown_path(path: str) -> str:
@@ -67,6 +69,7 @@ class FileFindings:
     hidden: int = 0
     cut: int = 0
     left_out: int = 0
+    unselected: int = 0
 
     def refuse(self, what: What, reason: str, *, name: str = "") -> None:
         """Note that something is not taken, and why."""
@@ -104,4 +107,5 @@ class FileFindings:
             hidden=self.hidden,
             cut=self.cut,
             left_out=self.left_out,
+            unselected=self.unselected,
         )

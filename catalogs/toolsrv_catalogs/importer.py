@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -19,6 +19,7 @@ from toolsrv_catalogs.findings import FileFindings, FileReport, shown_path
 from toolsrv_catalogs.hosts import address_fault
 from toolsrv_catalogs.opening import open_source
 from toolsrv_catalogs.schemas import attach, read_schemas
+from toolsrv_catalogs.selection import Selection, chosen, only, selection
 from toolsrv_catalogs.sources import MIB, Progress, Source, SourceFile, Watch
 from toolsrv_catalogs.toolbench import read_tool
 from toolsrv_registry.api import Api, Catalog, Tool
@@ -74,6 +75,8 @@ def read_catalog(
     server: str | None = None,
     within: str = "",
     variables: Mapping[str, str] | None = None,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Reading:
     """Return the catalog at ``path``: a folder, an archive or one file.
@@ -88,28 +91,33 @@ def read_catalog(
         server: the address that OpenAPI documents are called at, in place of their own servers;
             those without a host are relative to it.
         variables: values of the variables in the servers of OpenAPI documents.
+        include: rules of ``selection`` that say which operations are taken; none for all.
+        exclude: rules for those that are left out.
         progress: hears (bytes read, bytes in all).
 
     Raises:
         NotFoundError: there is nothing at ``path``.
-        UsageError: the name cannot be one, or the server is no address.
+        UsageError: the name cannot be one, the server is no address, a rule is none, or one
+            that includes fits nothing.
         DataError: the source cannot be read, or no API is in it.
     """
     name = catalog_name(path) if name is None else name
     check_name(name)
     if server is not None and (fault := address_fault(server)):
         raise UsageError(f"the server {fault}", hint="give it as https://api.example.com")
-    reader = _Reader(open_source(path), path, category, server or "", variables or {})
+    wanted = selection(include, exclude)
+    reader = _Reader(open_source(path), path, category, server or "", variables or {}, wanted)
     reader.watch.within = within
     reader.read(progress)
     if within and not reader.found:
-        reader = _Reader(open_source(path), path, category, server or "", variables or {})
+        reader = _Reader(open_source(path), path, category, server or "", variables or {}, wanted)
         reader.read(progress)
     found = reader.finish()
+    wanted.check()
     tools = tuple(tool for _, tool in found)
     reports = tuple(one.report() for one in reader.found.values())
     if not any(tool.apis for tool in tools):
-        raise _nothing(path, reports)
+        raise _nothing(path, reports, wanted.left_out)
     watch = reader.watch
     return Reading(
         catalog=Catalog(name=name, tools=tools),
@@ -120,8 +128,13 @@ def read_catalog(
     )
 
 
-def _nothing(path: Path, reports: tuple[FileReport, ...]) -> DataError:
+def _nothing(path: Path, reports: tuple[FileReport, ...], left_out: int) -> DataError:
     """Return the error for a source without APIs, with the first reasons."""
+    if left_out:
+        return DataError(
+            f"none of the {left_out} operations in {str(path)!r} is taken",
+            hint="change --include and --exclude",
+        )
     reasons = [
         f"{one.path or path.name}: {refusal.reason}" for one in reports for refusal in one.refused
     ]
@@ -146,6 +159,7 @@ class _Reader:
     category: str | None
     server: str
     variables: Mapping[str, str]
+    wanted: Selection
     found: dict[str, FileFindings] = field(default_factory=dict)
     tools: list[tuple[PurePosixPath, Tool]] = field(default_factory=list)
     schemas: dict[tuple[str, str], tuple[FileFindings, Any]] = field(default_factory=dict)
@@ -190,8 +204,9 @@ class _Reader:
                 found=found,
                 server=self.server,
                 variables=self.variables,
+                wanted=self.wanted,
             )
-            self.tools.append((path, tool))
+            self._take(path, tool)
         for path in sorted(self.stash.keys() - {path for path, _ in documents}):
             found = self._findings(str(path))
             if path in self.used:
@@ -235,9 +250,14 @@ class _Reader:
         named = value.get("category_name") or value.get("category")
         where = folder or (named if isinstance(named, str) else "") or self.category or fields.OTHER
         try:
-            self.tools.append((path, read_tool(value, where, stem=path.stem, found=found)))
+            tool = chosen(read_tool(value, where, stem=path.stem, found=found), self.wanted, found)
+            self._take(path, tool)
         except (DataError, RecursionError) as error:
             found.refuse("file", str(error) or "is nested too deep")
+
+    def _take(self, path: PurePosixPath, tool: Tool) -> None:
+        if tool.apis or not self.wanted:
+            self.tools.append((path, tool))
 
     def _outer(self) -> str:
         """Return the category that the folder of a bare file stands for, if it does."""
@@ -280,13 +300,7 @@ class _Reader:
                 found.apis = len(fresh)
                 if not fresh:
                     continue
-                extras = tuple(joined.api_extras[at] for at in fresh if joined.api_extras)
-                joined = joined.model_copy(
-                    update={
-                        "apis": tuple(joined.apis[at] for at in fresh),
-                        "api_extras": extras if any(extras) else (),
-                    }
-                )
+                joined = only(joined, fresh)
             result.append((shown_path(str(path)), joined))
         for found, _ in self.schemas.values():
             found.refuse("file", "its tool is not there")

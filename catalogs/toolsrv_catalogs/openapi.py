@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
@@ -31,6 +32,7 @@ from toolsrv_catalogs.openapi_schema import parameter, shape
 from toolsrv_catalogs.openapi_security import Schemes
 from toolsrv_catalogs.openapi_servers import server_fault, server_of
 from toolsrv_catalogs.openapi_style import StyleFault, content_style, style
+from toolsrv_catalogs.selection import Selection
 from toolsrv_catalogs.swagger import as_openapi, is_swagger
 from toolsrv_catalogs.text import DESCRIPTION_LIMIT, NAME_LIMIT
 from toolsrv_registry.api import Api, Parameter, Place, PlaceSchema, Tool
@@ -77,6 +79,7 @@ def read_openapi(
     found: FileFindings | None = None,
     server: str = "",
     variables: Mapping[str, str] | None = None,
+    wanted: Selection | None = None,
 ) -> Tool:
     """Return the tool that an OpenAPI document describes.
 
@@ -89,6 +92,7 @@ def read_openapi(
         server: the address that is called in place of servers with a host, and that servers
             without one are relative to.
         variables: values of the variables of servers.
+        wanted: says which operations are read; all of them without.
 
     Raises:
         DataError: the document is of another version.
@@ -98,7 +102,8 @@ def read_openapi(
         raise DataError(f"{str(path)!r} {fault}")
     if is_swagger(document):
         document = as_openapi(document)
-    return _Reader(document, path, category, load, found, server, variables or {}).tool()
+    reader = _Reader(document, path, category, load, found, server, variables or {})
+    return reader.tool(wanted or Selection())
 
 
 class _Reader:
@@ -126,14 +131,17 @@ class _Reader:
         self._category = fields.category(category, found)
         self._taken: set[str] = set()
 
-    def tool(self) -> Tool:
+    def tool(self, wanted: Selection) -> Tool:
         apis, extras = [], []
         for count, (url_path, method, items, entry) in enumerate(self._operations()):
             if count >= OPERATIONS_LIMIT:
                 self._found.refuse("API", f"more than {OPERATIONS_LIMIT} operations")
                 break
             operation = self._operation(f"{method} {url_path}", entry)
-            if operation and (api := self._safely(url_path, method, items, operation)):
+            tags = _object(operation.value).get("tags") if operation else None
+            if operation and not wanted.wanted(_list(tags), url_path, method):
+                self._found.unselected += 1
+            elif operation and (api := self._safely(url_path, method, items, operation)):
                 apis.append(api)
                 extras.append(self._kept_beside(operation, api.name))
         self._found.apis += len(apis)
@@ -298,6 +306,7 @@ class _Reader:
         ``together`` takes what those of a query have to fulfil together.
         """
         merged: dict[tuple[str, str], tuple[Node, dict[str, Any]]] = {}
+        given: dict[tuple[str, str], Node] = {}
         for owner in (*items, operation):
             listed = self._refs.follow(Node(owner.value.get("parameters"), owner.resolver))
             entries = listed.value
@@ -325,12 +334,15 @@ class _Reader:
                         self._found.note(f"{url_path[:80]}: {twice}")
                     own.add((name, place))
                     merged[name, place] = (node, about)
+                    given[name, place] = Node(entry, listed.resolver)
         required: list[Parameter] = []
         optional: list[Parameter] = []
         for (name, place), (node, about) in merged.items():
             needed = place == "path" or about.get("required") is True
             try:
-                one = self._parameter(node, about, name, _PLACES[place])
+                entry = given.get((name, place), node)
+                make = partial(self._parameter, node, about, name, _PLACES[place])
+                one = self._refs.once("parameter", entry, make)
             except StyleFault as fault:
                 if needed:
                     raise ValueError(f"its parameter {name[:80]!r}: {fault}") from fault
@@ -446,3 +458,7 @@ def distinct(
 
 def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

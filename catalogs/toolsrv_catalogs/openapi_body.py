@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from toolsrv_catalogs.argument_schema import NODES_LIMIT, argument_schema
@@ -107,7 +108,8 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
             }
             if form == _FORMS[0] and is_json(told.pop("media") or "text/plain"):
                 written = "json"
-        one = parameter(
+        make = partial(
+            parameter,
             refs,
             inner,
             found,
@@ -119,6 +121,8 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
             nodes=nodes,
             **told,
         )
+        own = form or name in examples  # then it is said of this body, not of its schema
+        one = make() if own else refs.once(f"property {name}", schema, make)
         (required if must else optional).append(one)
     together = place_schema(refs, schema, "body", required=needed)
     return Body(body_type, required, optional, is_needed=needed, more=more, together=together)
@@ -128,7 +132,7 @@ def place_schema(
     refs: References, schema: Node, place: Literal["body", "query"], *, required: bool
 ) -> PlaceSchema | None:
     """Return what the properties of a schema have to fulfil together, None where that is nothing."""
-    whole = argument_schema(schema, refs.peek)
+    whole = refs.once("whole", schema, partial(argument_schema, schema, refs.peek))
     beyond = whole.keys() - _OF_EACH - ({"required"} if required else set())
     if not beyond:
         return None

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import PurePosixPath
-from typing import Any, NamedTuple
-from urllib.parse import quote, unquote, urlsplit
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from referencing import Registry, Resource, Specification
 from referencing.exceptions import Unresolvable
 
 Load = Callable[[PurePosixPath], Any]
 """Returns the parsed value of another file of the source; raises KeyError when there is none."""
+
+Value = TypeVar("Value")
 
 STEPS_LIMIT = 5_000
 """References and schemas looked at for one operation."""
@@ -128,21 +130,58 @@ class References:
         registry: Registry[Any] = Registry(retrieve=self._retrieve)  # type: ignore[call-arg]
         self._registry = registry.with_resource(base, resource)
         self.root = Node(document, self._registry.resolver(base))
+        self._faults = 0
+        # One resolver per base address, so that a reference is one key wherever it stands.
+        self._resolvers: dict[str, Any] = {base: self.root.resolver}
+        self._bases: dict[int, str] = {id(self.root.resolver): base}
+        self._found: dict[tuple[int, str], Node] = {}
+        self._made: dict[tuple[str, int, str], Any] = {}
 
     def renew(self) -> None:
         """Start counting steps anew: before each operation."""
         self._steps = 0
-
-    def miss(self, fault: str) -> None:
-        """Take down, once, why a part was left out."""
-        if fault not in self.missed:
-            self.missed.append(fault)
 
     def step(self) -> None:
         """Count a step. Raises ReferenceFault when there were too many."""
         self._steps += 1
         if self._steps > STEPS_LIMIT:
             raise ReferenceFault(f"it takes more than {STEPS_LIMIT} references and schemas")
+
+    def miss(self, fault: ReferenceFault) -> None:
+        """Note a part that is left out."""
+        self._faults += 1
+        if str(fault) not in self.missed:
+            self.missed.append(str(fault))
+
+    def once(self, what: str, node: Node, make: Callable[[], Value]) -> Value:
+        """Return what ``make`` makes of a node; of a reference alone it is made once.
+
+        Large documents lead to the same few schemas from every operation. What something was
+        missed in is made again, so that each operation tells it. ``what`` names the kind.
+        """
+        key = self._key(what, node)
+        if key is None:
+            return make()
+        if key in self._made:
+            made: Value = self._made[key]
+            return made
+        before = self._faults
+        made = make()
+        if self._faults == before:
+            self._made[key] = made
+        return made
+
+    def made(self, what: str, node: Node) -> Any:
+        """Return what ``once`` has made of a reference; None where it has not."""
+        key = self._key(what, node)
+        return None if key is None else self._made.get(key)
+
+    def _key(self, what: str, node: Node) -> tuple[str, int, str] | None:
+        value = node.value
+        if not isinstance(value, dict) or len(value) != 1 or id(node.resolver) not in self._bases:
+            return None
+        target = value.get("$ref")
+        return (what, id(node.resolver), target) if isinstance(target, str) else None
 
     def follow(self, node: Node) -> Node:
         """Return what a node stands for: itself, or what its ``$ref`` leads to.
@@ -168,6 +207,23 @@ class References:
         raise ReferenceFault("a reference leads round in a circle")
 
     def _lookup(self, target: str, resolver: Any) -> Node:
+        key = (id(resolver), target)
+        found = self._found.get(key)
+        if found is None:
+            found = self._looked_up(target, resolver)
+            if id(resolver) in self._bases:  # only those stay, and keep their address
+                found = self._found[key] = self._settled(target, resolver, found)
+        return found
+
+    def _settled(self, target: str, resolver: Any, found: Node) -> Node:
+        """Return what was found with the one resolver of its base address."""
+        uri = target.partition("#")[0]
+        base = urljoin(self._bases[id(resolver)], uri) if uri else self._bases[id(resolver)]
+        known = self._resolvers.setdefault(base, found.resolver)
+        self._bases[id(known)] = base
+        return Node(found.value, known)
+
+    def _looked_up(self, target: str, resolver: Any) -> Node:
         if (found := self._embedded(target, resolver)) is not None:
             return found
         if _elsewhere(target):

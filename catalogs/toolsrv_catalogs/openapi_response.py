@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from functools import partial
 from typing import Any, NamedTuple
 
 from toolsrv_catalogs import fields
@@ -39,14 +40,19 @@ def read_response(
     refs: References, node: Node, found: FileFindings, *, name: str
 ) -> dict[str, Any]:
     """Return what is kept beside an API for the ``responses`` at ``node``; empty where nothing is."""
+
+    def kept(schema: Node) -> dict[str, Any]:
+        mirrored = _mirrored(refs, schema)
+        if not isinstance(mirrored, dict | list) or mirrored in ({}, [], [True]):
+            return {}
+        return fields.kept({SCHEMA: mirrored}, found, what=repr(name))
+
     try:
-        schema = _mirrored(refs, _success(refs, node))
+        success = _success(refs, node)
+        return {} if success is None else refs.once("response", success, partial(kept, success))
     except (ReferenceFault, RecursionError) as fault:
         found.note(f"{name!r}: no response schema: {str(fault)[:200] or 'nested too deep'}")
         return {}
-    if not isinstance(schema, dict | list) or schema in ({}, [], [True]):
-        return {}
-    return fields.kept({SCHEMA: schema}, found, what=repr(name))
 
 
 def accepted(refs: References, node: Node) -> str:
@@ -83,10 +89,8 @@ def _success(refs: References, node: Node) -> Node | None:
     return None
 
 
-def _mirrored(refs: References, node: Node | None) -> Any:
+def _mirrored(refs: References, node: Node) -> Any:
     """Mirror a schema level by level, so that what is wide takes no room from what stands above."""
-    if node is None:
-        return None
     result = [True]
     waiting, room = deque([_Open(result, 0, node, 0)]), FIELDS
     while waiting:

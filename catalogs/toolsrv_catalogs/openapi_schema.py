@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from toolsrv_catalogs import fields
@@ -50,7 +51,8 @@ class Shape:
 
     ``types`` are the types that a value may have, without null; none where that is open;
     ``resolver`` is that of the schema of properties that are not named; ``is_base`` says that
-    other schemas, which it does not list, add properties to it.
+    other schemas, which it does not list, add properties to it; ``height`` bounds the levels below
+    it that were looked at. Not altered once ``shape`` has returned it.
     """
 
     words: dict[str, Any] = field(default_factory=dict)
@@ -61,6 +63,7 @@ class Shape:
     items: Node | None = None
     resolver: Any = None
     is_base: bool = False
+    height: int = 0
 
     @property
     def type(self) -> str:
@@ -84,10 +87,18 @@ class Shape:
 
 def shape(refs: References, node: Node, depth: int = 0) -> Shape:
     """Return a schema flattened; what cannot be followed is any value, and ``refs.missed`` tells."""
+    # Within the variants of a schema it depends on which: that schema is not looked into again.
+    known: Shape | None = None if refs.open else refs.made("shape", node)
     try:
-        return _shape(refs, node, depth)
+        if refs.open:
+            return _shape(refs, node, depth)
+        if known is None:
+            return refs.once("shape", node, partial(_shape, refs, node, depth))
+        refs.step()
+        too_deep = depth + known.height > _DEPTH_LIMIT
+        return _shape(refs, node, depth) if too_deep else known
     except ReferenceFault as fault:
-        refs.miss(str(fault))
+        refs.miss(fault)
         return Shape()
 
 
@@ -116,7 +127,7 @@ def _shape(refs: References, node: Node, depth: int) -> Shape:
                 parts.append(_any_of(chosen))
         refs.open.discard(id(value))
     elif chooses and "discriminator" not in value:
-        refs.miss("a schema is one of its own variants")
+        refs.miss(ReferenceFault("a schema is one of its own variants"))
     result = _all_of(parts)
     told = value.get("discriminator")
     alone = not (isinstance(told, dict) and told.get("mapping")) and not value.keys() & _CHOICES
@@ -171,7 +182,9 @@ def parameter(
         enum=fields.enum(enum, found),
         place=place,
         style=style,
-        json_schema=argument_schema(node, refs.peek, nodes),
+        json_schema=refs.once(
+            f"argument of {nodes}", node, partial(argument_schema, node, refs.peek, nodes)
+        ),
         **more,
     )
 
@@ -199,7 +212,7 @@ def _all_of(parts: list[Shape]) -> Shape:
     """Return what a value has to be that fits all parts; of words the first part's count."""
     if len(parts) == 1:
         return parts[0]
-    result = Shape(properties=_together("allOf", parts))
+    result = Shape(properties=_together("allOf", parts), height=_height(parts))
     for one in parts:
         if "additionalProperties" not in result.words:
             result.resolver = one.resolver
@@ -217,7 +230,7 @@ def _any_of(parts: list[Shape]) -> Shape:
     """Return what a value may be that fits one of the parts."""
     if len(parts) == 1:
         return parts[0]
-    result = Shape(properties=_together("anyOf", parts))
+    result = Shape(properties=_together("anyOf", parts), height=_height(parts))
     result.required = set.intersection(*(one.required for one in parts))
     if all(one.types or one.enum for one in parts):
         kinds = [kind for one in parts for kind in (one.types or (one.type,))]
@@ -234,6 +247,10 @@ def _any_of(parts: list[Shape]) -> Shape:
     if any(one.takes_more for one in parts):
         result.words["additionalProperties"] = True
     return result
+
+
+def _height(parts: list[Shape]) -> int:
+    return 1 + max(one.height for one in parts)
 
 
 def _together(key: str, parts: list[Shape]) -> dict[str, Node]:

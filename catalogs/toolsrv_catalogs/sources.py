@@ -20,7 +20,7 @@ from toolsrv_registry.errors import DataError
 
 SUFFIXES = frozenset({".json", ".yaml", ".yml"})
 MIB = 1024 * 1024
-FILE_LIMIT = 64 * MIB
+FILE_LIMIT = 128 * MIB
 """Bytes of one file; a larger one is refused unread."""
 TOTAL_LIMIT = 2048 * MIB
 """Bytes of all files of a source together, unpacked."""

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from toolsrv_catalogs.findings import shown_path
 from toolsrv_catalogs.importer import Reading
+from toolsrv_catalogs.selection import only
 from toolsrv_catalogs.sources import placed
 from toolsrv_registry.api import Catalog, Tool
 
@@ -58,10 +59,4 @@ def _within(origin: str, refused: frozenset[str]) -> bool:
 def _without(tool: Tool, ids: set[str]) -> Tool:
     """Return a tool without the APIs that another file has now."""
     stays = [at for at, api in enumerate(tool.apis) if api.id not in ids]
-    extras = tuple(tool.api_extras[at] for at in stays if tool.api_extras)
-    return tool.model_copy(
-        update={
-            "apis": tuple(tool.apis[at] for at in stays),
-            "api_extras": extras if any(extras) else (),
-        }
-    )
+    return only(tool, stays)

@@ -28,6 +28,7 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,4})?")
 _MERGE = "<<"
 _VALUES, _LISTS = ("default", "example", "const"), ("enum", "examples")
 """Keys of a schema, or of what holds one, that stand for values of its type, or lists of them."""
+_SHORT, _KNOWN_LIMIT = 64, 100_000
 _TOO_DEEP = f"nested deeper than {DEPTH_LIMIT} levels"
 _SCANNER_LIMIT = "maximum nesting depth"
 
@@ -74,12 +75,14 @@ class _Builder:
         self._anchors: dict[str, tuple[Any, int]] = {}
         self._root: Any = None
         self._size = 0
+        # Keys and short values repeat by the hundred thousand: one copy of each is kept.
+        self._known: dict[str, Any] = {}
 
     def build(self, events: Any) -> Any:
         for event in events:
             match event:
                 case yaml.ScalarEvent():
-                    value = _scalar(event.value, plain=event.implicit[0])
+                    value = self._scalar(event.value, plain=event.implicit[0])
                     told = isinstance(value, bool | int | float)
                     self._put(value, 1, event.anchor, event.value if told else None)
                 case yaml.SequenceStartEvent():
@@ -103,6 +106,13 @@ class _Builder:
                 case _:
                     continue
         return self._root
+
+    def _scalar(self, text: str, *, plain: bool) -> Any:
+        if not plain or len(text) > _SHORT:
+            return _scalar(text, plain=plain)
+        if text not in self._known and len(self._known) < _KNOWN_LIMIT:
+            self._known[text] = _scalar(text, plain=True)
+        return self._known[text] if text in self._known else _scalar(text, plain=True)
 
     def _open(self, value: list[Any] | dict[str, Any], anchor: str | None) -> None:
         if len(self._stack) >= DEPTH_LIMIT:

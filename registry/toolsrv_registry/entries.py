@@ -39,11 +39,32 @@ class Origin(BaseModel):
     licence: str = ""
 
 
+class ImportOptions(BaseModel):
+    """How a catalog was imported, so that its source can be read again in the same way.
+
+    ``place`` is what was named: a path, a URL, a published short name or ``mcp:NAME``; ``file``
+    the local file given for a short name, ``sha256`` the digest it is held to, ``within`` the
+    folder that alone is read. The rest are the options of ``read_catalog``. Holds no secret.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    place: str = ""
+    file: str = ""
+    sha256: str = ""
+    within: str = ""
+    category: str | None = None
+    server: str | None = None
+    variables: dict[str, str] = {}
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+
 class CatalogEntry(BaseModel):
     """A catalog: ``changed`` counts the APIs with a new text that waits to be accepted.
 
     ``source`` says where it was read from, ``""`` for a catalog that ships; ``origin`` is kept of
-    one that was pulled.
+    one that was pulled; ``options`` say how it was imported.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -57,6 +78,7 @@ class CatalogEntry(BaseModel):
     updated_at: str
     source: str = ""
     origin: Origin | None = None
+    options: ImportOptions = ImportOptions()
 
 
 class Pending(BaseModel):

@@ -134,6 +134,9 @@ _FILES = (
 # Where a pulled catalog was published, as JSON: address, revision, digest, licence.
 _ORIGIN = "ALTER TABLE catalogs ADD COLUMN origin TEXT NOT NULL DEFAULT 'null'"
 
+# How a catalog was imported, as JSON: what a refresh does again.
+_OPTIONS = "ALTER TABLE catalogs ADD COLUMN options TEXT NOT NULL DEFAULT '{}'"
+
 
 def _create(connection: sqlite3.Connection) -> None:
     for statement in _FIRST:
@@ -159,6 +162,10 @@ def _keep_origin(connection: sqlite3.Connection) -> None:
     connection.execute(_ORIGIN)
 
 
+def _keep_options(connection: sqlite3.Connection) -> None:
+    connection.execute(_OPTIONS)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _create,
     create_health,
@@ -166,4 +173,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     _keep_originals,
     _keep_files,
     _keep_origin,
+    _keep_options,
 )

@@ -22,8 +22,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-from pydantic_core import PydanticSerializationError
-
 from toolsrv_registry import documents, names
 from toolsrv_registry import store_queries as queries
 from toolsrv_registry.api import RESPONSE_SCHEMA, Api, Catalog
@@ -32,6 +30,7 @@ from toolsrv_registry.entries import (
     CatalogEntry,
     Changes,
     Document,
+    ImportOptions,
     Origin,
     Pending,
     StoreStats,
@@ -47,8 +46,10 @@ from toolsrv_registry.shelf import Shelf
 from toolsrv_registry.store_rows import (
     accept_apis,
     api_of,
+    catalog_hash,
     compare,
     delete_apis,
+    options_json,
     origin_json,
     put_apis,
     put_catalog_row,
@@ -61,6 +62,8 @@ STORE_FILE = "registry.sqlite3"
 """The store's name in a data directory."""
 
 _TERM_LIMIT = 64
+_PAGE = 1_000
+"""Documents that are read at once: those of a large catalog take hundreds of megabytes."""
 
 Value = TypeVar("Value")
 
@@ -111,14 +114,15 @@ class Store:
         source: str = "",
         files: Sequence[str] = (),
         origin: Origin | None = None,
+        options: ImportOptions | None = None,
     ) -> Changes:
         """Make the stored catalog equal to this one, in one transaction.
 
         New APIs are served at once. A changed one too, unless ``hold``: then its accepted text
         goes on being served, and the new one waits for ``accept``. An API that was removed and
         returns is compared with the text that was accepted then. ``source`` says where the
-        catalog was read, ``files`` where in it each tool stands, ``origin`` who published it. Raises DataError when the
-        catalog lists an id twice.
+        catalog was read, ``files`` where in it each tool stands, ``origin`` who published it,
+        ``options`` how to read it again. Raises DataError when the catalog lists an id twice.
         """
         twice = [i for i, count in Counter(api.id for api in catalog.apis).items() if count > 1]
         if twice:
@@ -127,10 +131,12 @@ class Store:
                 hint="give every API of a catalog its own id",
             )
         total = catalog_hash(catalog, files)
-        if self._unchanged(catalog.name, total, source, origin, hold=hold):
+        if self._unchanged(
+            catalog.name, total, (source, origin_json(origin), options_json(options)), hold=hold
+        ):
             return Changes(unchanged=len(catalog.apis))
         with self._database.write() as db:
-            number = put_catalog_row(db, catalog.name, total, source, origin)
+            number = put_catalog_row(db, catalog.name, total, source, origin, options)
             put_tools(db, number, catalog.tools, files)
             return put_apis(db, number, catalog, hold=hold)
 
@@ -227,7 +233,7 @@ class Store:
     def catalogs(self) -> list[CatalogEntry]:
         """Return all catalogs in the order in which they were first put."""
         rows = self._database.read(
-            "SELECT name, enabled, content_hash, updated_at, source, origin,"
+            "SELECT name, enabled, content_hash, updated_at, source, origin, options,"
             " (SELECT count(*) FROM tools WHERE catalog = number) AS tools,"
             " (SELECT count(*) FROM apis WHERE apis.catalog = catalogs.number) AS apis,"
             " (SELECT count(*) FROM apis WHERE apis.catalog = catalogs.number"
@@ -235,7 +241,9 @@ class Store:
             " FROM catalogs ORDER BY number"
         )
         return [
-            CatalogEntry.model_validate({**row, "origin": json.loads(row["origin"])})
+            CatalogEntry.model_validate(
+                {**row, **{key: json.loads(row[key]) for key in ("origin", "options")}}
+            )
             for row in rows
         ]
 
@@ -434,19 +442,20 @@ class Store:
 
     def documents(self) -> list[Document]:
         """Return the distinct texts of all visible APIs, ordered by hash."""
-        rows = self._database.read(
-            "SELECT document_hash, category, tool_key, document FROM visible"
-            " GROUP BY document_hash ORDER BY document_hash"
-        )
-        return [
-            Document(
-                hash=row["document_hash"],
-                text=documents.document_text(Api.model_validate_json(row["document"])),
-                category=row["category"],
-                tool_key=row["tool_key"],
-            )
-            for row in rows
-        ]
+        found: list[Document] = []
+        after = ""
+        while rows := self._database.read(queries.DOCUMENTS, [after, _PAGE]):
+            found += [
+                Document(
+                    hash=row["document_hash"],
+                    text=documents.document_text(Api.model_validate_json(row["document"])),
+                    category=row["category"],
+                    tool_key=row["tool_key"],
+                )
+                for row in rows
+            ]
+            after = found[-1].hash
+        return found
 
     def state_hash(self) -> str:
         """Return a hash that changes with anything a search may see; cheap."""
@@ -475,11 +484,14 @@ class Store:
         return repr([tuple(row) for row in rows])
 
     def _unchanged(
-        self, name: str, total: str, source: str, origin: Origin | None, *, hold: bool
+        self, name: str, total: str, came_from: tuple[str, str, str], *, hold: bool
     ) -> bool:
-        """Return whether putting a catalog of this hash would write nothing."""
+        """Return whether putting a catalog of this hash would write nothing.
+
+        ``came_from`` are the columns source, origin and options.
+        """
         rows = self._database.read(
-            "SELECT content_hash, source, origin, EXISTS (SELECT 1 FROM apis"
+            "SELECT content_hash, source, origin, options, EXISTS (SELECT 1 FROM apis"
             " WHERE catalog = catalogs.number AND pending IS NOT NULL) AS waiting"
             " FROM catalogs WHERE name = ?",
             [name],
@@ -487,7 +499,7 @@ class Store:
         return bool(
             rows
             and rows[0]["content_hash"] == total
-            and (not source or (source, origin_json(origin)) == tuple(rows[0])[1:3])
+            and (not came_from[0] or came_from == tuple(rows[0])[1:4])
             and (hold or not rows[0]["waiting"])
         )
 
@@ -510,21 +522,6 @@ class Store:
     def _nearest_ids(self, api_id: str) -> list[str]:
         likely = self.match(words(api_id[:200]), 50)
         return nearest(api_id, likely, cutoff=0.3) or likely[:3]
-
-
-def catalog_hash(catalog: Catalog, files: Sequence[str] = ()) -> str:
-    """Return a hash over a whole catalog, and the files it stands in: the same hash, the same all.
-
-    Raises DataError for text that is not valid Unicode: nothing could store it.
-    """
-    try:
-        told = catalog.model_dump_json() + (json.dumps(files) if files else "")
-        return hashlib.sha256(told.encode()).hexdigest()
-    except PydanticSerializationError as error:
-        raise DataError(
-            f"the catalog {catalog.name!r} holds text that is not valid Unicode: {error}",
-            hint="import it again with toolsrv, which cleans such text",
-        ) from error
 
 
 def fts_query(terms: Iterable[str]) -> str:

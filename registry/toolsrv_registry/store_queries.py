@@ -58,3 +58,7 @@ WORD_ROWS = """
     JOIN catalogs ON catalogs.number = visible.catalog
     ORDER BY visible.catalog, visible.position
 """
+DOCUMENTS = """
+    SELECT document_hash, category, tool_key, document FROM visible WHERE document_hash > ?
+    GROUP BY document_hash ORDER BY document_hash LIMIT ?
+"""

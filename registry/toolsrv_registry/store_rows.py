@@ -5,6 +5,7 @@ Beside ``store.py`` so that reading and writing each stay readable; nothing else
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,9 +13,12 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
+from pydantic_core import PydanticSerializationError
+
 from toolsrv_registry import documents, names
 from toolsrv_registry.api import ORIGINAL, Api, Catalog, Tool
-from toolsrv_registry.entries import Changes, Origin
+from toolsrv_registry.entries import Changes, ImportOptions, Origin
+from toolsrv_registry.errors import DataError
 from toolsrv_registry.removed import remember, take_back
 
 
@@ -24,25 +28,56 @@ def api_of(document: str) -> Api:
     return Api.model_validate_json(document)
 
 
+def catalog_hash(catalog: Catalog, files: Sequence[str] = ()) -> str:
+    """Return a hash over a whole catalog, and the files it stands in: the same hash, the same all.
+
+    Raises DataError for text that is not valid Unicode: nothing could store it.
+    """
+    total = hashlib.sha256(catalog.name.encode("utf-8", "surrogatepass"))
+    try:
+        for tool in catalog.tools:  # API by API: the text of a whole large catalog takes 0.3 GB
+            total.update(tool.model_copy(update={"apis": ()}).model_dump_json().encode())
+            for api in tool.apis:
+                total.update(api.model_dump_json().encode())
+        total.update(json.dumps(files).encode())
+        return total.hexdigest()
+    except PydanticSerializationError as error:
+        raise DataError(
+            f"the catalog {catalog.name!r} holds text that is not valid Unicode: {error}",
+            hint="import it again with toolsrv, which cleans such text",
+        ) from error
+
+
 def put_catalog_row(
-    db: sqlite3.Connection, name: str, total: str, source: str, origin: Origin | None
+    db: sqlite3.Connection,
+    name: str,
+    total: str,
+    source: str,
+    origin: Origin | None,
+    options: ImportOptions | None = None,
 ) -> int:
     """Add or update the row of a catalog; return its number.
 
-    An empty source keeps the old one, and its origin.
+    An empty source keeps the old one, its origin and its options.
     """
     now = datetime.now(UTC).isoformat(timespec="seconds")
     rows = db.execute(
-        "INSERT INTO catalogs (name, content_hash, updated_at, source, origin)"
-        " VALUES (?, ?, ?, ?, ?)"
+        "INSERT INTO catalogs (name, content_hash, updated_at, source, origin, options)"
+        " VALUES (?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (name) DO UPDATE SET content_hash = excluded.content_hash,"
         " updated_at = excluded.updated_at, revision = revision + 1,"
         " origin = CASE excluded.source WHEN '' THEN origin ELSE excluded.origin END,"
+        " options = CASE excluded.source WHEN '' THEN options ELSE excluded.options END,"
         " source = CASE excluded.source WHEN '' THEN source ELSE excluded.source END"
         " RETURNING number",
-        [name, total, now, source, origin_json(origin)],
+        [name, total, now, source, origin_json(origin), options_json(options)],
     ).fetchall()
     return int(rows[0]["number"])
+
+
+def options_json(options: ImportOptions | None) -> str:
+    """Return import options as their column holds them."""
+    return "{}" if options is None else options.model_dump_json(exclude_defaults=True)
 
 
 def origin_json(origin: Origin | None) -> str:
@@ -236,15 +271,22 @@ def _wait(
 
 def _place_apis(db: sqlite3.Connection, number: int, tools: Sequence[Tool]) -> None:
     """Write where each API stands, and what an export needs of it."""
-    rows: list[tuple[Any, ...]] = []
-    for at, tool in enumerate(tools):
-        extras = tool.api_extras or ({},) * len(tool.apis)
-        for api, extra in zip(tool.apis, extras, strict=True):
-            beside = {key: one for key, one in extra.items() if key != ORIGINAL}
-            rows.append((len(rows), at, _json(beside), number, api.id))
-    db.executemany(
-        "UPDATE apis SET position = ?, tool = ?, extra = ? WHERE catalog = ? AND id = ?", rows
+    places = (
+        (at, api.id, extra)
+        for at, tool in enumerate(tools)
+        for api, extra in zip(tool.apis, tool.api_extras or ({},) * len(tool.apis), strict=True)
     )
+    db.executemany(  # one row after the other: what is kept beside a large catalog is much text
+        "UPDATE apis SET position = ?, tool = ?, extra = ? WHERE catalog = ? AND id = ?",
+        (
+            (position, at, _json(_beside(extra)), number, api_id)
+            for position, (at, api_id, extra) in enumerate(places)
+        ),
+    )
+
+
+def _beside(extra: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {key: one for key, one in extra.items() if key != ORIGINAL} if extra else extra
 
 
 def _put_originals(
@@ -259,12 +301,12 @@ def _put_originals(
     )
     db.executemany(
         "INSERT INTO originals (catalog, id, content_hash, original) VALUES (?, ?, ?, ?)",
-        [
+        (
             (number, api.id, hashes[api.id], extra[ORIGINAL])
             for tool in tools
             for api, extra in zip(tool.apis, tool.api_extras, strict=bool(tool.api_extras))
             if ORIGINAL in extra
-        ],
+        ),
     )
 
 

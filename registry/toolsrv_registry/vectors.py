@@ -24,6 +24,7 @@ from typing import Literal, TypeVar
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+from toolsrv_registry.build_progress import Building, BuildProgress
 from toolsrv_registry.chroma import PREFIX, REBUILD, Chroma
 from toolsrv_registry.documents import contents_hash
 from toolsrv_registry.encoder import Encoder, Progress, Vectors
@@ -41,7 +42,7 @@ State = Literal["ready", "stale", "missing"]
 
 
 class IndexStatus(BaseModel):
-    """What a search would use.
+    """What a search would use; ``building`` is how far a build under way is.
 
     ``stale`` means an older index is in use while the catalogs have changed. ``apis`` counts
     the indexed texts (equal texts share one), ``bytes`` is the folder's size (0 for a server).
@@ -56,6 +57,7 @@ class IndexStatus(BaseModel):
     collection: str
     bytes: int
     place: str
+    building: Building | None = None
 
 
 class Index:
@@ -73,6 +75,7 @@ class Index:
         self._folder = folder
         self._chroma = Chroma(folder=folder / "chroma", url=url)
         self._flat = FlatFile(folder / "vectors.npz")
+        self._progress = BuildProgress(folder / "index.progress")
         self._checked = ""
         self._current = store.kept(
             lambda: store.pointers.get(self._chroma.place, self._encoder.digest)
@@ -101,6 +104,7 @@ class Index:
             collection=pointer.collection if pointer else "",
             bytes=self._chroma.size(),
             place=self._chroma.place,
+            building=self._progress.read(),
         )
 
     def load(self) -> None:
@@ -126,7 +130,8 @@ class Index:
                 _log.warning("the vector index is gone; building it anew")
                 self._forget()
             if self.state() != "ready":
-                self._build(previous, progress)
+                with self._progress.kept(progress) as counted:
+                    self._build(previous, counted)
         return self.status()
 
     def flat(self) -> Flat | None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from toolsrv_catalogs.published import Published
 from toolsrv_registry.entries import Origin
@@ -116,17 +116,36 @@ def bring_web(
         UsageError, NotFoundError, DataError, BusyError, PolicyError: As ``hub.web`` and ``hub.pull``.
     """
     from toolsrv_runtime.hub import pull
-    from toolsrv_runtime.hub.web import fetch_web, web_file
+    from toolsrv_runtime.hub.web import UnsizedError, fetch_web, web_file
 
-    file = web_file(url, addresses, sha256=sha256.lower() or None)
     place = urlsplit(url)
     folder = data_dir / FOLDER / portable_name(place.netloc.replace(":", "_"))
+    try:
+        file = web_file(url, addresses, sha256=sha256.lower() or None)
+    except UnsizedError:
+        return _bring_unsized(url, folder, addresses, sha256=sha256.lower())
     if not sha256:  # nothing says whether what was brought before is still what stands there
         (folder / pull.file_name(file)).unlink(missing_ok=True)
     path = pull.pull(
         file, folder, progress=progress, fetch=lambda one, sink: fetch_web(one, sink, addresses)
     )
     return Brought(path, _origin(url, file.name, path))
+
+
+def _bring_unsized(url: str, folder: Path, addresses: Addresses, *, sha256: str) -> Brought:
+    from toolsrv_runtime.hub.web import fetch_unsized
+
+    name = PurePosixPath(unquote(urlsplit(url).path)).name or "download"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / portable_name(name)
+    fetch_unsized(url, path, addresses)
+    origin = _origin(url, name, path)
+    if sha256 and origin.sha256 != sha256:
+        path.unlink()
+        raise DataError(
+            f"{url} has the SHA-256 {origin.sha256}, not {sha256}", hint="check the digest"
+        )
+    return Brought(path, origin)
 
 
 def bring_local(path: Path, *, sha256: str = "", source: Published | None = None) -> Brought:

@@ -229,7 +229,7 @@ def test_a_file_of_500_mb_is_refused_unread_wherever_it_lies(tmp_path: Path) -> 
     for source in (root, path):
         reading = read_catalog(source)
         assert _ids(reading) == GOOD
-        assert _reasons(reading)[name] == "500 MiB, at most 64 MiB are read"
+        assert _reasons(reading)[name] == "500 MiB, at most 128 MiB are read"
     with pytest.raises(DataError) as raised:
         read_catalog(root / name)
     assert "500 MiB" in raised.value.message

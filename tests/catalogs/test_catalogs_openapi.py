@@ -577,24 +577,24 @@ def _all_of(*names: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "schemas",
+    ("schemas", "ends"),
     [
-        {"A": _all_of("A")},
-        {"A": _all_of("B"), "B": _all_of("A")},
-        {"A": {"$ref": "#/components/schemas/A"}},
-        {chr(65 + n): _all_of(*[chr(66 + n)] * 9) for n in range(20)} | {"U": {}},
-        {"A": {"anyOf": [_all_of("A"), _all_of("A")]}},
+        ({"A": _all_of("A")}, False),
+        ({"A": _all_of("B"), "B": _all_of("A")}, False),
+        ({"A": {"$ref": "#/components/schemas/A"}}, False),
+        ({chr(65 + n): _all_of(*[chr(66 + n)] * 9) for n in range(20)} | {"U": {}}, True),
+        ({"A": {"anyOf": [_all_of("A"), _all_of("A")]}}, False),
     ],
     ids=["self", "pair", "reference", "tree", "choice"],
 )
-def test_circles_and_tangles_of_schemas_end_quickly(schemas: dict[str, Any]) -> None:
+def test_circles_and_tangles_of_schemas_end_quickly(schemas: dict[str, Any], ends: bool) -> None:
     body = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/A"}}}}
     started = time.perf_counter()
     tool, found = _read(_document({"requestBody": body}, components={"schemas": schemas}))
     assert time.perf_counter() - started < 5
     assert len(tool.apis) == 1
     assert found.refused == []
-    assert found.notes
+    assert bool(found.notes) is not ends  # a tree is read whole, however often it branches
 
 
 def test_a_schema_may_contain_itself() -> None:

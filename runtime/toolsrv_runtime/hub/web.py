@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from pathlib import PurePosixPath
-from typing import Any
+from pathlib import Path, PurePosixPath
+from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
 import httpx
 
 from toolsrv_catalogs.hosts import address_fault
 from toolsrv_registry.errors import NotFoundError, UsageError
+from toolsrv_runtime.atomic import fresh_bytes
 from toolsrv_runtime.calls.addresses import Addresses
 from toolsrv_runtime.calls.connection import Connections
 from toolsrv_runtime.calls.proxies import Proxies
@@ -24,10 +25,16 @@ from toolsrv_runtime.hub.errors import HubError, refusal
 from toolsrv_runtime.hub.listing import RemoteFile
 from toolsrv_runtime.hub.pull import Sink
 
+UNSIZED_LIMIT = 128 * 1024 * 1024
+"""Bytes of a file of which its server does not say how large it is."""
 SECONDS = 30.0
 """How long a server may say nothing."""
 _PLAIN = {"Accept-Encoding": "identity", "Accept": "*/*"}
 _RANGE = re.compile(r"bytes (\d+)-\d+/\d+")
+
+
+class UnsizedError(HubError):
+    """A server that writes a file while it sends it, and does not know its size before."""
 
 
 def is_web_address(text: str) -> bool:
@@ -42,14 +49,15 @@ def web_file(url: str, addresses: Addresses, *, sha256: str | None = None) -> Re
         UsageError: ``url`` is no address.
         NotFoundError: There is nothing.
         PolicyError: It leads to an address that is neither public nor one's own.
-        HubError: The server cannot be reached, refuses, or does not tell a size.
+        HubError: The server cannot be reached or refuses.
+        UnsizedError: It does not tell a size; ``fetch_unsized`` brings such a file.
     """
     if fault := address_fault(url):
         raise UsageError(fault, hint="write it as https://host/file.tar.gz")
     headers = asyncio.run(_headers(url, addresses))
     size = headers.get("content-length", "")
     if not size.isdecimal():
-        raise HubError(
+        raise UnsizedError(
             f"{url} does not tell how large it is",
             hint="download it yourself and name the file",
         )
@@ -72,6 +80,34 @@ def fetch_web(file: RemoteFile, sink: Sink, addresses: Addresses) -> None:
         NotFoundError, PolicyError, HubError: As ``web_file``.
     """
     asyncio.run(_append(file, sink, addresses))
+
+
+def fetch_unsized(url: str, target: Path, addresses: Addresses) -> None:
+    """Bring a file of unknown size to ``target`` in one go: whole or not at all.
+
+    Raises:
+        NotFoundError, PolicyError, HubError: As ``web_file``; HubError also where the connection
+            breaks, or there is more than ``UNSIZED_LIMIT``.
+    """
+    with fresh_bytes(target) as sink:
+        try:
+            asyncio.run(_copy(url, sink, addresses))
+        except (httpx.TransportError, httpx.TooManyRedirects) as error:
+            raise HubError(
+                f"{url} broke off: {error or type(error).__name__}", hint="try it again"
+            ) from error
+
+
+async def _copy(url: str, sink: IO[bytes], addresses: Addresses) -> None:
+    async with _client(addresses) as client, client.stream("GET", url) as got:
+        _check(got, url)
+        async for piece in got.aiter_raw():
+            sink.write(piece)
+            if sink.tell() > UNSIZED_LIMIT:
+                raise HubError(
+                    f"{url} sends more than {UNSIZED_LIMIT >> 20} MiB",
+                    hint="download it yourself and name the file",
+                )
 
 
 def _client(addresses: Addresses) -> httpx.AsyncClient:

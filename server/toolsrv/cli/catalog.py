@@ -10,6 +10,7 @@ from toolsrv.cli.options import example
 COMMANDS = {
     "import": ("toolsrv.cli.catalog_import:import_", "Take the APIs of a folder, archive or file."),
     "pull": ("toolsrv.cli.catalog_pull:pull", "Bring a published catalog, and import it."),
+    "refresh": ("toolsrv.cli.catalog_refresh:refresh", "Read the source of a catalog again."),
     "list": ("toolsrv.cli.catalog_view:list_", "List the catalogs."),
     "show": ("toolsrv.cli.catalog_view:show", "Show the APIs of a catalog, or of all."),
     "inspect": ("toolsrv.cli.catalog_view:inspect", "Say what a catalog is and holds."),

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from toolsrv.cli.catalog_pull import place_of
-from toolsrv.cli.options import example, json_option
+from toolsrv.cli.options import example, exclude_option, include_option, json_option
 from toolsrv.cli.session import Session, pass_session
 from toolsrv.cli.storing import Place, take
 from toolsrv_registry.errors import UsageError
@@ -18,6 +18,7 @@ from toolsrv_registry.errors import UsageError
     epilog=example(
         "toolsrv catalog import toolenv.tar.gz --name toolbench --dry-run",
         "toolsrv catalog import petstore.yaml --category Commerce --server https://pets.example",
+        "toolsrv catalog import github.json --include tag:repos --exclude 'path:*/hooks*'",
         'toolsrv catalog import "mcp:uvx mcp-server-time"',
         "toolsrv catalog import --from claude-desktop",
     ),
@@ -36,6 +37,8 @@ from toolsrv_registry.errors import UsageError
     multiple=True,
     help="A variable of OpenAPI servers.",
 )
+@include_option
+@exclude_option
 @click.option("--dry-run", is_flag=True, help="Say what would be done; change nothing.")
 @click.option("--accept", is_flag=True, help="Serve changed texts at once.")
 @click.option("--no-index", is_flag=True, help="Do not build the search index afterwards.")
@@ -51,6 +54,8 @@ def import_(
     category: str | None,
     server: str | None,
     variables: tuple[str, ...],
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
     dry_run: bool,
     accept: bool,
     no_index: bool,
@@ -65,6 +70,10 @@ def import_(
     what was read of a file before stays while the file is refused.
     A catalog of another source is replaced only where --name names it.
 
+    --include and --exclude take a part of a document, by tag, path pattern and method; rules of
+    one kind add up, those of two kinds hold together. How a catalog was imported is kept for
+    `toolsrv catalog refresh`.
+
     mcp:NAME, "mcp:COMMAND LINE" and mcp:URL take the tools of another MCP server instead; NAME is
     one that was imported before, or stands in an MCP client's file. The server is started or
     connected to, now and for calls. What --env and --header name is asked for, or kept before with
@@ -76,6 +85,11 @@ def import_(
 
         if server is not None or variables:
             raise UsageError("--server is for OpenAPI documents", hint="name the URL: mcp:URL")
+        if include or exclude:
+            raise UsageError(
+                "--include and --exclude are for documents",
+                hint="import the server whole; its tools are offered by what a task needs",
+            )
         wanted = Wanted(
             source=source,
             client=client,
@@ -93,18 +107,23 @@ def import_(
         raise UsageError("--env and --header are for MCP servers", hint="write mcp:COMMAND")
     if not source.strip():  # Path("") is the present folder
         raise UsageError("PATH names no source", hint="name a folder, archive or file to import")
-    if source.lower().startswith(("http://", "https://")):
-        place = place_of(session, source)
-    else:
-        path = Path(source).expanduser()
-        place = Place(path, str(path.resolve()))
+    from toolsrv_registry.entries import ImportOptions
+
+    web = source.lower().startswith(("http://", "https://"))
+    path = Path(source).expanduser()
+    options = ImportOptions(
+        place=source if web else str(path.resolve()),
+        category=category,
+        server=server,
+        variables=_variables(variables),
+        include=include,
+        exclude=exclude,
+    )
+    place = place_of(session, options) if web else Place(path, options.place, options)
     take(
         session,
         place,
         name=name,
-        category=category,
-        server=server,
-        variables=_variables(variables),
         dry_run=dry_run,
         accept=accept,
         no_index=no_index,

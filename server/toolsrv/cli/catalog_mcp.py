@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from toolsrv.mcp_sources import Found, PassedOver
     from toolsrv.settings import Settings
     from toolsrv.workbench import Workbench
+    from toolsrv_catalogs.importer import Reading
+    from toolsrv_registry.entries import ImportOptions
     from toolsrv_runtime.mcp_client.servers import McpServer
     from toolsrv_runtime.mcp_client.tool_calls import Listing
 
@@ -107,26 +109,19 @@ def _found(settings: Settings, wanted: Wanted) -> tuple[list[Found], list[Passed
 def _import(bench: Workbench, found: Found, wanted: Wanted) -> Imported:
     from toolsrv.key_store import KeyStore
     from toolsrv.mcp_servers import ServerFile
-    from toolsrv_catalogs.mcp_tools import read_mcp_tools
 
     started, server = time.perf_counter(), found.server
     folder, store = bench.settings.data_dir, bench.registry().store
     refuse_shipped(server.name, "imported over", "choose another name with --name")
-    source = f"mcp: {server.place}"
+    source = source_line(server)
     if wanted.name is None:
         refuse_other_source(store, server.name, source)
     keys = KeyStore(folder)
     values = _values(found, keys)
+    options = options_of(server, wanted.category)
     with interruptible():
-        note(f"{'connecting to' if server.url else 'starting'} {one_line(server.place, 300)}")
-        listing = _listing(bench.settings, server, lambda key: values.get(key) or keys.secret(key))
-        reading = read_mcp_tools(
-            listing.definitions,
-            name=server.name,
-            title=listing.title,
-            about=listing.about,
-            category=wanted.category,
-            complete=listing.complete,
+        reading = read_server(
+            bench.settings, server, lambda key: values.get(key) or keys.secret(key), options
         )
         if not wanted.dry_run:
             for key, value in values.items():
@@ -137,10 +132,45 @@ def _import(bench: Workbench, found: Found, wanted: Wanted) -> Imported:
             reading,
             source,
             shown=source,
+            options=options,
             dry_run=wanted.dry_run,
             accept=wanted.accept,
             started=started,
         )
+
+
+def source_line(server: McpServer) -> str:
+    """Return what a catalog keeps as its source."""
+    return f"mcp: {server.place}"
+
+
+def options_of(server: McpServer, category: str | None) -> ImportOptions:
+    """Return how the tools of a server are imported."""
+    from toolsrv_registry.entries import ImportOptions
+
+    return ImportOptions(place=f"mcp:{server.name}", category=category)
+
+
+def read_server(
+    settings: Settings, server: McpServer, keys: Callable[[str], str], options: ImportOptions
+) -> Reading:
+    """Read the tools that a server lists.
+
+    Raises:
+        DataError: it cannot be reached, or lists nothing that can be taken.
+    """
+    from toolsrv_catalogs.mcp_tools import read_mcp_tools
+
+    note(f"{'connecting to' if server.url else 'starting'} {one_line(server.place, 300)}")
+    listing = _listing(settings, server, keys)
+    return read_mcp_tools(
+        listing.definitions,
+        name=server.name,
+        title=listing.title,
+        about=listing.about,
+        category=options.category,
+        complete=listing.complete,
+    )
 
 
 def _values(found: Found, keys: KeyStore) -> dict[str, str]:

@@ -12,6 +12,8 @@ from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.listing import listing
 from toolsrv.cli.options import (
     example,
+    exclude_option,
+    include_option,
     json_option,
     published_file_option,
     sha256_option,
@@ -25,6 +27,7 @@ from toolsrv_registry.errors import UsageError
 if TYPE_CHECKING:
     from toolsrv.downloads import Brought
     from toolsrv_catalogs.published import Published, What
+    from toolsrv_registry.entries import ImportOptions
 
 
 @click.command(
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
 @sha256_option
 @click.option("--name", metavar="NAME", help="The catalog's name.  [default: after the source]")
 @click.option("--category", metavar="NAME", help="Category of what names none.  [default: Other]")
+@include_option
+@exclude_option
 @click.option("--dry-run", is_flag=True, help="Say what would be done; change no catalog.")
 @click.option("--accept", is_flag=True, help="Serve changed texts at once.")
 @click.option("--no-index", is_flag=True, help="Do not build the search index afterwards.")
@@ -54,6 +59,8 @@ def pull(
     sha256: str,
     name: str | None,
     category: str | None,
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
     dry_run: bool,
     accept: bool,
     no_index: bool,
@@ -70,11 +77,20 @@ def pull(
         return
     if not source:
         raise UsageError("nothing to pull is named", hint="see toolsrv catalog pull --list")
+    from toolsrv_registry.entries import ImportOptions
+
+    options = ImportOptions(
+        place=place_name(source),
+        file=str(file.expanduser().resolve()) if file else "",
+        sha256=sha256.lower(),
+        category=category,
+        include=include,
+        exclude=exclude,
+    )
     take(
         session,
-        place_of(session, source, file=file, sha256=sha256),
+        place_of(session, options),
         name=name,
-        category=category,
         dry_run=dry_run,
         accept=accept,
         no_index=no_index,
@@ -82,14 +98,31 @@ def pull(
     )
 
 
-def place_of(session: Session, source: str, *, file: Path | None = None, sha256: str = "") -> Place:
-    """Bring what ``source`` names and return what is imported of it. Raises as ``bring`` does."""
-    known, brought = bring(session, source, "catalog", file=file, sha256=sha256)
+def place_name(source: str) -> str:
+    """Return a source as it is kept: a path of this disk whole, else what was named."""
+    from toolsrv_catalogs.published import is_published
+    from toolsrv_runtime.hub.web import is_web_address
+
+    path = Path(source).expanduser()
+    if is_web_address(source) or is_published(source) or not path.is_file():
+        return source
+    return str(path.resolve())
+
+
+def place_of(session: Session, options: ImportOptions) -> Place:
+    """Bring what the options name and return what is imported of it. Raises as ``bring`` does."""
+    known, brought = bring(
+        session,
+        options.place,
+        "catalog",
+        file=Path(options.file) if options.file else None,
+        sha256=options.sha256,
+    )
     return Place(
         path=brought.path,
         source=origin_line(brought),
         origin=brought.origin,
-        within=known.within if known else "",
+        options=options.model_copy(update={"within": known.within if known else ""}),
         name=known.name if known else "",
     )
 

@@ -143,9 +143,11 @@ def inspect(session: Session, name: str, as_json: bool) -> None:
     categories = document.pop("by_category")
     origin = document.pop("origin") or {}
     fixed = CatalogValues.model_validate(document["fixed"])
+    options = {key: one for key, one in document.pop("options").items() if one}
     shown = document | {
         "fixed": plain("; ".join(fixed.lines())),
         **{f"origin {key}": value or "none stated" for key, value in origin.items()},
+        **{f"option {key}": _spelled(value) for key, value in options.items()},
         "waiting": ", ".join(document["waiting"][:10]),
         "hidden_behind": ", ".join(f"{other} ({count})" for other, count in hidden.items()),
         "methods": _counted(methods),
@@ -161,6 +163,13 @@ def inspect(session: Session, name: str, as_json: bool) -> None:
     )
     if hidden:
         note(f"note: {hidden_note(name, hidden)}")
+
+
+def _spelled(value: Any) -> str:
+    """Return an option of an import as it was given."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={one}" for name, one in value.items())
+    return ", ".join(value) if isinstance(value, list) else str(value)
 
 
 def _counted(many: Counter[str]) -> str:

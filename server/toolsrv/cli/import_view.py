@@ -72,16 +72,21 @@ class Bar:
 
 @dataclass(frozen=True)
 class IndexResult:
-    """How the building of the index went: seconds, and the fault if there was one."""
+    """How the building of the index went: seconds, and the fault if there was one.
+
+    ``in_background``: a process of its own builds it, and this one does not wait.
+    """
 
     seconds: float
     fault: str
+    in_background: bool = False
 
 
 @dataclass(frozen=True)
 class Imported:
     """What an import came to; ``differences`` are diffs of changed APIs by id.
 
+    ``aspects`` name what of them changed.
     ``kept`` counts by file the APIs that stay although the file is refused now; ``hidden_behind``
     those that no search finds, by the catalog that has their ids too.
     """
@@ -92,6 +97,7 @@ class Imported:
     changes: Changes
     kept: Mapping[str, int]
     differences: Mapping[str, Sequence[str]]
+    aspects: Mapping[str, Sequence[str]]
     waiting: int
     hidden_behind: Mapping[str, int]
     dry_run: bool
@@ -115,7 +121,12 @@ class Imported:
             "unchanged": self.changes.unchanged,
             "kept": dict(self.kept),
             "changed": [
-                {"id": i, "diff": list(self.differences.get(i, ()))} for i in self.changes.changed
+                {
+                    "id": i,
+                    "what": list(self.aspects.get(i, ())),
+                    "diff": list(self.differences.get(i, ())),
+                }
+                for i in self.changes.changed
             ],
             "accepted": self.accepted,
             "waiting": self.waiting,
@@ -128,6 +139,7 @@ class Imported:
                 "state": state,
                 "seconds": round(index.seconds, 3) if index else 0.0,
                 "error": index.fault if index else "",
+                "background": index is not None and index.in_background,
             },
         }
 
@@ -147,6 +159,7 @@ class Imported:
             "hidden_characters": sum(one.hidden for one in files),
             "cut_texts": sum(one.cut for one in files),
             "notes": sum(len(one.notes) for one in files),
+            "not_selected": sum(one.unselected for one in files),
         }
 
     def refused(self) -> list[dict[str, str]]:
@@ -158,36 +171,50 @@ class Imported:
         ]
 
 
-def show(imported: Imported, state: str, index: IndexResult | None) -> None:
-    """Print the report on stdout, and on stderr what to do next."""
-    changes, totals = imported.changes, imported.totals()
+def show(
+    imported: Imported, state: str, index: IndexResult | None, *, changes: bool = True
+) -> None:
+    """Print the report on stdout, and on stderr what to do next; ``changes`` with the diffs."""
+    totals = imported.totals()
     _refusals(imported)
     _alterations(imported)
-    for lines in list(imported.differences.values())[:DIFFERENCES]:
-        show_difference(lines)
-    if changes.unchanged or changes.changed or changes.removed:  # there was one of that name
-        _named("added", changes.added)
-        _named("removed", changes.removed)
+    if changes:
+        show_changes(imported)
     catalog = imported.reading.catalog
     rows = [
         ("catalog", catalog.name),
         ("tools", len(catalog.tools)),
         ("APIs", len(catalog.apis)),
         ("categories", imported.categories()),
-        ("added", len(changes.added)),
-        ("removed", len(changes.removed)),
-        ("changed", len(changes.changed)),
-        ("unchanged", changes.unchanged),
+        ("added", len(imported.changes.added)),
+        ("removed", len(imported.changes.removed)),
+        ("changed", len(imported.changes.changed)),
+        ("unchanged", imported.changes.unchanged),
         ("kept of refused files", sum(imported.kept.values())),
         ("hidden behind another catalog's", sum(imported.hidden_behind.values())),
         ("files", ", ".join(f"{count} {kind}" for kind, count in totals["kinds"].items())),
         ("refused", len(imported.refused())),
+        *([("left out by rules", left_out)] if (left_out := totals["not_selected"]) else []),
         ("hidden characters removed", totals["hidden_characters"]),
         ("texts cut", totals["cut_texts"]),
         ("seconds", f"{imported.seconds:.1f}"),
     ]
     table(("dry run" if imported.dry_run else "import", "value"), rows)
     _next(imported, state, index)
+
+
+def show_changes(imported: Imported) -> None:
+    """Print the first diffs, and the ids that were added and removed, where a catalog was there."""
+    changes = imported.changes
+    for api_id, lines in list(imported.differences.items())[:DIFFERENCES]:
+        what = ", ".join(imported.aspects.get(api_id, ()))
+        console().print(plain(f"changed: {api_id} ({what})"), soft_wrap=True)
+        show_difference(lines)
+    if len(changes.changed) > DIFFERENCES:
+        note(f"note: {len(changes.changed) - DIFFERENCES} more changed; --json lists all")
+    if changes.unchanged or changes.changed or changes.removed:  # there was one of that name
+        _named("added", changes.added)
+        _named("removed", changes.removed)
 
 
 def _named(what: str, api_ids: Sequence[str]) -> None:
@@ -240,5 +267,7 @@ def _next(imported: Imported, state: str, index: IndexResult | None) -> None:
         note("note: nothing was changed (--dry-run)")
     elif index is not None and index.fault:
         note(f"note: the index could not be built, words are searched: {index.fault}")
+    elif index is not None and index.in_background:
+        note("note: found by words at once; vectors follow, see: toolsrv index status")
     elif state != "ready":
         note("note: found by words so far; for searches by meaning: toolsrv index build")

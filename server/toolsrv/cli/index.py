@@ -53,6 +53,12 @@ def _show(document: dict[str, object], as_json: bool) -> None:
     if as_json:
         emit_json(document)
         return
-    table(("index", "value"), [(key.replace("_", " "), told(one)) for key, one in document.items()])
-    if document["state"] != "ready":
+    rows = [(key, one) for key, one in document.items() if key != "building"]
+    table(("index", "value"), [(key.replace("_", " "), told(one)) for key, one in rows])
+    if isinstance(building := document.get("building"), dict):
+        left = building["total"] - building["done"]
+        rate = building["per_second"]
+        more = f", {rate:.0f}/s, about {left / rate:.0f} s left" if rate else ""
+        note(f"note: it is being built: {building['done']:,} of {building['total']:,}{more}")
+    elif document["state"] != "ready":
         note("note: build it with: toolsrv index build")

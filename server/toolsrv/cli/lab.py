@@ -38,6 +38,7 @@ def train() -> None:
         "bfcl": ("toolsrv.cli.lab_bfcl:eval_bfcl", "Function calls, by BFCL's AST checker."),
         "choice": ("toolsrv.cli.lab_choice:eval_choice", "The first function a model calls."),
         "matcher": (f"{_MATCHER}:eval_matcher", "The matcher on held-out tools and tasks."),
+        "imports": ("toolsrv.cli.lab_imports:eval_imports", "Whole documents, as they import."),
         "unseen": ("toolsrv.cli.lab_unseen:eval_unseen", "First calls on held-out tools."),
     },
     epilog=example("toolsrv lab eval retrieval --queries FILE"),

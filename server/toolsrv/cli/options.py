@@ -92,6 +92,15 @@ published_file_option = click.option(
 sha256_option = click.option(
     "--sha256", default="", metavar="HEX", help="What the file's SHA-256 has to be."
 )
+include_option = click.option(
+    "--include",
+    metavar="RULE",
+    multiple=True,
+    help="Only operations with tag:NAME, path:/GLOB/* or method:GET; repeatable.",
+)
+exclude_option = click.option(
+    "--exclude", metavar="RULE", multiple=True, help="Not the operations of such a rule."
+)
 profile_option = click.option(
     "--profile",
     metavar="NAME|FILE",

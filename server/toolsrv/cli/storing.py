@@ -6,11 +6,12 @@ becomes of the index.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolsrv.cli.catalog_change import refuse_shipped
 from toolsrv.cli.import_view import Bar, Imported, IndexResult, show
@@ -23,21 +24,27 @@ from toolsrv_registry.errors import DataError, ToolsrvError, UsageError
 if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
     from toolsrv_catalogs.importer import Reading
-    from toolsrv_registry.entries import Origin
+    from toolsrv_registry.entries import ImportOptions, Origin
     from toolsrv_registry.store import Store
+
+BACKGROUND = 5_000
+"""Of more texts that the index lacks the vectors are made in the background, after an import."""
+
+_behind: list[subprocess.Popen[bytes]] = []
+"""Processes in the background, kept because nobody waits for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """What is imported: the file or folder, and what the catalog keeps of where it came from.
 
-    ``within`` is the folder that alone is read; ``name`` the catalog's, ``""`` for the path's.
+    ``name`` is the catalog's, ``""`` for the path's; ``options`` say how it is read.
     """
 
     path: Path
     source: str
+    options: ImportOptions
     origin: Origin | None = None
-    within: str = ""
     name: str = ""
 
 
@@ -46,9 +53,6 @@ def take(
     place: Place,
     *,
     name: str | None,
-    category: str | None,
-    server: str | None = None,
-    variables: Mapping[str, str] | None = None,
     dry_run: bool,
     accept: bool,
     no_index: bool,
@@ -59,7 +63,7 @@ def take(
     Raises:
         ToolsrvError: it cannot be read, or would replace what nobody named.
     """
-    from toolsrv_catalogs.importer import catalog_name, check_name, read_catalog
+    from toolsrv_catalogs.importer import catalog_name, check_name
 
     started = time.perf_counter()
     given, name = name, (place.name or catalog_name(place.path)) if name is None else name
@@ -71,22 +75,13 @@ def take(
         refuse_other_source(registry.store, name, place.source)
     index = None
     with interruptible():
-        with Bar("reading", "bytes") as bar:
-            reading = read_catalog(
-                place.path,
-                name=name,
-                category=category,
-                server=server,
-                variables=variables,
-                within=place.within,
-                progress=bar.show,
-            )
         imported = put_reading(
             registry.store,
-            reading,
+            read_place(place, name),
             place.source,
             shown=str(place.path),
             origin=place.origin,
+            options=place.options,
             dry_run=dry_run,
             accept=accept,
             started=started,
@@ -97,6 +92,25 @@ def take(
         emit_json(imported.document(registry.index.state(), index))
     else:
         show(imported, registry.index.state(), index)
+
+
+def read_place(place: Place, name: str) -> Reading:
+    """Read what is at a place, as its options say. Raises as ``read_catalog``."""
+    from toolsrv_catalogs.importer import read_catalog
+
+    options = place.options
+    with Bar("reading", "bytes") as bar:
+        return read_catalog(
+            place.path,
+            name=name,
+            category=options.category,
+            server=options.server,
+            variables=options.variables,
+            within=options.within,
+            include=options.include,
+            exclude=options.exclude,
+            progress=bar.show,
+        )
 
 
 def refuse_other_source(store: Store, name: str, source: str) -> None:
@@ -120,12 +134,13 @@ def put_reading(
     *,
     shown: str,
     origin: Origin | None = None,
+    options: ImportOptions | None = None,
     dry_run: bool,
     accept: bool,
     started: float,
 ) -> Imported:
     """Store the catalog that was read at ``source`` and return what that came to."""
-    from toolsrv_catalogs.difference import difference
+    from toolsrv_catalogs.difference import aspects, difference
     from toolsrv_catalogs.unread import refused_files, with_unread
 
     name = reading.catalog.name
@@ -147,7 +162,12 @@ def put_reading(
     if not dry_run:
         note(f"storing {counted(len(new), 'API')}")
         store.put_catalog(
-            catalog, hold=not accept, source=source, files=reading.origins, origin=origin
+            catalog,
+            hold=not accept,
+            source=source,
+            files=reading.origins,
+            origin=origin,
+            options=options,
         )
         waiting = len(store.changed(name))
     return Imported(
@@ -157,6 +177,7 @@ def put_reading(
         changes=changes,
         kept=kept,
         differences={i: difference(served[i], new[i]) for i in changes.changed},
+        aspects={i: aspects(served[i], new[i]) for i in changes.changed},
         waiting=waiting,
         hidden_behind=hidden,
         dry_run=dry_run,
@@ -166,8 +187,15 @@ def put_reading(
 
 
 def build_index(bench: Workbench, name: str) -> IndexResult:
-    """Build the index; where that fails or is interrupted the catalog is there all the same."""
+    """Build the index; where that fails or is interrupted the catalog is there all the same.
+
+    Many new texts are left to a process in the background: words find their APIs until it is done.
+    """
     started = time.perf_counter()
+    index = bench.registry().index
+    if bench.registry().store.size() - index.status().apis > BACKGROUND:
+        fault = build_behind(bench.settings.data_dir)
+        return IndexResult(time.perf_counter() - started, fault, in_background=not fault)
     try:
         with interruptible(), Bar("building the index", "APIs") as bar:
             bench.build_index(bar.show)
@@ -179,3 +207,24 @@ def build_index(bench: Workbench, name: str) -> IndexResult:
     except ToolsrvError as error:
         return IndexResult(time.perf_counter() - started, f"{error.message} ({error.hint})")
     return IndexResult(time.perf_counter() - started, "")
+
+
+def build_behind(data_dir: Path) -> str:
+    """Start a process that builds the index and outlives this one; return what hinders it.
+
+    What it says is kept in ``index.log`` of the data folder.
+    """
+    apart: dict[str, Any] = {"start_new_session": True}
+    if sys.platform == "win32":
+        flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
+        apart = {"creationflags": flags}
+    command = [sys.executable, "-m", "toolsrv", "--data-dir", str(data_dir), "index", "build"]
+    try:
+        with (data_dir / "index.log").open("wb") as log:
+            process = subprocess.Popen(  # noqa: S603 - this program
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **apart
+            )
+        _behind.append(process)
+    except OSError as error:
+        return f"{error.strerror or error} (toolsrv index build)"
+    return ""

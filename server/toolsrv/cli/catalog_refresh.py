@@ -1,0 +1,237 @@
+"""``toolsrv catalog refresh``: sources read again as they were imported, their changes shown first.
+
+A source that is gone or cannot be read leaves its catalog as it was.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from toolsrv.cli.catalog_change import refuse_shipped
+from toolsrv.cli.catalog_pull import place_of
+from toolsrv.cli.import_view import Imported, IndexResult, show, show_changes
+from toolsrv.cli.interrupt import interruptible
+from toolsrv.cli.options import example, exclude_option, include_option, json_option
+from toolsrv.cli.output import emit_json, note, table
+from toolsrv.cli.rim import FAULT
+from toolsrv.cli.session import Session, pass_session
+from toolsrv.cli.storing import Place, build_index, put_reading, read_place
+from toolsrv.cli.wording import counted
+from toolsrv_registry.errors import NotFoundError, ToolsrvError, UsageError
+
+if TYPE_CHECKING:
+    from toolsrv_catalogs.importer import Reading
+    from toolsrv_registry.entries import CatalogEntry, ImportOptions
+    from toolsrv_registry.store import Store
+
+_MCP = "mcp:"
+
+
+@click.command(
+    epilog=example(
+        "toolsrv catalog refresh github --dry-run",
+        "toolsrv catalog refresh github --include tag:repos --include tag:issues",
+        "toolsrv catalog refresh --all",
+    )
+)
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--all", "every", is_flag=True, help="All catalogs that have a source.")
+@include_option
+@exclude_option
+@click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
+@click.option("--accept", is_flag=True, help="Serve changed texts at once.")
+@click.option("--no-index", is_flag=True, help="Do not build the search index afterwards.")
+@json_option
+@pass_session
+def refresh(
+    session: Session,
+    names: tuple[str, ...],
+    every: bool,
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
+    dry_run: bool,
+    accept: bool,
+    no_index: bool,
+    as_json: bool,
+) -> None:
+    """Read the source of the catalog NAME again: its URL, file, folder, archive or MCP server.
+
+    It is read as it was imported (--server, --category, --include …); new rules replace those that
+    are kept. What was added, removed and changed is shown, then taken over; a changed text waits
+    until it is accepted, as after an import. Where the source is gone or cannot be read the
+    catalog stays as it was, and the exit code is not 0.
+    """
+    if every == bool(names) or (every and (include or exclude)):
+        raise UsageError(
+            "a refresh takes names of catalogs, or --all without rules",
+            hint="toolsrv catalog refresh NAME",
+        )
+    bench = session.workbench()
+    registry = bench.registry()
+    done: list[Imported] = []
+    failed: list[tuple[str, ToolsrvError]] = []
+    for entry in _entries(registry.store, names):
+        try:
+            options = _options(entry, include, exclude)
+            done.append(
+                _refresh(session, entry, options, dry_run=dry_run, accept=accept, quiet=as_json)
+            )
+        except ToolsrvError as error:
+            note(f"note: {entry.name} stays as it was")
+            if len(names) == 1:
+                raise
+            failed.append((entry.name, error))
+    index = None
+    if not dry_run and not no_index and any(_differs(one) for one in done):
+        index = build_index(bench, done[-1].reading.catalog.name)
+    _show(done, failed, registry.index.state(), index, as_json=as_json, one=len(names) == 1)
+    if failed:
+        click.get_current_context().exit(FAULT)
+
+
+def _entries(store: Store, names: tuple[str, ...]) -> list[CatalogEntry]:
+    """Return the catalogs of these names, without names all that have a source."""
+    known = {one.name: one for one in store.catalogs()}
+    if not names:
+        return [one for one in known.values() if one.source]
+    for name in names:
+        refuse_shipped(name, "refreshed", "it is brought up to date with toolsrv itself")
+        if name not in known:
+            store.changed(name)  # raises NotFoundError, with the names there are
+    return [known[name] for name in dict.fromkeys(names)]
+
+
+def _options(
+    entry: CatalogEntry, include: tuple[str, ...], exclude: tuple[str, ...]
+) -> ImportOptions:
+    """Return how a catalog is read again.
+
+    Raises:
+        UsageError: nothing says where it came from.
+    """
+    place = entry.options.place or _place_of_source(entry)
+    if not place:
+        raise UsageError(
+            f"nothing says where the catalog {entry.name!r} came from",
+            hint=f"import it again: toolsrv catalog import SOURCE --name {entry.name}",
+        )
+    rules = {"include": include, "exclude": exclude} if include or exclude else {}
+    return entry.options.model_copy(update={"place": place, **rules})
+
+
+def _place_of_source(entry: CatalogEntry) -> str:
+    """Return the place of a catalog that was imported before places were kept."""
+    from toolsrv_catalogs.published import published
+
+    if entry.source.startswith(f"{_MCP} "):
+        return f"{_MCP}{entry.name}"
+    origin = entry.origin
+    for one in published():
+        if origin is not None and (one.repo, one.file) == (origin.address, origin.file):
+            return one.name
+    return entry.source
+
+
+def _refresh(
+    session: Session,
+    entry: CatalogEntry,
+    options: ImportOptions,
+    *,
+    dry_run: bool,
+    accept: bool,
+    quiet: bool,
+) -> Imported:
+    started = time.perf_counter()
+    store = session.workbench().registry().store
+    with interruptible():
+        place, reading = _read(session, entry, options)
+
+        def put(*, dry: bool) -> Imported:
+            return put_reading(
+                store,
+                reading,
+                place.source,
+                shown=place.source,
+                origin=place.origin,
+                options=place.options,
+                dry_run=dry,
+                accept=accept,
+                started=started,
+            )
+
+        found = put(dry=True)
+        if not quiet:
+            show_changes(found)
+        return found if dry_run else put(dry=False)
+
+
+def _read(session: Session, entry: CatalogEntry, options: ImportOptions) -> tuple[Place, Reading]:
+    if options.place.startswith(_MCP):
+        return _read_mcp(session, options)
+    web = options.place.lower().startswith(("http://", "https://"))
+    if web or entry.origin is not None:
+        place = place_of(session, options)
+    else:
+        place = Place(Path(options.place), options.place, options)
+    return place, read_place(place, entry.name)
+
+
+def _read_mcp(session: Session, options: ImportOptions) -> tuple[Place, Reading]:
+    from toolsrv.cli.catalog_mcp import read_server, source_line
+    from toolsrv.key_store import KeyStore
+    from toolsrv.mcp_servers import ServerFile
+
+    settings = session.load().settings
+    name = options.place.removeprefix(_MCP)
+    server = ServerFile(settings.data_dir).find(name)
+    if server is None:
+        raise NotFoundError(
+            f"the MCP server {name!r} is not known any more",
+            hint="import it again: toolsrv catalog import mcp:COMMAND",
+        )
+    reading = read_server(settings, server, KeyStore(settings.data_dir).secret, options)
+    return Place(Path(), source_line(server), options), reading
+
+
+def _differs(one: Imported) -> bool:
+    return bool(one.changes.added or one.changes.changed or one.changes.removed)
+
+
+def _show(
+    done: list[Imported],
+    failed: list[tuple[str, ToolsrvError]],
+    state: str,
+    index: IndexResult | None,
+    *,
+    as_json: bool,
+    one: bool,
+) -> None:
+    if as_json:
+        documents = [each.document(state, index) for each in done]
+        emit_json(documents[0] if one else _document(documents, failed))
+        return
+    for each in done:
+        show(each, state, index, changes=False)
+    if failed:
+        table(
+            ("catalog", "not refreshed"),
+            [(name, f"{error.message} ({error.hint})") for name, error in failed],
+        )
+        note(f"error: {counted(len(failed), 'catalog')} could not be refreshed")
+    if not done and not failed:
+        note("note: no catalog has a source")
+
+
+def _document(
+    documents: list[dict[str, Any]], failed: list[tuple[str, ToolsrvError]]
+) -> dict[str, Any]:
+    return {
+        "refreshed": documents,
+        "failed": [
+            {"name": name, "error": error.message, "hint": error.hint} for name, error in failed
+        ],
+    }
