@@ -178,6 +178,17 @@ class Store:
         rows = self._database.read(queries.ACCEPTED, {"name": name, "ids": json.dumps(list(ids))})
         return {row["id"]: Api.model_validate_json(row["document"]) for row in rows}
 
+    def calls_by_id(self, ids: Iterable[str]) -> dict[str, dict[str, tuple[str, str]]]:
+        """Return method and address of the APIs that catalogs have under some ids.
+
+        By id, then by catalog, hidden and disabled ones included.
+        """
+        rows = self._database.read(queries.CALLS_BY_ID, {"ids": json.dumps(list(ids))})
+        found: dict[str, dict[str, tuple[str, str]]] = {}
+        for row in rows:
+            found.setdefault(row["id"], {})[row["catalog"]] = (row["method"], row["url"])
+        return found
+
     def remove_catalog(self, name: str) -> int:
         """Remove a catalog with all its APIs; return how many. Raises NotFoundError."""
         with self._database.write() as db:
@@ -400,7 +411,7 @@ class Store:
             {"category": category},
         )
         known = [row["tool_key"] for row in rows]
-        key = names.standardize(name)
+        key = names.readable_name(name)
         if key in known:
             return key
         near = nearest(key, known)

@@ -35,6 +35,12 @@ ACCEPTED = """
     WHERE catalog = (SELECT number FROM catalogs WHERE name = :name)
     AND id IN (SELECT value FROM json_each(:ids))
 """
+CALLS_BY_ID = """
+    SELECT id, catalogs.name AS catalog, json_extract(document, '$.method') AS method,
+        json_extract(document, '$.url') AS url
+    FROM apis JOIN catalogs ON catalogs.number = apis.catalog
+    WHERE id IN (SELECT value FROM json_each(:ids))
+"""
 TOOLS = """
     SELECT catalogs.name AS catalog, tools.category, key, tools.name, description, home_url, host,
     (SELECT count(*) FROM apis WHERE apis.catalog = tools.catalog
