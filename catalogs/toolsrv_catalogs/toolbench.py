@@ -3,14 +3,13 @@
 Lenient where public copies of the data are known to be loose (null or missing keys, ``name``
 instead of ``tool_name``), strict only where nothing can be read. Knows the format and the
 cleaning of its text; does not know what becomes of a tool, and runs nothing it reads. What no
-search and no call needs (code, response samples, prices, texts as they were before the cleaning) is
-kept aside, for an export.
+search and no call needs (code, response samples, texts as they were before the cleaning) is kept
+aside, for an export, and so are prices and scores, which the store reads from there.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -44,6 +43,8 @@ from toolsrv_registry.api import (
 from toolsrv_registry.errors import DataError, NotFoundError
 
 TOOL_KEYS = frozenset({"tool_name", "tool_description", "home_url", "host", "api_list"})
+TERMS = ("pricing", "score")
+"""Keys of a tool that stay whatever else of it is too much to keep: they say what a call costs."""
 LISTS = ("required_parameters", "optional_parameters")
 API_KEYS = frozenset({"name", "description", "method", "url", *LISTS})
 PARAMETER_KEYS = frozenset({"name", "type", "description", "default", "enum", "in", OURS})
@@ -192,7 +193,10 @@ def _tool_extra(
     if "tool_description" in document and document["tool_description"] is None:
         keys["tool_description"] = None
     extra: dict[str, Any] = {}
-    if keys := fields.kept(keys, found, what="the tool"):
+    terms = {key: keys[key] for key in TERMS if key in keys}
+    if keys := fields.kept(keys, found, what="the tool") or fields.kept(
+        terms, found, what="the tool's terms"
+    ):
         extra["keys"] = keys
     if stem and stem != (names.readable_name(name) or "unnamed"):
         extra["stem"] = found.text(stem, NAME_LIMIT)

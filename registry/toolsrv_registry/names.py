@@ -45,14 +45,14 @@ def api_name(name: str) -> str:
 def readable_name(name: str) -> str:
     """Return the standard form of a name; one that is mainly in another script in Latin letters.
 
-    As ``standardize`` where that keeps as many letters as it drops, so that ToolBench's names are its
+    As ``standardize`` where that keeps more letters than it drops, so that ToolBench's names are its
     own; where nothing at all would be left, signs are spelled too (a rocket is ``rocket``). May
     still be ``""``, as for ``!!!``.
     """
     standard = standardize(name)
     dropped = sum(map(_is_dropped, name)) if not name.isascii() else 0
     kept = sum(one.isalpha() and not _OUTSIDE.match(one) for one in name)
-    if standard and dropped <= kept:
+    if standard and (not dropped or dropped < kept):
         return standard
     found = standardize(_spelled(name)) or standardize(anyascii(name))
     return found[:READABLE_LIMIT].rstrip("_")

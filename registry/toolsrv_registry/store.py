@@ -55,6 +55,7 @@ from toolsrv_registry.store_rows import (
     put_tools,
     read_tools,
 )
+from toolsrv_registry.terms import Terms, stored_terms
 from toolsrv_registry.words import words
 
 STORE_FILE = "registry.sqlite3"
@@ -178,17 +179,6 @@ class Store:
         rows = self._database.read(queries.ACCEPTED, {"name": name, "ids": json.dumps(list(ids))})
         return {row["id"]: Api.model_validate_json(row["document"]) for row in rows}
 
-    def calls_by_id(self, ids: Iterable[str]) -> dict[str, dict[str, tuple[str, str]]]:
-        """Return method and address of the APIs that catalogs have under some ids.
-
-        By id, then by catalog, hidden and disabled ones included.
-        """
-        rows = self._database.read(queries.CALLS_BY_ID, {"ids": json.dumps(list(ids))})
-        found: dict[str, dict[str, tuple[str, str]]] = {}
-        for row in rows:
-            found.setdefault(row["id"], {})[row["catalog"]] = (row["method"], row["url"])
-        return found
-
     def remove_catalog(self, name: str) -> int:
         """Remove a catalog with all its APIs; return how many. Raises NotFoundError."""
         with self._database.write() as db:
@@ -268,18 +258,19 @@ class Store:
             raise NotFoundError(f"no API{place} has the id {short(api_id)!r}", hint=hint)
         return Api.model_validate_json(rows[0]["document"])
 
-    def home(self, api_id: str) -> tuple[str, str, Any, bool]:
+    def home(self, api_id: str) -> tuple[str, str, Any, bool, Terms]:
         """Return the catalog an id is served from, its tool's page and its response schema.
 
-        ``""`` for what is unknown, None for the schema. Last, whether a changed text of the API
-        waits to be accepted.
+        ``""`` for what is unknown, None for the schema. Then whether a changed text of the API
+        waits to be accepted, and its provider's terms.
         """
         rows = self._database.read(queries.HOME, [api_id])
         if not rows:
-            return "", "", None, False
+            return "", "", None, False, Terms()
         row = rows[0]
         schema = json.loads(row["extra"]).get(RESPONSE_SCHEMA)
-        return row["catalog"], row["home_url"] or "", schema, bool(row["waiting"])
+        terms = stored_terms(row["pricing"], row["score"])
+        return row["catalog"], row["home_url"] or "", schema, bool(row["waiting"]), terms
 
     def get_many(self, api_ids: Sequence[str]) -> dict[str, Api]:
         """Return the visible APIs among the ids, by id."""

@@ -35,12 +35,6 @@ ACCEPTED = """
     WHERE catalog = (SELECT number FROM catalogs WHERE name = :name)
     AND id IN (SELECT value FROM json_each(:ids))
 """
-CALLS_BY_ID = """
-    SELECT id, catalogs.name AS catalog, json_extract(document, '$.method') AS method,
-        json_extract(document, '$.url') AS url
-    FROM apis JOIN catalogs ON catalogs.number = apis.catalog
-    WHERE id IN (SELECT value FROM json_each(:ids))
-"""
 TOOLS = """
     SELECT catalogs.name AS catalog, tools.category, key, tools.name, description, home_url, host,
     (SELECT count(*) FROM apis WHERE apis.catalog = tools.catalog
@@ -52,7 +46,9 @@ TOOLS = """
 """
 HOME = """
     SELECT catalogs.name AS catalog, tools.home_url AS home_url,
-        visible.extra AS extra, visible.pending IS NOT NULL AS waiting
+        visible.extra AS extra, visible.pending IS NOT NULL AS waiting,
+        json_extract(tools.extra, '$.keys.pricing') AS pricing,
+        json_extract(tools.extra, '$.keys.score') AS score
     FROM visible JOIN catalogs ON catalogs.number = visible.catalog
     LEFT JOIN tools ON tools.catalog = visible.catalog AND tools.position = visible.tool
     WHERE visible.id = ?

@@ -172,7 +172,7 @@ def _kept_apart(store: Store, catalog: Catalog) -> Catalog:
     from toolsrv_catalogs.apart import apart, places
 
     name = catalog.name
-    known = store.calls_by_id(places(catalog))
+    known = store.shelf.calls_by_id(places(catalog))
     others = {
         api_id: [call for catalog, call in calls.items() if catalog != name]
         for api_id, calls in known.items()
