@@ -22,6 +22,7 @@ from toolsrv_runtime.calls.offline import transports
 from toolsrv_runtime.calls.policy import Policy, parse_rules
 from toolsrv_runtime.calls.recordings.modes import RecordingCaller, ReplayingCaller
 from toolsrv_runtime.calls.recordings.store import RECORDINGS_FILE, RecordingStore
+from toolsrv_runtime.calls.usage import USAGE_FILE, DailyLimits, Usage
 from toolsrv_runtime.mcp_client.tool_calls import ToolServers
 
 if TYPE_CHECKING:
@@ -109,12 +110,17 @@ def tool_servers(settings: Settings) -> ToolServers:
     )
 
 
+def usage(settings: Settings) -> Usage:
+    """Return the counts of calls of a data folder, with the limits of the settings."""
+    return Usage(settings.data_dir / USAGE_FILE, DailyLimits.parse(settings.calls_per_day))
+
+
 def _network(settings: Settings) -> Network:
     addresses = Addresses(own=parse_own(settings.own_hosts))
     return Network(
         transport=Connections(addresses),
         keys=KeyStore(settings.data_dir).secret,
-        hosts=Hosts(HostLimits(rate=settings.calls_per_second)),
+        hosts=Hosts(HostLimits(rate=settings.calls_per_second), usage=usage(settings)),
         own=addresses.allows_any,
         tools=tool_servers(settings),
     )

@@ -16,17 +16,28 @@ from typing import Any, Protocol, Self
 import httpx
 
 from toolsrv_registry.api import Api
+from toolsrv_registry.terms import Terms
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls import auth, hints
-from toolsrv_runtime.calls.exchange import Exchange, Limits, Message, exchange, guarded
+from toolsrv_runtime.calls.exchange import (
+    Exchange,
+    Limits,
+    Message,
+    exchange,
+    guarded,
+)
 from toolsrv_runtime.calls.hosts import Hosts
-from toolsrv_runtime.calls.policy import Policy
+from toolsrv_runtime.calls.policy import PAYING, Policy
+from toolsrv_runtime.calls.ready import Key, Ready
 from toolsrv_runtime.calls.request import Outgoing, build, web_address
 from toolsrv_runtime.calls.result import CallResult, Consent, Kind
+from toolsrv_runtime.calls.usage import MCP_PREFIX, Spent
 from toolsrv_runtime.errors import ArgumentError, PolicyError
 from toolsrv_runtime.outcome import Source
 
 __all__ = ["CallResult", "Caller", "Home", "Network", "default_caller"]
+
+NO_TERMS = Terms()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +45,14 @@ class Home:
     """Where an API belongs: its catalog, and its provider's page ("" when none is known).
 
     ``schema`` says what of a response is worth keeping (``by_schema``), None where nothing is known.
-    ``waiting``: a changed text of the API waits to be accepted.
+    ``waiting``: a changed text of the API waits to be accepted. ``terms`` are its provider's.
     """
 
     catalog: str = ""
     page: str = ""
     schema: Any = None
     waiting: bool = False
+    terms: Terms = NO_TERMS
 
 
 def homeless(api: Api) -> Home:
@@ -84,8 +96,11 @@ class Network:
 class Caller:
     """Calls APIs, the hosts of ``transports`` through these, others over the network if there is.
 
-    Use as an async context manager or aclose it.
+    Use as an async context manager or aclose it. ``reaches``: its calls get to their hosts, so that
+    they may cost something.
     """
+
+    reaches = True
 
     def __init__(
         self,
@@ -128,18 +143,22 @@ class Caller:
         try:
             bound = args.bind(api, arguments)
             outgoing = build(api, bound)
+            home = self._home(api)
             wanted = self._policy.check(
                 api,
                 outgoing,
                 bound,
                 hosts=None if self._network else self._transports.keys(),
-                catalog=self._home(api).catalog,
+                catalog=home.catalog,
                 tainted=tainted,
                 consent=consent,
+                paid=home.terms.paid and self._costs(api),
             )
             if wanted is not None:
                 return self._needs_consent(api, bound, wanted)
             got, source = await self._exchange(api, outgoing)
+            if got.kind == "ok" and source == "live":
+                await self._note_success(api)
         except ArgumentError as error:
             return self._refused(api, args.writable(bound), "bad_arguments", error)
         except PolicyError as error:
@@ -167,7 +186,7 @@ class Caller:
             source=source,
             seconds=seconds,
             kind=got.kind,
-            hint=hints.hint(got.kind, api, host, got.retry_after),
+            hint=got.hint or hints.hint(got.kind, api, host, got.retry_after),
             page=hints.page(api, host, self._home(api).page) if subscribe else "",
             retry_after=got.retry_after,
             headers=dict(got.headers),
@@ -188,11 +207,53 @@ class Caller:
         if self._network is None or not host:
             return False
         home = self._home(api)
-        allowed = self._policy.could_pass(api, home.catalog, asks=asks)
+        paid = home.terms.paid and self._costs(api)
+        allowed = self._policy.could_pass(api, home.catalog, asks=asks, paid=paid)
+        if allowed and (spent := self._spent(api)) is not None and spent.left == 0:
+            return False
         if api.mcp is not None:
             tools = self._network.tools
             return allowed and not home.waiting and (tools is None or tools.can_call(api))
         return allowed and auth.has_what_it_needs(api, host, self._network.keys)
+
+    def ready(self, api: Api) -> Ready:
+        """Return what a call of this API has, and lacks, as things are. Blocks as keys do."""
+        if self._serves(api):
+            asks = not self._policy.could_pass(api)
+            return Ready(callable=self.can_call(api, asks=True), asks=asks, offline=True)
+        network, host = self._network, _host(api)
+        key: Key = ""
+        if network is not None and host and auth.key_names(api, host):
+            key = "set" if auth.has_what_it_needs(api, host, network.keys) else "missing"
+        able = self.can_call(api, asks=True)
+        return Ready(
+            callable=able,
+            asks=able and not self.can_call(api),
+            key=key,
+            calls_left=self.calls_left(api),
+        )
+
+    def calls_left(self, api: Api) -> int | None:
+        """Return how many calls an API's host has left today, None without a limit."""
+        spent = self._spent(api)
+        return None if spent is None or self._serves(api) else spent.left
+
+    def _spent(self, api: Api) -> Spent | None:
+        """Return the day's count of an API's host, None where nobody counts."""
+        hosts = None if self._network is None else self._network.hosts
+        if hosts is None or hosts.usage is None:
+            return None
+        host = _host(api) if api.mcp is None else f"{MCP_PREFIX}{api.mcp.server}"
+        return hosts.usage.spent(host, self._home(api).catalog)
+
+    def _costs(self, api: Api) -> bool:
+        """Whether a call of a paid API would reach its provider."""
+        return self.reaches and self._network is not None and not self._serves(api)
+
+    async def _note_success(self, api: Api) -> None:
+        hosts = None if self._network is None else self._network.hosts
+        if hosts is not None and hosts.usage is not None:
+            await asyncio.to_thread(hosts.usage.succeeded, api.id)
 
     def _serves(self, api: Api) -> bool:
         return _host(api) in self._transports
@@ -203,6 +264,8 @@ class Caller:
             await transport.aclose()
         if self._network is not None:
             await self._network.transport.aclose()
+            if self._network.hosts is not None and self._network.hosts.usage is not None:
+                self._network.hosts.usage.close()
             if self._network.tools is not None:
                 await self._network.tools.aclose()
 
@@ -232,6 +295,7 @@ class Caller:
             outgoing.content,
             allowed.secrets,
             partial(self._policy.may_follow, outgoing.method, allowed.url, catalog=catalog),
+            catalog,
         )
         return await exchange(network.transport, message, self._limits, network.hosts), "live"
 
@@ -248,13 +312,15 @@ class Caller:
                 else "see the setting mode",
             )
         call = partial(network.tools.call, api, json.loads(outgoing.content), self._limits)
-        return await guarded(call, outgoing.url.host, network.hosts)
+        return await guarded(call, outgoing.url.host, network.hosts, home.catalog)
 
     def _needs_consent(self, api: Api, bound: dict[str, Any], wanted: Consent) -> CallResult:
+        rule = "PAID" if PAYING in wanted.reason else wanted.method
         error = PolicyError(
             f"{api.id}: {wanted.method} {wanted.host}{wanted.path} needs a person's consent "
             f"({wanted.reason})",
-            hint="a person may allow it at the terminal, or for good with the setting calls",
+            hint="a person may allow it at the terminal, or for good with the setting calls: "
+            f"allow {rule} {wanted.host}",
         )
         result = self._refused(api, bound, "needs_consent", error)
         return result.model_copy(update={"consent": wanted})

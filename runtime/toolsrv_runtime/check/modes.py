@@ -15,6 +15,7 @@ from toolsrv_runtime.calls.auth import on_rapidapi
 from toolsrv_runtime.calls.caller import Caller, Network
 from toolsrv_runtime.calls.offline import transports
 from toolsrv_runtime.calls.policy import Policy
+from toolsrv_runtime.calls.usage import Usage
 from toolsrv_runtime.check.live import LiveTransport
 from toolsrv_runtime.check.recorded import Recorded
 from toolsrv_runtime.check.worlds import Called, Listening, World, host_of
@@ -39,11 +40,14 @@ def live_world(
     key: str = "",
     via: str | None = None,
     own: Collection[str] = (),
+    paid: Collection[str] = (),
+    usage: Usage | None = None,
 ) -> World:
     """Return the world of the hosts that these APIs name, and of the catalog that ships.
 
     RapidAPI's hosts need ``key``. ``via`` is the URL of a server that gets every call instead.
     ``own`` are a person's own hosts: at any address and over plain HTTP, as in other calls.
+    ``paid`` are ids of APIs that are left alone since they cost money, ``usage`` counts the calls.
 
     Raises:
         UsageError: ``via`` is no http or https URL.
@@ -64,6 +68,8 @@ def live_world(
         timeout=timeout,
         secrets=(key,),
         own=is_own,
+        paid=() if target else paid,
+        usage=None if target else usage,
         elsewhere=lambda host: NO_KEY if on_rapidapi(host) else "its host is not in the catalog",
     )
 

@@ -48,9 +48,7 @@ class Entry(NamedTuple):
 
 def entry(api: Api) -> Entry:
     """Return an API as the reference lists it: under its own name, whatever else has that name."""
-    return Entry(
-        function_name(api.name, api.tool), api.category, standardize(api.tool), api.name
-    )
+    return Entry(function_name(api.name, api.tool), api.category, standardize(api.tool), api.name)
 
 
 def meant(entries: Sequence[Entry], action: str) -> Entry | None:

@@ -124,7 +124,10 @@ def check(
     """
     store = session.workbench().registry().store
     apis = store.apis(catalog=name, category=given["category"], tool=given["tool"])
-    world = _world(apis, given, session.load().settings)
+    paid = {
+        i for i, one in store.shelf.terms((a.id for a in apis), catalog=name).items() if one.paid
+    }
+    world = _world(apis, paid, given, session.load().settings)
     plan = _plan(store, apis, world, given)
     if given["mode"] == "live":
         _need_a_key(plan)
@@ -146,7 +149,8 @@ def check(
         context.exit(exit_code(interrupted))
 
 
-def _world(apis: list[Api], given: dict[str, Any], settings: Settings) -> World:
+def _world(apis: list[Api], paid: set[str], given: dict[str, Any], settings: Settings) -> World:
+    from toolsrv.callers import usage
     from toolsrv_runtime.calls.addresses import parse_own
     from toolsrv_runtime.calls.auth import RAPIDAPI
     from toolsrv_runtime.check import modes
@@ -168,6 +172,8 @@ def _world(apis: list[Api], given: dict[str, Any], settings: Settings) -> World:
         key=KeyStore(settings.data_dir).secret(RAPIDAPI),
         via=given["via"],
         own=parse_own(settings.own_hosts),
+        paid=paid,
+        usage=usage(settings),
     )
 
 
