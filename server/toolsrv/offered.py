@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from toolsrv_registry.api import Api
     from toolsrv_registry.matcher import Asked, Match
     from toolsrv_registry.registry import Registry
-    from toolsrv_registry.retriever import SearchResult
+    from toolsrv_registry.retriever import Hit, SearchResult
 
 WIDER = 4
 """So many times as many APIs are looked at as are wanted, when there are other catalogs."""
@@ -26,7 +26,8 @@ class Offered:
     """The registry's retriever, kept to what can be called where there are several catalogs.
 
     Without ``can_call`` that is the catalog that ships. ``on_a_yes`` says what could be called if a
-    person were asked: what fits best of that and is left out is named.
+    person were asked: what fits best of that and is left out is named. ``equals`` puts hits that fit
+    equally well in order.
     """
 
     def __init__(
@@ -34,17 +35,22 @@ class Offered:
         registry: Registry,
         can_call: Callable[[Api], bool] | None = None,
         on_a_yes: Callable[[Api], bool] | None = None,
+        equals: Callable[[Sequence[Hit]], list[Hit]] | None = None,
     ) -> None:
         self._registry = registry
         self._can_call = can_call
         self._on_a_yes = on_a_yes
+        self._equals = equals or list
 
     def search(self, text: str, limit: int = 5, *, category: str | None = None) -> SearchResult:
         """Return the callable APIs that fit ``text``, best first."""
         find = self._registry.retriever.search
         enabled = {one.name for one in self._registry.store.catalogs() if one.enabled}
-        if OFFLINE_CATALOG not in enabled or len(enabled) < 2:
+        if enabled == {OFFLINE_CATALOG}:
             return find(text, limit, category=category)
+        if OFFLINE_CATALOG not in enabled:
+            found_all = find(text, limit, category=category)
+            return found_all.model_copy(update={"hits": tuple(self._equals(found_all.hits))})
         if self._can_call is None:
             return find(text, limit, category=category, catalog=OFFLINE_CATALOG)
         wide = find(text, limit * WIDER, category=category)
@@ -52,7 +58,7 @@ class Offered:
         better = [hit for hit, _ in takewhile(lambda one: not one[1], found)]
         consent = self._on_a_yes or (lambda _: False)
         asked = tuple(hit.api.id for hit in better if consent(hit.api))
-        hits = [hit for hit, can in found if can][:limit]
+        hits = self._equals([hit for hit, can in found if can][:limit])
         if len(hits) < limit:
             own = find(text, limit, category=category, catalog=OFFLINE_CATALOG)
             if not hits:

@@ -6,11 +6,13 @@ searches.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
 from toolsrv.plain import one_line, plain
+from toolsrv.readiness import Readiness
 from toolsrv.views import SUMMARY_LIMIT, Detail, ParameterView, parameter_views
 from toolsrv_registry.functions import parameter_keys
 
@@ -39,6 +41,9 @@ class HitView(BaseModel):
         default=False, description="A newer text of this API waits to be accepted."
     )
     dead: str = Field(default="", description="How its last check failed; empty: it did not.")
+    now: Readiness | None = Field(
+        default=None, description="Whether a call can work now, and what it costs."
+    )
 
 
 class SearchView(BaseModel):
@@ -72,12 +77,22 @@ class SearchView(BaseModel):
     next_step: str = Field(default="", description="What to do now.")
 
 
-def search_view(result: SearchResult, detail: Detail) -> SearchView:
-    """Return the view of a search, with as much of each hit as ``detail`` asks for."""
+def search_view(
+    result: SearchResult, detail: Detail, readiness: Mapping[str, Readiness] | None = None
+) -> SearchView:
+    """Return the view of a search, with as much of each hit as ``detail`` asks for.
+
+    ``readiness`` say by id what each API has for a call now.
+    """
+    known = readiness or {}
     reading = result.reading
     return SearchView(
         query=result.query,
-        hits=tuple(hit_view(hit, detail, reading.text) for group in result.groups for hit in group),
+        hits=tuple(
+            hit_view(hit, detail, reading.text, known.get(hit.api.id))
+            for group in result.groups
+            for hit in group
+        ),
         nothing_fits=result.nothing_fits,
         nearest_categories=tuple(result.nearest_categories),
         offset=result.offset,
@@ -92,7 +107,9 @@ def search_view(result: SearchResult, detail: Detail) -> SearchView:
     )
 
 
-def hit_view(hit: Hit, detail: Detail, searched: str) -> HitView:
+def hit_view(
+    hit: Hit, detail: Detail, searched: str, readiness: Readiness | None = None
+) -> HitView:
     """Return the view of a hit; ``names`` tells only which, where and why."""
     view = HitView(
         id=hit.api.id,
@@ -103,6 +120,7 @@ def hit_view(hit: Hit, detail: Detail, searched: str) -> HitView:
         catalog=plain(hit.catalog),
         changed=hit.changed,
         dead=plain(hit.dead),
+        now=readiness,
     )
     if detail != "names":
         text = hit.api.description or hit.api.tool_description

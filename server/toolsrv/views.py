@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from toolsrv.key_view import KeyViews, key_views
 from toolsrv.plain import plain
+from toolsrv.readiness import Readiness
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import parameter_keys
 from toolsrv_registry.health import HealthEntry, Standing, Verdict, told
@@ -72,6 +73,9 @@ class ApiView(BaseModel):
     parameters: tuple[ParameterView, ...]
     example: dict[str, Any] = Field(description="Arguments of a call, to start from.")
     check: CheckView | None = Field(default=None, description="Its last check; null: none yet.")
+    now: Readiness | None = Field(
+        default=None, description="Whether a call can work now, and what it costs."
+    )
 
 
 class MissingView(BaseModel):
@@ -148,8 +152,10 @@ def parameter_views(api: Api) -> tuple[ParameterView, ...]:
     )
 
 
-def api_view(api: Api, check: HealthEntry | None = None) -> ApiView:
-    """Return the view of an API, with what its last check found if there was one."""
+def api_view(
+    api: Api, check: HealthEntry | None = None, readiness: Readiness | None = None
+) -> ApiView:
+    """Return the view of an API, with what its last check found and what a call of it has now."""
     return ApiView(
         id=api.id,
         name=plain(api.name),
@@ -167,6 +173,7 @@ def api_view(api: Api, check: HealthEntry | None = None) -> ApiView:
             if one in api.required
         },
         check=None if check is None else check_view(check),
+        now=readiness,
     )
 
 

@@ -64,13 +64,15 @@ def call(
 
     given = parse(read_text() if arguments == "-" else arguments)
     bench = session.workbench(mode=mode, simulate=simulate, simulator=simulator)
-    result = asyncio.run(_call(bench, bench.api(api_id), given))
+    result, left = asyncio.run(_call(bench, bench.api(api_id), given))
     if result.refused and not (as_json and result.consent):
         raise UsageError(result.error, hint=result.hint)
     if as_json:
         emit_json(call_view(result).model_dump(mode="json") | {"response": result.response})
     else:
         note(f"{result.api_id}: status {result.status}, {result.source}, {result.seconds:.2f} s")
+        if left is not None and result.source == "live":
+            note(f"{left} calls left to its host today (calls_per_day)")
         for name, value in result.headers.items():
             note(f"{name}: {plain(value)}")
         shown = result.response
@@ -86,15 +88,23 @@ def call(
         context.exit(rim.USAGE if result.refused else rim.FAULT)
 
 
-async def _call(bench: Workbench, api: Api, arguments: dict[str, Any]) -> CallResult:
-    from toolsrv_runtime.calls.result import declined
-
+async def _call(
+    bench: Workbench, api: Api, arguments: dict[str, Any]
+) -> tuple[CallResult, int | None]:
+    """Return what a call came to, and how many its host has left today (None: no limit)."""
     try:
-        result = await bench.caller().call(api, arguments)
-        if result.consent is None or not consent.can_ask():
-            return result
-        if not await consent.asked(result.consent):
-            return declined(result)
-        return await bench.caller().call(api, arguments, consent=result.consent)
+        result = await _answered(bench, api, arguments)
+        return result, bench.caller().calls_left(api)
     finally:
         await bench.aclose()
+
+
+async def _answered(bench: Workbench, api: Api, arguments: dict[str, Any]) -> CallResult:
+    from toolsrv_runtime.calls.result import declined
+
+    result = await bench.caller().call(api, arguments)
+    if result.consent is None or not consent.can_ask():
+        return result
+    if not await consent.asked(result.consent):
+        return declined(result)
+    return await bench.caller().call(api, arguments, consent=result.consent)

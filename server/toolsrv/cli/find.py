@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import click
@@ -33,6 +34,7 @@ if TYPE_CHECKING:  # pydantic models are loaded when a search is shown
     help="How much of each API.  [default: summary; full with --json]",
 )
 @click.option("--include-dead", is_flag=True, help="Also APIs that failed when last checked.")
+@click.option("--callable", "callable_only", is_flag=True, help="Only APIs that can be called now.")
 @json_option
 @pass_session
 def search(
@@ -45,15 +47,21 @@ def search(
     catalog: str | None,
     detail: Detail | None,
     include_dead: bool,
+    callable_only: bool,
     as_json: bool,
 ) -> None:
-    """Find the APIs that fit TEXT, best first; those of one tool stand together."""
+    """Find the APIs that fit TEXT, best first; those of one tool stand together.
+
+    Of APIs that fit equally well those come first that can be called now, then those that cost less
+    and have served better.
+    """
     from toolsrv.search_view import search_view
 
     query = plain(text).strip()
     if not query:
         raise UsageError("the text to search for is empty", hint="say what the API should do")
-    result = session.workbench().search(
+    bench = session.workbench()
+    result = bench.search(
         query,
         limit,
         offset=offset,
@@ -61,8 +69,11 @@ def search(
         tool=tool,
         catalog=catalog,
         include_dead=include_dead,
+        callable_only=callable_only,
     )
-    view = search_view(result, detail or ("full" if as_json else "summary"))
+    known = bench.readiness([hit.api for hit in result.hits])
+    asyncio.run(bench.aclose())
+    view = search_view(result, detail or ("full" if as_json else "summary"), known)
     if as_json:
         emit_json(view.model_dump(mode="json"))
     else:
@@ -80,8 +91,12 @@ def _show(view: SearchView, detail: Detail | None) -> None:
         for hit in view.hits:
             console().print("  ".join(part for part in (hit.id, hit.why) if part), soft_wrap=True)
     elif view.hits:
-        columns = ("rank#", "score#", "API", "description", "why")
+        from toolsrv.readiness import LEGEND
+
+        columns = ("rank#", "score#", "API", "now", "description", "why")
         listing(columns, [_row(hit) for hit in view.hits], names=2)
+        if any(hit.now for hit in view.hits):
+            note(f"now: {LEGEND}")
     if view.next_offset is not None:
         note(f"more: --offset {view.next_offset}")
 
@@ -101,7 +116,8 @@ def _row(hit: HitView) -> tuple[str, ...]:
     reasons = hit.why
     if hit.similar:
         reasons += f"\n+{len(hit.similar)} similar: {', '.join(hit.similar[:SIMILAR_SHOWN])}"
-    return str(hit.rank), f"{hit.score:.3f}", name, about, reasons
+    signs = hit.now.signs if hit.now else ""
+    return str(hit.rank), f"{hit.score:.3f}", name, signs, about, reasons
 
 
 SIMILAR_SHOWN = 3
@@ -117,11 +133,13 @@ def describe(session: Session, api_id: str, catalog: str | None, as_json: bool) 
     from toolsrv.key_view import key_words
     from toolsrv.views import allowed_words, api_view, call_line, check_line
 
-    store = session.workbench().registry().store
+    bench = session.workbench()
+    store = bench.registry().store
     api = store.get(api_id, catalog=catalog)
-    view = api_view(api, store.checks([api]).get(api.id))
+    view = api_view(api, store.checks([api]).get(api.id), bench.readiness_of(api, catalog))
     if catalog is not None and (served := store.home(api_id)[0]) not in ("", catalog):
         note(f"note: searches find and calls use the API of this id in {served}")
+    asyncio.run(bench.aclose())
     if as_json:
         emit_json(view.model_dump(mode="json"))
         return
@@ -132,6 +150,10 @@ def describe(session: Session, api_id: str, catalog: str | None, as_json: bool) 
     out.print(call_line(view), soft_wrap=True)
     if view.keys:
         out.print(f"key: {key_words(view.keys)}", soft_wrap=True)
+    if view.now is not None:
+        out.print(f"now: {view.now.words}", soft_wrap=True)
+        if terms := view.now.terms.words:
+            out.print(f"terms: {terms}", soft_wrap=True)
     if view.check is not None:
         out.print(f"checked: {check_line(view.check)}")
     if view.parameters:
