@@ -12,7 +12,7 @@ from typing import Any
 from toolsrv_registry.retriever import Hit
 
 MARGIN = 0.01
-"""Difference of scores that tells nothing: see registry/README.md for what it costs."""
+"""Difference of scores that tells nothing: the largest that costs no NDCG@5 (registry/README.md)."""
 
 Order = Callable[[Hit], tuple[Any, ...]]
 
