@@ -108,7 +108,7 @@ def inspect(session: Session, name: str, as_json: bool) -> None:
     verdicts = Counter(check.verdict.value for check in store.checks(apis).values())
     hidden = dict(store.shelf.hidden_behind(name))
     terms = store.shelf.terms((api.id for api in apis), catalog=name).values()
-    pricing = Counter(one.pricing or "unknown" for one in terms)
+    pricing = Counter(str(one.pricing) or "unknown" for one in terms)
     document: dict[str, Any] = entry.model_dump(mode="json") | {
         "waiting": store.changed(name),
         "hidden_behind": hidden,
