@@ -28,10 +28,10 @@ class Terms(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     pricing: Pricing = ""
-    service_percent: float | None = None
-    success_percent: float | None = None
-    latency_ms: float | None = None
-    popularity: float | None = None
+    service_percent: int | float | None = None
+    success_percent: int | float | None = None
+    latency_ms: int | float | None = None
+    popularity: int | float | None = None
 
     @property
     def paid(self) -> bool:
@@ -92,11 +92,13 @@ def stored_terms(pricing: str | None, score: str | None) -> Terms:
     return read_terms(pricing, numbers)
 
 
-def _number(value: Any, most: float) -> float | None:
+def _number(value: Any, most: float) -> int | float | None:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
         number = float(value)
     except (ValueError, OverflowError):
         return None
-    return number if 0 <= number <= most else None
+    if not 0 <= number <= most:
+        return None
+    return int(number) if number.is_integer() else number

@@ -64,18 +64,18 @@ class Readiness(BaseModel):
     pricing: Pricing = Field(
         default="", exclude_if=_silent, description="Its provider's plan; empty: unknown."
     )
-    success_percent: float | None = Field(
+    success_percent: int | float | None = Field(
         default=None,
         exclude_if=_silent,
         description="Calls that succeeded when its catalog was made.",
     )
-    service_percent: float | None = Field(
+    service_percent: int | float | None = Field(
         default=None, exclude_if=_silent, description="Service level, as stated."
     )
-    latency_ms: float | None = Field(
+    latency_ms: int | float | None = Field(
         default=None, exclude_if=_silent, description="Mean latency, as stated."
     )
-    popularity: float | None = Field(
+    popularity: int | float | None = Field(
         default=None, exclude_if=_silent, description="0 to 10, as stated."
     )
 
@@ -107,8 +107,8 @@ class Readiness(BaseModel):
     @property
     def words(self) -> str:
         """What there is, in a few words."""
-        able = "a person is asked first" if self.asks else "can be called"
-        parts = [able if self.callable else "cannot be called now"]
+        parts = ["can be called" if self.callable else "cannot be called now"]
+        parts += ["a person is asked first"] if self.asks else []
         parts += [f"key {self.key}"] if self.key else []
         parts += ["recorded"] if self.recorded else []
         parts += ["on this machine"] if self.offline else []

@@ -256,7 +256,7 @@ def _api_text(api: ApiView) -> str:
     if api.keys:
         lines.append(f"Key: {key_words(api.keys)}")
     if api.now is not None:
-        lines.append(f"Now: {api.now.words}")
+        lines.append(f"Call now: {api.now.words}")
         if terms := api.now.terms.words:
             lines.append(f"Terms: {terms}")
     if api.check is not None:
