@@ -77,6 +77,7 @@ def live_world(
         own=is_own,
         paid=() if target else paid,
         usage=None if target else usage,
+        catalog=lambda api: home(api).catalog,
         elsewhere=lambda host: NO_KEY if on_rapidapi(host) else "its host is not in the catalog",
     )
 

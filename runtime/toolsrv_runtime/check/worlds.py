@@ -122,7 +122,8 @@ class Called:
     ``timeout`` is the callers' in seconds. ``secrets`` are taken out of every reply that repeats
     them. ``elsewhere`` says why a host without a caller is not called, ``own`` whether a host and
     port are a person's own, which may be called over plain HTTP. ``paid`` are ids of APIs that cost
-    money, which a check does not spend; ``usage`` counts the calls of a day.
+    money, which a check does not spend; ``usage`` counts the calls of a day, for the ``catalog`` of
+    an API.
     """
 
     def __init__(
@@ -136,8 +137,10 @@ class Called:
         own: Callable[[str, int], bool] = lambda _host, _port: False,
         paid: Collection[str] = (),
         usage: Usage | None = None,
+        catalog: Callable[[Api], str] = lambda _: "",
     ) -> None:
         self._paid = paid
+        self._catalog = catalog
         self._usage = usage
         self._callers = callers
         self._policy = policy
@@ -166,7 +169,7 @@ class Called:
 
     async def ask(self, api: Api, arguments: Mapping[str, Any]) -> Reply:
         """Call the API through the caller of its host."""
-        await self._count(host_of(api))
+        await self._count(api)
         heard = _Heard()
         token = _heard.set(heard)
         try:
@@ -179,11 +182,12 @@ class Called:
             raise PolicyError(result.error, hint=result.hint)
         return self._discreet(_reply(result, heard, self._timeout))
 
-    async def _count(self, host: str) -> None:
+    async def _count(self, api: Api) -> None:
         """Count a call; raise PolicyError where its host has none left today."""
+        host = host_of(api)
         if self._usage is None or host == OFFLINE_HOST:
             return
-        if (spent := await asyncio.to_thread(self._usage.take, host)) is not None:
+        if spent := await asyncio.to_thread(self._usage.take, host, self._catalog(api)):
             raise PolicyError(
                 f"{host}: {spent.words}", hint="go on then, or raise the setting calls_per_day"
             )
