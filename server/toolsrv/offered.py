@@ -69,8 +69,12 @@ class Offered:
             alone = find(text, limit, category=category)
             if enabled == {OFFLINE_CATALOG}:
                 return alone
-            keys, hits = self._need_keys(alone, text), tuple(self._equals(alone.hits))
-            return alone.model_copy(update={"hits": hits, "need_keys": keys})
+            return alone.model_copy(
+                update={
+                    "hits": tuple(self._equals(alone.hits)),
+                    "need_keys": self._need_keys(alone, text),
+                }
+            )
         if self._can_call is None:
             return find(text, limit, category=category, catalog=OFFLINE_CATALOG)
         wide = find(text, limit * WIDER, category=category)
