@@ -80,7 +80,7 @@ def _files(catalog: Catalog) -> Iterator[tuple[str, bytes]]:
 
 
 def _stem(tool: Tool) -> str:
-    return str(tool.extra.get("stem") or names.standardize(tool.name) or "unnamed")
+    return str(tool.extra.get("stem") or names.readable_name(tool.name) or "unnamed")
 
 
 def _component(name: str) -> str:

@@ -7,6 +7,8 @@ readers pass over.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from toolsrv_catalogs.fields import unused
@@ -27,8 +29,39 @@ ORDER = "response_schema_names"
 
 def api_place(category: str, tool: str, name: str) -> str:
     """Return the id of an API that is the first of its name in its tool."""
-    stem = names.api_name(name) or "unnamed"
-    return f"{category}/{names.standardize(tool) or 'unnamed'}/{stem}"
+    stem = names.readable_api_name(name) or "unnamed"
+    return f"{category}/{names.readable_name(tool) or 'unnamed'}/{stem}"
+
+
+def numbered(
+    apis: Sequence[Api], note: Callable[[str], None], written: Sequence[Any] = ()
+) -> tuple[Api, ...]:
+    """Return the APIs of one tool with ids of their own; of those with one id the later get numbers.
+
+    Names in Latin letters are counted in the order of the file, those that were spelled in Latin
+    letters after them in the order of the names, so that their ids do not hang on where they
+    stand. ``written`` is what an export wrote down by API where no count would give its id.
+    """
+    taken: set[str] = set()
+    ids = [api.id for api in apis]
+    for at in sorted(range(len(apis)), key=lambda at: _turn(apis[at])):
+        wanted = ids[at]
+        ours = written[at] if written else None
+        own = ours.get("id") if isinstance(ours, dict) else None
+        known = isinstance(own, str) and re.fullmatch(rf"{re.escape(wanted)}_[0-9]{{1,9}}", own)
+        ids[at] = unused(own if isinstance(own, str) and known else wanted, taken)
+        if ids[at] != wanted:
+            note(f"{apis[at].name!r} is there again; its id is {ids[at]}")
+    return tuple(
+        api if api.id == found else api.model_copy(update={"id": found})
+        for api, found in zip(apis, ids, strict=True)
+    )
+
+
+def _turn(api: Api) -> tuple[bool, str, str, str]:
+    if not names.is_respelled(api.name):
+        return False, "", "", ""
+    return True, api.name, api.method, api.url
 
 
 def tool_document(tool: Tool) -> dict[str, Any]:

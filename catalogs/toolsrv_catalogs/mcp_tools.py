@@ -14,10 +14,9 @@ from typing import Any
 from urllib.parse import quote
 
 from toolsrv_catalogs import fields
-from toolsrv_catalogs.fields import unused
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.importer import Reading
-from toolsrv_catalogs.layout import api_place
+from toolsrv_catalogs.layout import api_place, numbered
 from toolsrv_catalogs.openapi_refs import Node, ReferenceFault, References
 from toolsrv_catalogs.openapi_schema import parameter, shape
 from toolsrv_catalogs.text import DESCRIPTION_LIMIT, NAME_LIMIT, clean
@@ -82,7 +81,12 @@ def read_mcp_tools(
             hint="see what it lists with its own documentation",
         )
     found.apis = len(apis)
-    tool = Tool(category=reader.category, name=name, description=reader.about, apis=tuple(apis))
+    tool = Tool(
+        category=reader.category,
+        name=name,
+        description=reader.about,
+        apis=numbered(apis, found.note),
+    )
     return Reading(
         catalog=Catalog(name=name, tools=(tool,)),
         origins=(found.path,),
@@ -98,7 +102,6 @@ class _Reader:
         self.about = found.text(about, DESCRIPTION_LIMIT).strip()
         self._server = server
         self._found = found
-        self._taken: set[str] = set()
         self._names: set[str] = set()
 
     def api(self, definition: Mapping[str, Any]) -> Api | None:
@@ -124,7 +127,7 @@ class _Reader:
         title = self._found.text(definition.get("title"), NAME_LIMIT).strip()
         self._names.add(name)
         return Api(
-            id=unused(api_place(self.category, self._server, _plain_name(name)), self._taken),
+            id=api_place(self.category, self._server, _plain_name(name)),
             category=self.category,
             tool=self._server,
             name=name,
@@ -199,7 +202,9 @@ def _check_references(value: Any, depth: int) -> None:
 
 
 def _plain_name(name: str) -> str:
-    """Return a name for an id: that of the tool, with a digest where letters of it are lost."""
+    """Return a name for an id: that of the tool, with a digest where Latin letters of it are lost."""
+    if names.is_respelled(name):
+        return name
     standard = names.api_name(name)
     kept = names.standardize(f"x{name}")  # so that a leading digit gets no prefix
     if sum(map(str.isalnum, kept)) > sum(map(str.isalnum, name)):

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from toolsrv_catalogs import fields
 from toolsrv_catalogs.fields import METHODS, URL_LIMIT, unused
 from toolsrv_catalogs.findings import FileFindings
-from toolsrv_catalogs.layout import api_place
+from toolsrv_catalogs.layout import api_place, numbered
 from toolsrv_catalogs.openapi_body import Body, place_schema, read_body
 from toolsrv_catalogs.openapi_refs import (
     Load,
@@ -129,7 +129,6 @@ class _Reader:
             info.get("description") or info.get("summary"), DESCRIPTION_LIMIT
         ).strip()
         self._category = fields.category(category, found)
-        self._taken: set[str] = set()
 
     def tool(self, wanted: Selection) -> Tool:
         apis, extras = [], []
@@ -155,7 +154,7 @@ class _Reader:
             description=self._description,
             home_url=home,
             host=hosts[0] if hosts else "",
-            apis=tuple(apis),
+            apis=numbered(apis, self._found.note),
             api_extras=tuple(extras) if any(extras) else (),
         )
 
@@ -246,14 +245,10 @@ class _Reader:
         if len(required) + len(optional) > PARAMETERS_LIMIT:
             raise ValueError(f"it has more than {PARAMETERS_LIMIT} parameters")
         required, optional = distinct(required, optional)
-        wanted = api_place(self._category, self._name, name)
         url = self._url(url_path, item, about, name)
         security = self._schemes.of(about)
-        api_id = unused(wanted, self._taken)
-        if api_id != wanted:
-            found.note(f"{name!r} is there again; its id is {api_id}")
         return Api(
-            id=api_id,
+            id=api_place(self._category, self._name, name),
             category=self._category,
             tool=self._name,
             name=name,

@@ -3,14 +3,13 @@
 Lenient where public copies of the data are known to be loose (null or missing keys, ``name``
 instead of ``tool_name``), strict only where nothing can be read. Knows the format and the
 cleaning of its text; does not know what becomes of a tool, and runs nothing it reads. What no
-search and no call needs (code, response samples, prices, texts as they were before the cleaning) is
-kept aside, for an export.
+search and no call needs (code, response samples, texts as they were before the cleaning) is kept
+aside, for an export, and so are prices and scores, which the store reads from there.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -22,7 +21,7 @@ from toolsrv_catalogs.argument_schema import kept_schema
 from toolsrv_catalogs.fields import METHODS, URL_LIMIT, unused
 from toolsrv_catalogs.findings import FileFindings, What
 from toolsrv_catalogs.hosts import address_fault, host_fault
-from toolsrv_catalogs.layout import OURS, api_document, api_place, tool_head
+from toolsrv_catalogs.layout import OURS, api_document, api_place, numbered, tool_head
 from toolsrv_catalogs.originals import completed, original
 from toolsrv_catalogs.text import (
     DESCRIPTION_LIMIT,
@@ -45,6 +44,8 @@ from toolsrv_registry.api import (
 from toolsrv_registry.errors import DataError, NotFoundError
 
 TOOL_KEYS = frozenset({"tool_name", "tool_description", "home_url", "host", "api_list"})
+TERMS = ("pricing", "score")
+"""Keys of a tool that stay whatever else of it is too much to keep: they say what a call costs."""
 LISTS = ("required_parameters", "optional_parameters")
 API_KEYS = frozenset({"name", "description", "method", "url", *LISTS})
 PARAMETER_KEYS = frozenset({"name", "type", "description", "default", "enum", "in", OURS})
@@ -83,12 +84,11 @@ def read_tool(
     description = found.text(document.get("tool_description"), DESCRIPTION_LIMIT)
     if not isinstance(document.get("api_list"), list | None):
         found.refuse("API", "api_list is no list")
-    taken: set[str] = set()
-    read = [
-        _api(entry, (directory, name, description), taken, found)
-        for entry in _objects(document.get("api_list"), "API", found)
-    ]
-    members = [one for one in read if one is not None]
+    entries = _objects(document.get("api_list"), "API", found)
+    read = [(one, _api(one, (directory, name, description), found)) for one in entries]
+    members = [one for _, one in read if one is not None]
+    written = [entry.get(OURS) for entry, one in read if one is not None]
+    apis = numbered([api for api, _ in members], found.note, written)
     extras = tuple(extra for _, extra in members)
     extra = _tool_extra(document, name, stem, found)
     host = found.text(document.get("host"), NAME_LIMIT).strip()
@@ -102,7 +102,7 @@ def read_tool(
         description=description,
         home_url=found.text(document.get("home_url"), URL_LIMIT),
         host="" if "host" in extra else host,
-        apis=tuple(api for api, _ in members),
+        apis=apis,
         extra=extra,
         api_extras=extras if any(extras) else (),
     )
@@ -194,9 +194,12 @@ def _tool_extra(
     if "tool_description" in document and document["tool_description"] is None:
         keys["tool_description"] = None
     extra: dict[str, Any] = {}
-    if keys := fields.kept(keys, found, what="the tool"):
+    terms = {key: keys[key] for key in TERMS if key in keys}
+    if keys := fields.kept(keys, found, what="the tool") or fields.kept(
+        terms, found, what="the tool's terms"
+    ):
         extra["keys"] = keys
-    if stem and stem != (names.standardize(name) or "unnamed"):
+    if stem and stem != (names.readable_name(name) or "unnamed"):
         extra["stem"] = found.text(stem, NAME_LIMIT)
     return extra
 
@@ -211,7 +214,7 @@ def _tool_original(document: Mapping[str, Any], tool: Tool, found: FileFindings)
 
 
 def _api(
-    entry: Mapping[str, Any], tool: tuple[str, str, str], taken: set[str], found: FileFindings
+    entry: Mapping[str, Any], tool: tuple[str, str, str], found: FileFindings
 ) -> tuple[Api, dict[str, Any]] | None:
     """Return an API and what an export needs beside it; None where it is refused."""
     category, tool_name, tool_description = tool
@@ -225,10 +228,6 @@ def _api(
     if url and (fault := address_fault(url)):
         found.refuse("address", f"{fault}; the API cannot be called", name=name)
         extra["url"], url = url, ""
-    wanted = api_place(category, tool_name, name)
-    api_id = _own_id(entry.get(OURS), wanted, taken)
-    if api_id != wanted:
-        found.note(f"{name!r} is there again; its id is {api_id}")
     method = found.text(entry.get("method"), 16).strip().upper()
     if method not in METHODS:
         if method:
@@ -237,7 +236,7 @@ def _api(
     ours = _ours(entry.get(OURS), name, found)
     told = {key: _named(entry.get(key), found) for key in LISTS}
     api = Api(
-        id=api_id,
+        id=api_place(category, tool_name, name),
         category=category,
         tool=tool_name,
         name=name,
@@ -274,14 +273,6 @@ def _api_original(
             read[key] = [completed(one, shown, PARAMETER_KEYS) for (_, one), shown in pairs]
     read = completed(read, written, API_KEYS)
     return original(read, written, found, what=repr(written["name"]))
-
-
-def _own_id(ours: Any, wanted: str, taken: set[str]) -> str:
-    """Return the id: the one that an export wrote down because no count would give it, or ours."""
-    written = ours.get("id") if isinstance(ours, dict) else None
-    if isinstance(written, str) and re.fullmatch(rf"{re.escape(wanted)}_[0-9]{{1,9}}", written):
-        return unused(written, taken)
-    return unused(wanted, taken)
 
 
 def _api_extra(entry: Mapping[str, Any], name: str, found: FileFindings) -> dict[str, Any]:

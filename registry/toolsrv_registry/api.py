@@ -203,8 +203,8 @@ class Api(BaseModel):
 
     @property
     def tool_key(self) -> str:
-        """The tool's standardised name (ToolBench's file stem)."""
-        return names.standardize(self.tool)
+        """The tool's standardised name (ToolBench's file stem), readable in every script."""
+        return names.readable_name(self.tool)
 
 
 class Tool(BaseModel):

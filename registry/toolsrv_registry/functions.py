@@ -85,10 +85,16 @@ def parameter_keys(api: Api, *, literal: bool = False) -> dict[str, Parameter]:
     for parameter in api.parameters:
         distinct.setdefault(parameter.name, parameter)
     # One whose key is its own name keeps it: that name is what a caller knows.
-    order = sorted(distinct.values(), key=lambda one: one.key != one.name)
-    wanted = [parameter.key or "parameter" for parameter in order]
+    order = sorted(distinct.values(), key=_stands_back)
+    wanted = [names.readable_api_name(parameter.name) or "parameter" for parameter in order]
     keys = dict(zip((one.name for one in order), _unique(wanted, wanted), strict=True))
     return {keys[name]: parameter for name, parameter in distinct.items()}
+
+
+def _stands_back(parameter: Parameter) -> tuple[bool, str]:
+    """Return the place of a parameter among those of one key: its own name, ToolBench's, others."""
+    respelled = names.is_respelled(parameter.name)
+    return parameter.key != parameter.name, parameter.name if respelled else ""
 
 
 def function_object(
@@ -100,7 +106,8 @@ def function_object(
     ``{api}_for_{tool}`` where that is taken by another API.
     """
     tool_key = api.tool_key if tool_key is None else tool_key
-    name = names.function_name(api.name, tool_key) if name is None else name
+    named = names.function_name if literal else names.plain_function_name
+    name = named(api.name, tool_key) if name is None else name
     description = f'This is the subfunction for tool "{tool_key}", you can use this tool.'
     text = api.description.strip()
     if text:
@@ -251,8 +258,9 @@ class FunctionList:
 
     def __init__(self, apis: Sequence[Api], *, literal: bool = False) -> None:
         distinct = [api for at, api in enumerate(apis) if api not in apis[:at]]
-        wanted = [names.function_name(api.name, api.tool) for api in distinct]
-        heads = [_full_name(api)[: names.FUNCTION_NAME_LIMIT] for api in distinct]
+        named = names.function_name if literal else names.plain_function_name
+        wanted = [named(api.name, api.tool) for api in distinct]
+        heads = [_full_name(api, literal)[: names.FUNCTION_NAME_LIMIT] for api in distinct]
         self._functions = {
             name: Function(
                 name, api, MappingProxyType(parameter_keys(api, literal=literal)), literal
@@ -290,8 +298,10 @@ class FunctionList:
         return tool_list_block((f.api.tool_key, f.api.tool_description) for f in self)
 
 
-def _full_name(api: Api) -> str:
-    return f"{names.api_name(api.name)}_for_{api.tool_key}"
+def _full_name(api: Api, literal: bool) -> str:
+    if not literal:
+        return names.full_function_name(api.name, api.tool)
+    return f"{names.api_name(api.name)}_for_{names.standardize(api.tool)}"
 
 
 def _unique(wanted: Sequence[str], heads: Sequence[str]) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from toolsrv_registry.database import Database
 from toolsrv_registry.kept import Kept
+from toolsrv_registry.terms import Terms, stored_terms
 
 Value = TypeVar("Value")
 _KEPT = 4
@@ -23,6 +24,21 @@ _HIDDEN = """
     WHERE visible.id IN ({ids})
     AND visible.catalog < ifnull((SELECT number FROM catalogs WHERE name = :catalog), 9e18)
     GROUP BY visible.catalog ORDER BY visible.catalog
+"""
+_CALLS = """
+    SELECT id, catalogs.name AS catalog, json_extract(document, '$.method') AS method,
+        json_extract(document, '$.url') AS url
+    FROM apis JOIN catalogs ON catalogs.number = apis.catalog
+    WHERE id IN (SELECT value FROM json_each(:ids))
+"""
+_TERMS = """
+    SELECT members.id AS id, json_extract(tools.extra, '$.keys.pricing') AS pricing,
+        json_extract(tools.extra, '$.keys.score') AS score
+    FROM {source} AS members
+    JOIN tools ON tools.catalog = members.catalog AND tools.position = members.tool
+    WHERE members.id IN (SELECT value FROM json_each(:ids))
+    AND (:catalog IS NULL
+        OR members.catalog = (SELECT number FROM catalogs WHERE name = :catalog))
 """
 _OWN_IDS = "SELECT id FROM apis WHERE catalog = (SELECT number FROM catalogs WHERE name = :catalog)"
 _GIVEN_IDS = "SELECT value FROM json_each(:ids)"
@@ -58,6 +74,24 @@ class Shelf:
             [json.dumps(list(api_ids))],
         )
         return {row["id"]: Label(row["catalog"], bool(row["changed"])) for row in rows}
+
+    def terms(self, api_ids: Iterable[str], *, catalog: str | None = None) -> dict[str, Terms]:
+        """Return what the providers of some APIs ask: of the visible ones, or of one catalog's."""
+        rows = self._database.read(
+            _TERMS.format(source="visible" if catalog is None else "apis"),
+            {"ids": json.dumps(list(api_ids)), "catalog": catalog},
+        )
+        return {row["id"]: stored_terms(row["pricing"], row["score"]) for row in rows}
+
+    def calls_by_id(self, ids: Iterable[str]) -> dict[str, dict[str, tuple[str, str]]]:
+        """Return method and address of the APIs that catalogs have under some ids.
+
+        By id, then by catalog, hidden and disabled ones included.
+        """
+        found: dict[str, dict[str, tuple[str, str]]] = {}
+        for row in self._database.read(_CALLS, {"ids": json.dumps(list(ids))}):
+            found.setdefault(row["id"], {})[row["catalog"]] = (row["method"], row["url"])
+        return found
 
     def hidden_behind(self, catalog: str, ids: Iterable[str] | None = None) -> Mapping[str, int]:
         """Return how many APIs of a catalog no search finds, by the catalog that hides them.

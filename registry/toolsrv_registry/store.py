@@ -56,6 +56,7 @@ from toolsrv_registry.store_rows import (
     put_tools,
     read_tools,
 )
+from toolsrv_registry.terms import Terms, stored_terms
 from toolsrv_registry.words import words
 
 STORE_FILE = "registry.sqlite3"
@@ -265,18 +266,19 @@ class Store:
             raise NotFoundError(f"no API{place} has the id {short(api_id)!r}", hint=hint)
         return Api.model_validate_json(rows[0]["document"])
 
-    def home(self, api_id: str) -> tuple[str, str, Any, bool]:
+    def home(self, api_id: str) -> tuple[str, str, Any, bool, Terms]:
         """Return the catalog an id is served from, its tool's page and its response schema.
 
-        ``""`` for what is unknown, None for the schema. Last, whether a changed text of the API
-        waits to be accepted.
+        ``""`` for what is unknown, None for the schema. Then whether a changed text of the API
+        waits to be accepted, and its provider's terms.
         """
         rows = self._database.read(queries.HOME, [api_id])
         if not rows:
-            return "", "", None, False
+            return "", "", None, False, Terms()
         row = rows[0]
         schema = json.loads(row["extra"]).get(RESPONSE_SCHEMA)
-        return row["catalog"], row["home_url"] or "", schema, bool(row["waiting"])
+        terms = stored_terms(row["pricing"], row["score"])
+        return row["catalog"], row["home_url"] or "", schema, bool(row["waiting"]), terms
 
     def get_many(self, api_ids: Sequence[str]) -> dict[str, Api]:
         """Return the visible APIs among the ids, by id."""
@@ -408,7 +410,7 @@ class Store:
             {"category": category},
         )
         known = [row["tool_key"] for row in rows]
-        key = names.standardize(name)
+        key = names.readable_name(name)
         if key in known:
             return key
         near = nearest(key, known)

@@ -46,7 +46,9 @@ TOOLS = """
 """
 HOME = """
     SELECT catalogs.name AS catalog, tools.home_url AS home_url,
-        visible.extra AS extra, visible.pending IS NOT NULL AS waiting
+        visible.extra AS extra, visible.pending IS NOT NULL AS waiting,
+        json_extract(tools.extra, '$.keys.pricing') AS pricing,
+        json_extract(tools.extra, '$.keys.score') AS score
     FROM visible JOIN catalogs ON catalogs.number = visible.catalog
     LEFT JOIN tools ON tools.catalog = visible.catalog AND tools.position = visible.tool
     WHERE visible.id = ?

@@ -98,7 +98,7 @@ def put_tools(
                 number,
                 position,
                 tool.category,
-                names.standardize(tool.name),
+                names.readable_name(tool.name),
                 tool.name,
                 tool.description,
                 tool.home_url,

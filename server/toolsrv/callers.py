@@ -13,8 +13,9 @@ from toolsrv.fixed_values import FixedFile
 from toolsrv.key_store import KeyStore
 from toolsrv.mcp_servers import ServerFile
 from toolsrv.models import is_special
-from toolsrv_registry.errors import ToolsrvError, UsageError
+from toolsrv_registry.errors import DataError, ToolsrvError, UsageError
 from toolsrv_runtime.calls.addresses import Addresses, parse_own
+from toolsrv_runtime.calls.auth import ANY_SECRET
 from toolsrv_runtime.calls.caller import Caller, Home, Network
 from toolsrv_runtime.calls.connection import Connections
 from toolsrv_runtime.calls.exchange import Limits
@@ -24,6 +25,7 @@ from toolsrv_runtime.calls.policy import Policy, parse_rules
 from toolsrv_runtime.calls.proxies import Proxies
 from toolsrv_runtime.calls.recordings.modes import RecordingCaller, ReplayingCaller
 from toolsrv_runtime.calls.recordings.store import RECORDINGS_FILE, RecordingStore
+from toolsrv_runtime.calls.usage import USAGE_FILE, DailyLimits, Usage
 from toolsrv_runtime.mcp_client.tool_calls import ToolServers
 
 if TYPE_CHECKING:
@@ -111,13 +113,26 @@ def tool_servers(settings: Settings) -> ToolServers:
     )
 
 
+def usage(settings: Settings) -> Usage:
+    """Return the counts of calls of a data folder, with the limits of the settings."""
+    return Usage(settings.data_dir / USAGE_FILE, DailyLimits.parse(settings.calls_per_day))
+
+
 def _network(settings: Settings) -> Network:
-    addresses = Addresses(own=parse_own(settings.own_hosts))
+    addresses, keys = Addresses(own=parse_own(settings.own_hosts)), KeyStore(settings.data_dir)
     return Network(
         transport=Connections(addresses, proxies=Proxies.of_environment()),
-        keys=KeyStore(settings.data_dir).secret,
-        hosts=Hosts(HostLimits(rate=settings.calls_per_second)),
+        keys=keys.secret,
+        known=lambda name: ANY_SECRET if _is_known(keys, name) else "",
+        hosts=Hosts(HostLimits(rate=settings.calls_per_second), usage=usage(settings)),
         own=addresses.allows_any,
         tools=tool_servers(settings),
         fixed=FixedFile(settings.data_dir).of,
     )
+
+
+def _is_known(keys: KeyStore, name: str) -> bool:
+    try:
+        return keys.known(name)
+    except DataError:  # a damaged key file is told by the call
+        return True

@@ -26,6 +26,7 @@ State = Literal["ok", "warn", "fail"]
 
 LEAST_FREE = 1_000_000_000
 SAMPLE_S = 1.0
+HOSTS_SHOWN = 10
 _LIBRARIES = ("llama-cpp-python", "llguidance", "chromadb", "onnxruntime", "mcp")
 
 
@@ -54,6 +55,7 @@ def examine(bench: Workbench) -> list[Finding]:
         "cores": _cores,
         "device": _device,
         "keys": _keys,
+        "calls today": _calls_today,
     }
     findings = []
     for name, check in checks.items():
@@ -221,6 +223,24 @@ def _device(bench: Workbench) -> Finding:
     )
     found = f"{info.device} ({info.gpu_note})" if info.gpu_note else info.device
     return Finding(check="device", state="ok", found=found, next=info.gpu_remedy)
+
+
+def _calls_today(bench: Workbench) -> Finding:
+    """Say how many calls went to each host today (UTC), and what a limit leaves of them."""
+    from toolsrv.callers import usage
+
+    counts = usage(bench.settings)
+    try:
+        called = counts.today()
+    finally:
+        counts.close()
+    shown = [f"{one.host}: {one.words}" for one in called[:HOSTS_SHOWN]]
+    more = len(called) - len(shown)
+    found = "; ".join([*shown, *[f"{more} more hosts"] * (more > 0)]) or "none over the network"
+    if any(one.left == 0 for one in called):
+        todo = "wait, or allow more: toolsrv config set calls_per_day"
+        return Finding(check="calls today", state="warn", found=found, next=todo)
+    return Finding(check="calls today", state="ok", found=found)
 
 
 def _keys(bench: Workbench) -> Finding:

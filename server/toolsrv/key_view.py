@@ -1,23 +1,17 @@
 """Which keys a call of an API needs, and where each goes: as a typed shape, and in words.
 
-Says what the catalog says, and whether there is a key; what it is, is not looked at.
+Says what the catalog says; no key is looked at.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, Field
 
-from toolsrv.key_store import KeyStore
 from toolsrv.plain import plain
 from toolsrv_registry.api import Api, SecurityScheme
-from toolsrv_registry.errors import DataError
 from toolsrv_registry.security import unsupported
-
-if TYPE_CHECKING:
-    from toolsrv.settings import Settings
 
 
 class KeyView(BaseModel):
@@ -49,24 +43,6 @@ def key_views(api: Api) -> KeyViews:
         )
         for group in api.security
     )
-
-
-def key_lack(api: Api, settings: Settings) -> str:
-    """Return what a call lacks of keys, as ``auth.lacking``; ``""`` where calls need none now.
-
-    No key is looked at, only whether it is there.
-    """
-    from toolsrv_runtime.calls.auth import ANY_SECRET, lacking, on_rapidapi
-
-    if settings.mode in ("offline", "replay") or settings.simulate != "off" or api.mcp is not None:
-        return ""
-    if not api.security and not on_rapidapi(_host(api)):
-        return ""
-    store = KeyStore(settings.data_dir)
-    try:
-        return plain(lacking(api, _host(api), lambda name: ANY_SECRET if store.known(name) else ""))
-    except DataError:  # a damaged key file is told by the call
-        return ""
 
 
 def key_words(keys: KeyViews) -> str:

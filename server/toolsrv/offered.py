@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from toolsrv_registry.api import Api
     from toolsrv_registry.matcher import Match
     from toolsrv_registry.registry import Registry
-    from toolsrv_registry.retriever import SearchResult
+    from toolsrv_registry.retriever import Hit, SearchResult
 
 NAMED = 3
 """APIs without credentials that are named."""
@@ -33,7 +33,7 @@ class Offered:
     Without ``can_call`` that is the catalog that ships. ``on_a_yes`` says what could be called if a
     person were asked: what fits best of that and is left out is named. So is what fits and lacks
     credentials, which ``lacks`` tells. ``as_called`` returns an API without the parameters that are
-    fixed for its catalog.
+    fixed for its catalog. ``equals`` puts hits that fit equally well in order.
     """
 
     def __init__(
@@ -43,12 +43,14 @@ class Offered:
         on_a_yes: Callable[[Api], bool] | None = None,
         lacks: Callable[[Api], str] | None = None,
         as_called: Callable[[Api], Api] = lambda api: api,
+        equals: Callable[[Sequence[Hit]], list[Hit]] | None = None,
     ) -> None:
         self._registry = registry
         self._can_call = can_call
         self._on_a_yes = on_a_yes
         self._lacks = lacks
         self._as_called = as_called
+        self._equals = equals or list
 
     def search(self, text: str, limit: int = 5, *, category: str | None = None) -> SearchResult:
         """Return the callable APIs that fit ``text``, best first."""
@@ -67,7 +69,12 @@ class Offered:
             alone = find(text, limit, category=category)
             if enabled == {OFFLINE_CATALOG}:
                 return alone
-            return alone.model_copy(update={"need_keys": self._need_keys(alone, text)})
+            return alone.model_copy(
+                update={
+                    "hits": tuple(self._equals(alone.hits)),
+                    "need_keys": self._need_keys(alone, text),
+                }
+            )
         if self._can_call is None:
             return find(text, limit, category=category, catalog=OFFLINE_CATALOG)
         wide = find(text, limit * WIDER, category=category)
@@ -76,7 +83,7 @@ class Offered:
         consent = self._on_a_yes or (lambda _: False)
         asked = tuple(hit.api.id for hit in better if consent(hit.api))
         keys = self._need_keys(wide, text)
-        hits = [hit for hit, can in found if can][:limit]
+        hits = self._equals([hit for hit, can in found if can][:limit])
         if len(hits) < limit:
             own = find(text, limit, category=category, catalog=OFFLINE_CATALOG)
             if not hits:

@@ -6,18 +6,17 @@ searches.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
 
 from toolsrv.plain import one_line, plain
+from toolsrv.readiness import Readiness
 from toolsrv.views import SUMMARY_LIMIT, Detail, ParameterView, parameter_views
 from toolsrv_registry.functions import parameter_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from toolsrv_registry.api import Api
     from toolsrv_registry.retriever import Hit, SearchResult
 
 CLAUSE_LIMIT = 80
@@ -42,8 +41,8 @@ class HitView(BaseModel):
         default=False, description="A newer text of this API waits to be accepted."
     )
     dead: str = Field(default="", description="How its last check failed; empty: it did not.")
-    lacks: str = Field(
-        default="", description="What a call lacks: a key that is not set. Empty: nothing."
+    now: Readiness | None = Field(
+        default=None, description="Whether a call can work now, and what it costs."
     )
 
 
@@ -79,17 +78,18 @@ class SearchView(BaseModel):
 
 
 def search_view(
-    result: SearchResult, detail: Detail, lacks: Callable[[Api], str] = lambda _: ""
+    result: SearchResult, detail: Detail, readiness: Mapping[str, Readiness] | None = None
 ) -> SearchView:
     """Return the view of a search, with as much of each hit as ``detail`` asks for.
 
-    ``lacks`` returns what a call of an API lacks besides arguments.
+    ``readiness`` say by id what each API has for a call now.
     """
+    known = readiness or {}
     reading = result.reading
     return SearchView(
         query=result.query,
         hits=tuple(
-            hit_view(hit, detail, reading.text).model_copy(update={"lacks": lacks(hit.api)})
+            hit_view(hit, detail, reading.text, known.get(hit.api.id))
             for group in result.groups
             for hit in group
         ),
@@ -107,7 +107,9 @@ def search_view(
     )
 
 
-def hit_view(hit: Hit, detail: Detail, searched: str) -> HitView:
+def hit_view(
+    hit: Hit, detail: Detail, searched: str, readiness: Readiness | None = None
+) -> HitView:
     """Return the view of a hit; ``names`` tells only which, where and why."""
     view = HitView(
         id=hit.api.id,
@@ -118,6 +120,7 @@ def hit_view(hit: Hit, detail: Detail, searched: str) -> HitView:
         catalog=plain(hit.catalog),
         changed=hit.changed,
         dead=plain(hit.dead),
+        now=readiness,
     )
     if detail != "names":
         text = hit.api.description or hit.api.tool_description

@@ -154,7 +154,7 @@ class Settings(BaseSettings):
     calls: str = Field(
         default="",
         description="Rules beyond reading, the last one wins: allow POST api.example.com, "
-        "allow PUT localhost:8080, deny * catalog:NAME, ask GET.",
+        "allow PUT localhost:8080, deny * catalog:NAME, ask GET, allow PAID HOST.",
     )
     own_hosts: str = Field(
         default="",
@@ -169,6 +169,12 @@ class Settings(BaseSettings):
     )
     calls_per_second: float = Field(
         default=5.0, ge=0, le=1_000, allow_inf_nan=False, description="To one host; 0: no limit."
+    )
+    calls_per_day: str = Field(
+        default="",
+        max_length=20_000,
+        description="Most calls per host and day (UTC): 500, api.example.com=50, "
+        "catalog:NAME=200; 0 or empty: no limit.",
     )
     parallel: int = Field(
         default=4, ge=1, le=16, description="Runs that a server lets work at once."
@@ -277,6 +283,16 @@ class Settings(BaseSettings):
             from toolsrv_runtime.calls.policy import parse_rules
 
             _accept(parse_rules, value)
+        return value
+
+    @field_validator("calls_per_day", mode="before")
+    @classmethod
+    def _is_limits(cls, value: Any) -> Any:
+        value = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+        if value and isinstance(value, str):
+            from toolsrv_runtime.calls.usage import DailyLimits
+
+            _accept(DailyLimits.parse, value)
         return value
 
     @field_validator("own_hosts")

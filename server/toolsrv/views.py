@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from toolsrv.key_view import KeyViews, key_views
 from toolsrv.plain import plain
+from toolsrv.readiness import Readiness
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import parameter_keys, whole_schema
 from toolsrv_registry.health import HealthEntry, Standing, Verdict, told
@@ -75,15 +76,15 @@ class ApiView(BaseModel):
     keys: KeyViews = Field(
         default=(), description="Keys that a call needs: alternatives of those needed together."
     )
-    lacks: str = Field(
-        default="", description="What a call lacks: a key that is not set. Empty: nothing."
-    )
     parameters: tuple[ParameterView, ...]
     example: dict[str, Any] = Field(description="Arguments of a call, to start from.")
     arguments_schema: dict[str, Any] | None = Field(
         default=None, description="JSON Schema of the arguments; null: not asked for."
     )
     check: CheckView | None = Field(default=None, description="Its last check; null: none yet.")
+    now: Readiness | None = Field(
+        default=None, description="Whether a call can work now, and what it costs."
+    )
 
 
 class MissingView(BaseModel):
@@ -175,12 +176,15 @@ def parameter_views(api: Api) -> tuple[ParameterView, ...]:
 
 
 def api_view(
-    api: Api, check: HealthEntry | None = None, *, lacks: str = "", schema: bool = False
+    api: Api,
+    check: HealthEntry | None = None,
+    readiness: Readiness | None = None,
+    *,
+    schema: bool = False,
 ) -> ApiView:
-    """Return the view of an API, with what its last check found if there was one.
+    """Return the view of an API, with what its last check found and what a call of it has now.
 
-    ``lacks``: what a call lacks besides arguments. ``schema``: with the JSON Schema of its
-    arguments.
+    ``schema``: with the JSON Schema of its arguments.
     """
     return ApiView(
         id=api.id,
@@ -192,7 +196,6 @@ def api_view(
         method=api.method,
         url=plain(api.url),
         keys=key_views(api),
-        lacks=lacks,
         parameters=parameter_views(api),
         example={
             name: example_value(one)
@@ -201,6 +204,7 @@ def api_view(
         },
         arguments_schema=whole_schema(api) if schema else None,
         check=None if check is None else check_view(check),
+        now=readiness,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +21,11 @@ from toolsrv.solve_options import solve_options
 from toolsrv_registry.errors import DataError, MemoryShortError, UsageError
 
 if TYPE_CHECKING:  # downhill imports, kept out of start-up
+    from toolsrv.readiness import Readiness
     from toolsrv.settings import Settings
     from toolsrv_registry.api import Api
     from toolsrv_registry.registry import Registry
-    from toolsrv_registry.retriever import SearchResult
+    from toolsrv_registry.retriever import Hit, SearchResult
     from toolsrv_registry.vectors import IndexStatus
     from toolsrv_runtime.answers.prompts import Prompts
     from toolsrv_runtime.calls.caller import Caller
@@ -147,8 +148,9 @@ class Workbench:
                 registry,
                 lambda api: caller.can_call(api, asks=asks),
                 lambda api: caller.can_call(api, asks=True),
-                caller.lacks,
-                self.as_called,
+                lacks=caller.lacks,
+                as_called=self.as_called,
+                equals=self._equals,
             ),
             engine=engine,
             profile=profile,
@@ -191,11 +193,14 @@ class Workbench:
         catalog: str | None = None,
         include_dead: bool = False,
         without_vectors: str = "",
+        callable_only: bool = False,
     ) -> SearchResult:
         """Return the APIs that fit a text, best first, in the order in which a solve offers them.
 
         ``Retriever.search``, reranked by the matcher as the candidates of a solve are. Not for a
-        text that names an API in full. ``without_vectors``: a reason to wait for neither index nor
+        text that names an API in full. Of hits that fit equally well those come first that can be
+        called now, then those with the better terms. ``callable_only`` leaves out all others, of
+        the first ``CALLABLE_AMONG`` hits. ``without_vectors``: a reason to wait for neither index nor
         encoder nor matcher; words answer.
 
         Raises:
@@ -204,7 +209,7 @@ class Workbench:
         """
         self._check(category, tool)
         registry = self.registry() if without_vectors else self.searchable()
-        from toolsrv_runtime.finder import READ, reranked
+        from toolsrv_runtime.finder import READ
 
         retriever = registry.retriever
         find = partial(
@@ -217,12 +222,66 @@ class Workbench:
             without_vectors=without_vectors,
         )
         page = find(limit, offset=offset)
-        if without_vectors or page.named or offset >= READ:
+        if callable_only:
+            return self._callable(find, text, page, limit, offset, by_words=bool(without_vectors))
+        if page.named or offset >= READ:
             return page
-        hits = reranked(find(max(READ, offset + limit)).hits, text, retriever.match)
-        shown = enumerate(hits[offset : offset + limit], start=offset + 1)
-        ranked = tuple(hit.model_copy(update={"rank": rank}) for rank, hit in shown)
-        return page.model_copy(update={"hits": ranked})
+        hits = self._ordered(find(max(READ, offset + limit)).hits, text, bool(without_vectors))
+        return page.model_copy(update={"hits": _shown(hits, limit, offset)})
+
+    def readiness(self, apis: Sequence[Api]) -> dict[str, Readiness]:
+        """Return what each of some APIs has for a call now, by id; empty where it is not known."""
+        from toolsrv.readiness import readiness
+
+        return readiness(self.settings, self.registry().store, self.caller, apis)
+
+    def readiness_of(self, api: Api, catalog: str | None = None) -> Readiness | None:
+        """Return what one API has, with the terms of a named catalog; None where not known."""
+        found = self.readiness([api]).get(api.id)
+        terms = self.registry().store.shelf.terms([api.id], catalog=catalog).get(api.id)
+        if found is None or terms is None or catalog is None:
+            return found
+        return found.model_copy(update=terms.model_dump())
+
+    def _ordered(self, hits: Sequence[Hit], text: str, by_words: bool) -> list[Hit]:
+        """Return hits as a solve orders them, equals by what they have."""
+        from toolsrv_runtime.finder import READ, reranked
+
+        match = self.registry().retriever.match
+        ranked = list(hits) if by_words else reranked(hits, text, match)
+        return [*self._equals(ranked[:READ]), *ranked[READ:]]
+
+    def _equals(self, hits: Sequence[Hit]) -> list[Hit]:
+        """Return hits with those that fit equally well by what a call of them has."""
+        from toolsrv_registry.equals import equals_ordered
+
+        known = self.readiness([hit.api for hit in hits])
+        order = {api_id: one.order for api_id, one in known.items()}
+        return equals_ordered(hits, lambda hit: order.get(hit.api.id, ()))
+
+    def _callable(
+        self,
+        find: Callable[..., SearchResult],
+        text: str,
+        page: SearchResult,
+        limit: int,
+        offset: int,
+        *,
+        by_words: bool,
+    ) -> SearchResult:
+        wide = find(CALLABLE_AMONG).hits
+        hits = wide if page.named else self._ordered(wide, text, by_words)
+        known = self.readiness([hit.api for hit in hits])
+        able = [hit for hit in hits if hit.api.id in known and known[hit.api.id].callable]
+        more = len(able) > offset + limit
+        return page.model_copy(
+            update={
+                "hits": _shown(able, limit, offset),
+                "next_offset": offset + limit if more else None,
+                "total": None if more else len(able),
+                "offset": offset,
+            }
+        )
 
     def index_seconds(self) -> float | None:
         """Return how many seconds an index build under way will take on; None where unknown."""
@@ -339,6 +398,14 @@ class Workbench:
         return count
 
 
+def _shown(hits: Sequence[Hit], limit: int, offset: int) -> tuple[Hit, ...]:
+    """Return a page of hits under the places that they have in the list."""
+    page = enumerate(hits[offset : offset + limit], start=offset + 1)
+    return tuple(hit.model_copy(update={"rank": rank}) for rank, hit in page)
+
+
+CALLABLE_AMONG = 200
+"""Hits among which a search looks for those that can be called now."""
 INDEXED_AT_ONCE = 2_000
 """Up to so many APIs the index is built when it is needed; beyond, by import and `index build`."""
 WARM_MODEL_BYTES = 64 * 1024 * 1024

@@ -6,6 +6,7 @@ import asyncio
 import importlib.util
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +23,17 @@ from toolsrv_runtime.calls.auth import (
     key_names,
     lacking,
 )
-from toolsrv_runtime.calls.caller import Caller, CallResult, Network
+from toolsrv_runtime.calls.caller import Caller, CallResult, Home, Network
 from toolsrv_runtime.calls.connection import Connections
 from toolsrv_runtime.calls.exchange import Limits, exchange
 from toolsrv_runtime.calls.hosts import HostLimits, Hosts
 from toolsrv_runtime.calls.oauth import Token, Tokens
 from toolsrv_runtime.calls.policy import Policy, parse_rules
+from toolsrv_runtime.calls.ready import Ready
 from toolsrv_runtime.calls.recordings.modes import RecordingCaller
 from toolsrv_runtime.calls.recordings.store import RECORDINGS_FILE, RecordingStore
 from toolsrv_runtime.calls.request import build
+from toolsrv_runtime.calls.usage import DailyLimits, Usage
 from toolsrv_runtime.errors import CredentialsError
 
 _SPEC = importlib.util.spec_from_file_location(
@@ -403,6 +406,50 @@ def test_what_a_call_lacks_is_said_with_the_command(host: Any) -> None:
     assert lacking(other, "api.test", lambda _: auth.ANY_SECRET) == ""
     rapid = api("https://x.p.rapidapi.com/y")
     assert lacking(rapid, "x.p.rapidapi.com", none).endswith("(toolsrv keys set rapidapi)")
+
+
+def test_a_signed_call_counts_once_for_its_catalog_and_a_token_is_no_call(
+    host: Any, tmp_path: Path
+) -> None:
+    usage = Usage(tmp_path / "u.sqlite3", DailyLimits.parse("catalog:signed=2"))
+    net = network({"127.0.0.1/dig": LOGIN, "127.0.0.1": CLIENT})
+    net = replace(net, hosts=Hosts(HostLimits(rate=0), usage=usage))
+    data, digest = (
+        api(host.url("data"), (client(host),)),
+        api(host.url("digest"), (DIGEST,)),
+    )
+
+    async def run() -> list[CallResult]:
+        async with Caller(
+            transports={}, limits=LIMITS, network=net, home=lambda _: Home("signed")
+        ) as caller:
+            assert caller.calls_left(data) == 2
+            return [await caller.call(one, {}) for one in (data, digest, data)]
+
+    got = asyncio.run(run())
+    assert [one.kind for one in got] == ["ok", "ok", "rate_limited"]
+    assert host.paths() == ["/token", "/data", "/digest", "/digest"]
+    assert "calls_per_day" in got[2].hint
+    assert usage.spent("127.0.0.1").calls == 2
+    usage.close()
+
+
+def test_what_there_is_for_a_call_is_said_without_looking_at_a_key() -> None:
+    def unread(name: str) -> str:
+        raise AssertionError(name)
+
+    def ready(known: str) -> Ready:
+        net = Network(
+            transport=httpx.MockTransport(lambda _: httpx.Response(500)),
+            keys=unread,
+            known=lambda name: auth.ANY_SECRET if name == known else "",
+        )
+        return Caller(transports={}, network=net).ready(api("https://api.test/x", (HEADER,)))
+
+    there, other = ready("api.test"), ready("api.other")
+    assert (there.callable, there.key, there.lacks) == (True, "set", "")
+    assert (other.callable, other.key) == (False, "missing")
+    assert other.lacks == "a key that is not set (toolsrv keys set api.test)"
 
 
 def test_no_secret_and_no_token_enters_a_recording(host: Any, tmp_path: Path) -> None:

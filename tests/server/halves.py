@@ -17,6 +17,10 @@ _TRUE = {
     "winning": "*",
     "pruned": "-",
     "has_response": "whole response kept",
+    "callable": "can be called",
+    "asks": "a person is asked first",
+    "recorded": "recorded",
+    "offline": "on this machine",
 }
 """How the text says that a flag is set."""
 _SAID = {"verdict": {"none": "not read again"}}

@@ -17,6 +17,7 @@ from toolsrv.fixed_values import FIXED_FILE
 from toolsrv.key_store import key_name
 from toolsrv.mcp_server.results import success
 from toolsrv.mcp_server.texts import render
+from toolsrv.readiness import Readiness
 from toolsrv.run_record import RunRecord
 from toolsrv.run_views import RunView, record_view
 from toolsrv.views import api_view
@@ -125,10 +126,13 @@ def test_search_and_describe_say_which_key_is_not_set(imported: Path, run: Run) 
     del imported
     lack = "a key that is not set (toolsrv keys set 127.0.0.1)"
     told = json.loads(run("describe", "Other/demo/keyed", "--json").stdout)
-    assert told["lacks"] == lack
-    assert f"needs {lack}" in run("describe", "Other/demo/keyed").stdout
+    assert (told["now"]["callable"], told["now"]["lacks"]) == (False, lack)
+    for shown in (run("describe", "Other/demo/keyed"), run("search", "keyed", "--detail", "names")):
+        assert shown.stdout.count(f"needs {lack}") == 1
     run("keys", "set", "127.0.0.1", stdin="token\n")
-    assert json.loads(run("describe", "Other/demo/keyed", "--json").stdout)["lacks"] == ""
+    now = json.loads(run("describe", "Other/demo/keyed", "--json").stdout)["now"]
+    assert (now["callable"], now["key"]) == (True, "set")
+    assert "lacks" not in now
 
 
 def test_a_client_is_told_that_the_key_is_the_users_to_set() -> None:
@@ -146,7 +150,7 @@ def test_a_client_is_told_that_the_key_is_the_users_to_set() -> None:
     view = record_view(RunRecord(id="run_1", task="t", status="gave_up", outcome=outcome))
     assert isinstance(view, RunView)
     assert "C/t/a" in view.next_step
-    for shown in (view, api_view(api, lacks=lack)):
+    for shown in (view, api_view(api, None, Readiness(callable=False, key="missing", lacks=lack))):
         result = success(shown)
         assert said in json.dumps(result.structured_content)
         assert result.content[0].text != render(shown)  # type: ignore[union-attr]

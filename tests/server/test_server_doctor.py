@@ -26,7 +26,7 @@ ModelServer = runpy.run_path(str(Path(__file__).parents[1] / "model_server.py"))
 Run = Callable[..., Result]
 CHECKS = [
     "versions", "data folder", "catalogs", "index", "encoder", "matcher", "model", "prompts", "cores",
-    "device", "keys",
+    "device", "keys", "calls today",
 ]  # fmt: skip
 
 

@@ -5,6 +5,7 @@ Whatever happens is a typed result; nothing about a call is raised.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -16,19 +17,24 @@ import httpx
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import DataError, ToolsrvError
+from toolsrv_registry.terms import Terms
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls import auth, hints
 from toolsrv_runtime.calls.exchange import Exchange, Limits, Message, exchange, guarded
 from toolsrv_runtime.calls.fixed import Fixed, FixedOf, no_fixed
 from toolsrv_runtime.calls.hosts import Hosts
-from toolsrv_runtime.calls.policy import Policy
+from toolsrv_runtime.calls.policy import PAYING, Policy
+from toolsrv_runtime.calls.ready import Key, Ready
 from toolsrv_runtime.calls.request import Outgoing, build, web_address
 from toolsrv_runtime.calls.result import CallResult, Consent, Kind
 from toolsrv_runtime.calls.signed import Rules, SignedCalls
+from toolsrv_runtime.calls.usage import MCP_PREFIX, Spent
 from toolsrv_runtime.errors import ArgumentError, CredentialsError, PolicyError
 from toolsrv_runtime.outcome import Source
 
 __all__ = ["CallResult", "Caller", "Home", "Network", "default_caller"]
+
+NO_TERMS = Terms()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +42,14 @@ class Home:
     """Where an API belongs: its catalog, and its provider's page ("" when none is known).
 
     ``schema`` says what of a response is worth keeping (``by_schema``), None where nothing is known.
-    ``waiting``: a changed text of the API waits to be accepted.
+    ``waiting``: a changed text of the API waits to be accepted. ``terms`` are its provider's.
     """
 
     catalog: str = ""
     page: str = ""
     schema: Any = None
     waiting: bool = False
+    terms: Terms = NO_TERMS
 
 
 def homeless(api: Api) -> Home:
@@ -74,7 +81,8 @@ class Network:
     ``hosts`` keeps the limits of each host; None leaves that to whoever calls. ``own`` says whether
     a host is a person's own, so that keys may go there over plain HTTP. ``tools`` are the MCP
     servers, None where their tools cannot be called. ``fixed`` returns what is sent with each call
-    of a catalog; it may raise a DataError.
+    of a catalog; it may raise a DataError. ``known`` returns ``auth.ANY_SECRET`` for each key that
+    there is, without looking at it; None leaves that to ``keys``.
     """
 
     transport: httpx.AsyncBaseTransport
@@ -83,13 +91,17 @@ class Network:
     own: Callable[[str, int], bool] = lambda _host, _port: False
     tools: ToolServers | None = None
     fixed: FixedOf = no_fixed
+    known: auth.Keys | None = None
 
 
 class Caller:
     """Calls APIs, the hosts of ``transports`` through these, others over the network if there is.
 
-    Use as an async context manager or aclose it.
+    Use as an async context manager or aclose it. ``reaches``: its calls get to their hosts, so that
+    they may cost something.
     """
+
+    reaches = True
 
     def __init__(
         self,
@@ -135,18 +147,22 @@ class Caller:
             target, given = fixed.split(api, arguments)
             bound = args.bind(target, given)
             outgoing = fixed.added(api, build(target, bound))
+            home = self._home(api)
             wanted = self._policy.check(
                 api,
                 outgoing,
                 bound,
                 hosts=None if self._network else self._transports.keys(),
-                catalog=self._home(api).catalog,
+                catalog=home.catalog,
                 tainted=tainted,
                 consent=consent,
+                paid=home.terms.paid and self._costs(api),
             )
             if wanted is not None:
                 return self._needs_consent(api, bound, wanted)
             got, source = await self._exchange(api, outgoing)
+            if got.kind == "ok" and source == "live":
+                await self._note_success(api)
         except ArgumentError as error:
             return self._refused(api, args.writable(bound), "bad_arguments", error)
         except PolicyError as error:
@@ -176,7 +192,7 @@ class Caller:
             source=source,
             seconds=seconds,
             kind=got.kind,
-            hint=hints.hint(got.kind, api, host, got.retry_after) or got.note,
+            hint=got.hint or hints.hint(got.kind, api, host, got.retry_after) or got.note,
             page=hints.page(api, host, self._home(api).page) if subscribe else "",
             retry_after=got.retry_after,
             headers=dict(got.headers),
@@ -190,19 +206,26 @@ class Caller:
     def can_call(self, api: Api, *, asks: bool = False) -> bool:
         """Whether a call of this API could succeed as things are: policy, address, key.
 
-        ``asks`` says that a person can be asked for consent.
+        ``asks`` says that a person can be asked for consent. Blocks while the keys do.
         """
+        keys = auth.no_keys if self._network is None else self._network.keys
+        return self._can_call(api, keys, asks=asks)
+
+    def _can_call(self, api: Api, keys: auth.Keys, *, asks: bool = False) -> bool:
         if self._serves(api):
             return self._policy.could_pass(api, asks=asks)
         host = _host(api) if api.mcp is None else api.mcp.server
         if self._network is None or not host:
             return False
         home = self._home(api)
-        allowed = self._policy.could_pass(api, home.catalog, asks=asks)
+        paid = home.terms.paid and self._costs(api)
+        allowed = self._policy.could_pass(api, home.catalog, asks=asks, paid=paid)
+        if allowed and (spent := self._spent(api)) is not None and spent.left == 0:
+            return False
         if api.mcp is not None:
             tools = self._network.tools
             return allowed and not home.waiting and (tools is None or tools.can_call(api))
-        return allowed and auth.has_what_it_needs(api, host, self._network.keys)
+        return allowed and auth.has_what_it_needs(api, host, keys)
 
     def lacks(self, api: Api) -> str:
         """Return what a call of this API lacks of credentials, as ``auth.lacking``; "" for nothing.
@@ -217,6 +240,51 @@ class Caller:
             return ""
         return auth.lacking(api, host, self._network.keys)
 
+    def ready(self, api: Api) -> Ready:
+        """Return what a call of this API has, and lacks, as things are. No key is looked at."""
+        if self._serves(api):
+            asks = not self._policy.could_pass(api)
+            return Ready(callable=self.can_call(api, asks=True), asks=asks, offline=True)
+        network, host = self._network, _host(api)
+        known: auth.Keys = auth.no_keys
+        key: Key = ""
+        lacks = ""
+        if network is not None:
+            known = network.keys if network.known is None else network.known
+            if host and auth.key_names(api, host):
+                lacks = auth.lacking(api, host, known)
+                key = "missing" if lacks else "set"
+        able = self._can_call(api, known, asks=True)
+        return Ready(
+            callable=able,
+            asks=able and not self._can_call(api, known),
+            key=key,
+            lacks=lacks,
+            calls_left=self.calls_left(api),
+        )
+
+    def calls_left(self, api: Api) -> int | None:
+        """Return how many calls an API's host has left today, None without a limit."""
+        spent = self._spent(api)
+        return None if spent is None or self._serves(api) else spent.left
+
+    def _spent(self, api: Api) -> Spent | None:
+        """Return the day's count of an API's host, None where nobody counts."""
+        hosts = None if self._network is None else self._network.hosts
+        if hosts is None or hosts.usage is None:
+            return None
+        host = _host(api) if api.mcp is None else f"{MCP_PREFIX}{api.mcp.server}"
+        return hosts.usage.spent(host, self._home(api).catalog)
+
+    def _costs(self, api: Api) -> bool:
+        """Whether a call of a paid API would reach its provider."""
+        return self.reaches and self._network is not None and not self._serves(api)
+
+    async def _note_success(self, api: Api) -> None:
+        hosts = None if self._network is None else self._network.hosts
+        if hosts is not None and hosts.usage is not None:
+            await asyncio.to_thread(hosts.usage.succeeded, api.id)
+
     def _serves(self, api: Api) -> bool:
         return _host(api) in self._transports
 
@@ -226,6 +294,8 @@ class Caller:
             await transport.aclose()
         if self._network is not None:
             await self._network.transport.aclose()
+            if self._network.hosts is not None and self._network.hosts.usage is not None:
+                self._network.hosts.usage.close()
             if self._network.tools is not None:
                 await self._network.tools.aclose()
 
@@ -261,6 +331,7 @@ class Caller:
         rules = Rules(
             partial(self._policy.may_follow, outgoing.method, catalog=catalog),
             lambda url: self._policy.verdict("POST", url, catalog) != "deny",
+            catalog,
         )
         return await self._signed.send(api, outgoing, network, self._limits, rules), "live"
 
@@ -277,13 +348,15 @@ class Caller:
                 else "see the setting mode",
             )
         call = partial(network.tools.call, api, json.loads(outgoing.content), self._limits)
-        return await guarded(call, outgoing.url.host, network.hosts)
+        return await guarded(call, outgoing.url.host, network.hosts, home.catalog)
 
     def _needs_consent(self, api: Api, bound: dict[str, Any], wanted: Consent) -> CallResult:
+        rule = "PAID" if PAYING in wanted.reason else wanted.method
         error = PolicyError(
             f"{api.id}: {wanted.method} {wanted.host}{wanted.path} needs a person's consent "
             f"({wanted.reason})",
-            hint="a person may allow it at the terminal, or for good with the setting calls",
+            hint="a person may allow it at the terminal, or for good with the setting calls: "
+            f"allow {rule} {wanted.host}",
         )
         result = self._refused(api, bound, "needs_consent", error)
         return result.model_copy(update={"consent": wanted})

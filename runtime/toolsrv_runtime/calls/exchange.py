@@ -22,6 +22,7 @@ from toolsrv_runtime.calls.hosts import Hosts, Rest
 from toolsrv_runtime.calls.pace import asked_seconds
 from toolsrv_runtime.calls.request import web_address
 from toolsrv_runtime.calls.result import Kind, kind_of_status
+from toolsrv_runtime.calls.usage import MCP_PREFIX, Spent
 
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "QUERY"})
 """Methods that may be sent twice (RFC 9110, 9.2.2)."""
@@ -61,7 +62,9 @@ class Limits:
 class Message:
     """What is sent. ``secrets`` are in it, and are taken out of what comes back.
 
-    ``login`` answers a challenge of the host (HTTP Digest). ``may_follow`` says of the target of a redirect whether a person's rules let it be called.
+    ``login`` answers a challenge of the host (HTTP Digest). ``may_follow`` says of the target of a
+    redirect whether a person's rules let it be called. ``catalog`` is the one that the call is made
+    for; what is not ``counted`` is no call of the day, as a request for a token.
     """
 
     method: str
@@ -71,6 +74,8 @@ class Message:
     secrets: tuple[str, ...] = field(default=(), repr=False)
     login: httpx.Auth | None = field(default=None, repr=False)
     may_follow: Callable[[httpx.URL], bool] = field(default=lambda _: True, repr=False)
+    catalog: str = ""
+    counted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +83,8 @@ class Exchange:
     """What came back: ``status`` 0 means no response, and ``error`` says why.
 
     ``sent`` is False where nothing has left this machine; ``headers`` are those that lead on, by
-    their names in lower case; ``files`` are what came as bytes, ``note`` is what to know of a call
-    that went well.
+    their names in lower case; ``files`` are what came as bytes, ``hint`` says what to do where the
+    kind alone does not tell, ``note`` what to know of a call that went well.
     """
 
     kind: Kind
@@ -90,6 +95,7 @@ class Exchange:
     sent: bool = True
     headers: Mapping[str, str] = field(default_factory=dict)
     files: tuple[Attachment, ...] = ()
+    hint: str = ""
     note: str = ""
 
 
@@ -102,7 +108,7 @@ async def exchange(
     """Send a message until it is answered, or the limits end.
 
     Raises:
-        PolicyError: the host's address may not be called.
+        PolicyError: the host's address may not be called, or the call cannot be counted.
     """
     if hosts is None:
         return await _repeated(transport, message, limits, None)
@@ -113,15 +119,21 @@ async def exchange(
 
 
 async def guarded(
-    call: Callable[[], Awaitable[Exchange]], host: str, hosts: Hosts | None
+    call: Callable[[], Awaitable[Exchange]], host: str, hosts: Hosts | None, catalog: str = ""
 ) -> Exchange:
-    """Make one call that is no HTTP exchange, within the limits of ``host``."""
+    """Make one call that is no HTTP exchange, within the limits of ``host``.
+
+    Raises:
+        PolicyError: as for ``exchange``, and whatever ``call`` raises.
+    """
     if hosts is None:
         return await call()
     with hosts.visit(host) as rest:
         if rest is not None:
             return _resting(host, rest)
         async with hosts.turn(host):
+            if (spent := await hosts.count(f"{MCP_PREFIX}{host}", catalog)) is not None:
+                return _spent(spent)
             got = await call()
         hosts.tell(host, failed=got.kind in {"network_error", "timed_out"})
         return got
@@ -132,8 +144,12 @@ async def _repeated(
 ) -> Exchange:
     end = time.monotonic() + limits.seconds
     host = message.url.host
+    before: Exchange | None = None
     for attempt in range(limits.retries + 1):
         got = await _in_time(transport, message, limits, hosts, end)
+        if before is not None and not got.sent and got.kind == "rate_limited":
+            return before  # the day has no call left for another try
+        before = got
         if hosts is not None and got.sent:
             hosts.tell(host, failed=got.kind in {"network_error", "timed_out", "server_error"})
         wait = limits.backoff_s * 2**attempt if got.retry_after is None else got.retry_after
@@ -141,7 +157,7 @@ async def _repeated(
         if last or not _worth_repeating(message, got) or (hosts is not None and hosts.rest(host)):
             break
         await asyncio.sleep(wait)
-    if hosts is not None and got.kind == "rate_limited" and got.retry_after:
+    if hosts is not None and got.kind == "rate_limited" and got.sent and got.retry_after:
         hosts.pause(host, got.retry_after)
     return got
 
@@ -162,6 +178,17 @@ def _resting(host: str, rest: Rest) -> Exchange:
     return Exchange("network_error", 0, None, error, retry_after=wait, sent=False)
 
 
+def _spent(spent: Spent) -> Exchange:
+    """Return the end of a call that its host has no room for today."""
+    error = (
+        f"{spent.host} was called {spent.calls} times today, and the setting calls_per_day allows "
+        f"{spent.limit}; it opens again at {spent.opens:%Y-%m-%d %H:%M} UTC"
+    )
+    wait = max((spent.opens - datetime.now(UTC)).total_seconds(), 0.0)
+    hint = "call again then, or allow more: toolsrv config set calls_per_day"
+    return Exchange("rate_limited", 0, None, error, wait, sent=False, hint=hint)
+
+
 async def _in_time(
     transport: httpx.AsyncBaseTransport,
     message: Message,
@@ -176,6 +203,8 @@ async def _in_time(
                 return await _followed(transport, message, limits)
             async with hosts.turn(host):
                 waits = False
+                if message.counted and (spent := await hosts.count(host, message.catalog)):
+                    return _spent(spent)
                 return await _followed(transport, message, limits)
     except (TimeoutError, httpx.TimeoutException) as error:
         if hosts is not None and waits:

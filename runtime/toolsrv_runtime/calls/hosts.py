@@ -1,4 +1,4 @@
-"""How often a host is called: a rate, calls at a time, and a rest after many failures.
+"""How often a host is called: a rate, calls at a time and a day, a rest after many failures.
 
 One ``Hosts`` belongs to one event loop. Knows nothing of requests; a call asks for its turn and
 tells how it went.
@@ -12,7 +12,10 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 
+from toolsrv_registry.errors import ToolsrvError
 from toolsrv_runtime.calls.pace import LONGEST_PAUSE_S, Pace
+from toolsrv_runtime.calls.usage import Spent, Usage
+from toolsrv_runtime.errors import PolicyError
 
 HOSTS_KEPT = 1_000
 
@@ -57,8 +60,14 @@ class Hosts:
     """The hosts that are called, and how they have behaved."""
 
     def __init__(
-        self, limits: HostLimits | None = None, *, clock: Callable[[], float] = time.monotonic
+        self,
+        limits: HostLimits | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        usage: Usage | None = None,
     ) -> None:
+        """Take the limits; ``usage`` counts the calls of a day, None where nobody counts them."""
+        self.usage = usage
         self._limits = limits or HostLimits()
         self._clock = clock
         self._pace = Pace(self._limits.rate)
@@ -108,6 +117,22 @@ class Hosts:
                 yield
         finally:
             known.users -= 1
+
+    async def count(self, host: str, catalog: str) -> Spent | None:
+        """Count one call; return the day's count where its limit does not let the call be made.
+
+        Raises:
+            PolicyError: a limit holds and the call cannot be counted.
+        """
+        if self.usage is None:
+            return None
+        try:
+            return await asyncio.to_thread(self.usage.take, host, catalog)
+        except ToolsrvError as error:
+            raise PolicyError(
+                f"the call to {host} cannot be counted for its daily limit: {error.message}",
+                hint=f"{error.hint}; or lift the limit: toolsrv config set calls_per_day 0",
+            ) from error
 
     def tell(self, host: str, *, failed: bool) -> None:
         """Take in how a call went; a failure is one that speaks against the host."""

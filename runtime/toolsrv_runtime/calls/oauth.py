@@ -97,7 +97,7 @@ async def _fetched(client: ClientCredentials, send: Send, start: float) -> Token
 
 def _request(url: httpx.URL, form: dict[str, str], headers: dict[str, str]) -> Message:
     kind = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
-    return Message("POST", url, {**kind, **headers}, urlencode(form).encode())
+    return Message("POST", url, {**kind, **headers}, urlencode(form).encode(), counted=False)
 
 
 def _is_token(text: Any) -> TypeGuard[str]:

@@ -1,7 +1,8 @@
 """What may be called. The policy decides, never the model.
 
 GET and HEAD to the catalog's own hosts may be called; everything else only where a person's rules
-or a person's consent to that one call say so. Once the text of a response has entered a run, rules
+or a person's consent to that one call say so. A paid API needs consent of its own, whatever its
+method: a rule that allows it says ``PAID`` in the method's place, and ``*`` does not mean it. Once the text of a response has entered a run, rules
 no longer stand in for consent. Knows nothing of how a call is made.
 """
 
@@ -25,7 +26,10 @@ from toolsrv_runtime.errors import PolicyError
 
 READING = frozenset({"GET", "HEAD"})
 MCP_SCHEME = "mcp"
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+PAID = "PAID"
+"""In the method's place of a rule: calls that cost money."""
+_METHODS = frozenset({PAID, "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+PAYING = "a call of this API costs money (PAID)"
 _PORTS = {"http": 80, "https": 443}
 _HOST = re.compile(
     r"(?:\[(?P<address>[^\[\]]+)\]|(?P<host>[^\[\]:]+|[0-9A-Fa-f.]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*))"
@@ -40,7 +44,7 @@ Verdict = Literal["allow", "ask", "deny"]
 class Rule:
     """What a person's setting says of some calls.
 
-    ``method`` is ``*`` for all; ``host`` and ``catalog`` are empty where the rule holds for all.
+    ``method`` is ``*`` for all methods, or ``PAID``; ``host`` and ``catalog`` are empty where the rule holds for all.
     ``host`` is in canonical form (``canonical_host``), ``port`` None for every port. Catalogs are
     compared without regard to case.
     """
@@ -53,7 +57,7 @@ class Rule:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read ``allow POST api.example.com``, ``deny * catalog:NAME``, ``ask GET localhost:8080``.
+        """Read ``allow POST api.example.com``, ``deny * catalog:NAME``, ``allow PAID HOST``.
 
         Raises:
             UsageError: it is no rule, or one that no call can fit.
@@ -64,7 +68,7 @@ class Rule:
         if not known or len(text.split()) > 3:
             raise UsageError(
                 f"{text[:80]!r} is no rule for calls",
-                hint="write: allow|ask|deny METHOD [HOST|HOST:PORT|catalog:NAME], METHOD may be *",
+                hint="write: allow|ask|deny METHOD [HOST|HOST:PORT|catalog:NAME], METHOD may be *, or PAID",
             )
         said: Verdict = verdict  # type: ignore[assignment]
         kind, colon, name = place.partition(":")
@@ -84,7 +88,7 @@ class Rule:
     def fits(self, method: str, host: str, catalog: str, port: int | None = None) -> bool:
         """Whether the rule speaks about such a call."""
         return (
-            self.method in {"*", method}
+            (self.method == method or (self.method == "*" and method != PAID))
             and (not self.host or self.host == canonical_host(host))
             and self.port in {None, port}
             and (not self.catalog or self.catalog.lower() == catalog.lower())
@@ -196,11 +200,13 @@ class Policy:
         catalog: str = "",
         tainted: bool = False,
         consent: Consent | None = None,
+        paid: bool = False,
     ) -> Consent | None:
         """Let a call pass (None), or return what a person would have to consent to.
 
         ``hosts`` are those that can be called, None for the API's own. ``consent`` is what a
-        person said yes to, ``tainted`` whether response text has entered the run.
+        person said yes to, ``tainted`` whether response text has entered the run, ``paid`` whether
+        the call costs money.
 
         Raises:
             PolicyError: the call is refused whatever a person says.
@@ -212,17 +218,29 @@ class Policy:
                 f"{api.id}: {outgoing.method} {outgoing.url.host} is denied by your settings",
                 hint="see the setting calls: toolsrv config show",
             )
+        cost = self.cost_verdict(outgoing.url, catalog) if paid else "allow"
+        if cost == "deny":
+            raise PolicyError(
+                f"{api.id}: paid calls to {outgoing.url.host} are denied by your settings",
+                hint="see the setting calls: toolsrv config show",
+            )
         reading = outgoing.method in READING
-        if verdict == "allow" and (reading or not tainted):
+        passes = verdict == "allow" and (reading or not tainted)
+        if passes and cost == "allow":
             return None
-        what = outgoing.method if api.mcp is None else "this tool of an MCP server"
-        reason = f"{what} may change something" if not reading else "your settings ask"
-        if tainted and not reading:
+        reasons = [PAYING] if cost == "ask" else []
+        if not passes:
+            what = outgoing.method if api.mcp is None else "this tool of an MCP server"
+            reasons.append(f"{what} may change something" if not reading else "your settings ask")
+        reason = ", and ".join(reasons)
+        if tainted and not (passes and reading):
             reason += ", and text from a response may have led to it"
         wanted = consent_for(api, outgoing, arguments, reason)
         return None if consent is not None and consent.covers(wanted) else wanted
 
-    def could_pass(self, api: Api, catalog: str = "", *, asks: bool = False) -> bool:
+    def could_pass(
+        self, api: Api, catalog: str = "", *, asks: bool = False, paid: bool = False
+    ) -> bool:
         """Whether a call of this API passes in any run: by itself, or, where ``asks``, on a yes."""
         try:
             url = web_address(api.url)
@@ -230,6 +248,9 @@ class Policy:
             return False
         method = api.method.upper()
         verdict = self.verdict(method, url, catalog)
+        cost = self.cost_verdict(url, catalog) if paid else "allow"
+        if cost == "deny" or (cost == "ask" and not asks):
+            return False
         return verdict != "deny" if asks else method in READING and verdict == "allow"
 
     def may_follow(
@@ -238,6 +259,12 @@ class Policy:
         """Whether a redirect may be followed: its target, at another port, has rules of its own."""
         said = self.verdict(method, target, catalog)
         return said == "allow" or (said == "ask" and said == self.verdict(method, source, catalog))
+
+    def cost_verdict(self, url: httpx.URL, catalog: str = "") -> Verdict:
+        """Return what rules say of calls that cost money; without one a person is asked."""
+        host, port = url.raw_host.decode("ascii"), url.port or _PORTS.get(url.scheme)
+        rules = reversed(self.rules)
+        return next((r.verdict for r in rules if r.fits(PAID, host, catalog, port)), "ask")
 
     def verdict(self, method: str, url: httpx.URL, catalog: str = "") -> Verdict:
         """Return what rules and methods say of a request, whoever asks for it."""

@@ -167,7 +167,12 @@ def _holes(api: Api) -> dict[str, str]:
     able = [one for one in api.parameters if one.place in ("", "path")]
     for hole in _PLACEHOLDER.findall(api.url):
         exact = next((one for one in able if (one.wire or one.name) == hole), None)
-        alike = (p for p in able if p.key == names.api_name(hole) and not p.place)
+        key = names.readable_api_name(hole)
+        alike = (
+            one
+            for one in able
+            if key and names.readable_api_name(one.name) == key and not one.place
+        )
         if (parameter := exact or next(alike, None)) is not None:
             holes[parameter.name] = hole
     return holes
@@ -225,7 +230,7 @@ def _segment(api: Api, name: str, value: str) -> str:
     text = _one_line(api, name, value)
     if text.strip() in {"", ".", ".."}:  # would name another place than the API's
         raise ArgumentError(
-            f"{api.id}: the argument {names.api_name(name)!r}: {text!r} cannot stand in the path",
+            f"{api.id}: the argument {names.readable_api_name(name)!r}: {text!r} cannot stand in the path",
             hint="give a value with letters or digits in it",
         )
     return text
@@ -234,7 +239,7 @@ def _segment(api: Api, name: str, value: str) -> str:
 def _one_line(api: Api, name: str, text: str) -> str:
     if _CONTROL.search(text):
         raise ArgumentError(
-            f"{api.id}: the argument {names.api_name(name)!r} holds a line end or control "
+            f"{api.id}: the argument {names.readable_api_name(name)!r} holds a line end or control "
             "character, and it stands in the path or in a header",
             hint="give it in one line",
         )
@@ -244,7 +249,7 @@ def _one_line(api: Api, name: str, text: str) -> str:
 def _in_header(api: Api, name: str, text: str) -> str:
     if not _one_line(api, name, text).isascii():
         raise ArgumentError(
-            f"{api.id}: the argument {names.api_name(name)!r} stands in a header, which takes "
+            f"{api.id}: the argument {names.readable_api_name(name)!r} stands in a header, which takes "
             "unaccented letters, digits and signs only",
             hint="write it so, or leave it out",
         )
@@ -292,7 +297,7 @@ def _url(api: Api, parts: _Parts, holes: Mapping[str, str]) -> httpx.URL:
         if match[1] not in filled:
             raise ArgumentError(
                 f"{api.id}: its address needs {match[1]!r}, and no argument gives it",
-                hint=f"give the argument {names.api_name(match[1])!r}, or choose another API",
+                hint=f"give the argument {names.readable_api_name(match[1])!r}, or choose another API",
             )
         return filled[match[1]]
 

@@ -52,11 +52,12 @@ class Rules:
     """What a person's rules say.
 
     ``may_follow`` whether a redirect from one address to another may be followed, ``may_fetch``
-    whether a token may come from an address.
+    whether a token may come from an address. ``catalog`` is the one that they are asked for.
     """
 
     may_follow: Callable[[httpx.URL, httpx.URL], bool]
     may_fetch: Callable[[httpx.URL], bool]
+    catalog: str = ""
 
 
 @dataclass(slots=True)
@@ -107,6 +108,7 @@ class SignedCalls:
             signed.secrets,
             self._login(signed),
             lambda target: rules.may_follow(signed.url, target),
+            rules.catalog,
         )
         return await exchange(way.transport, message, limits, way.hosts)
 

@@ -11,7 +11,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import httpx
@@ -23,6 +23,7 @@ from toolsrv_runtime.calls import mirror
 from toolsrv_runtime.calls.caller import Caller, Network
 from toolsrv_runtime.calls.exchange import Exchange
 from toolsrv_runtime.calls.invented import invented, known_fields
+from toolsrv_runtime.calls.ready import Ready
 from toolsrv_runtime.calls.request import Outgoing
 from toolsrv_runtime.calls.result import CallResult, Consent
 from toolsrv_runtime.contract.chat import ChatModel, ChatRequest, SystemMessage, UserMessage
@@ -122,6 +123,8 @@ class ModelSimulator:
 class SilentCaller(Caller):
     """Calls what its transports serve; of other calls it says that nobody answers, unsent."""
 
+    reaches = False
+
     def __init__(self, **parts: Any) -> None:
         """Take what ``Caller`` takes but a network."""
         network = Network(transport=_Nowhere(), keys=lambda _: "not needed")
@@ -184,6 +187,10 @@ class SimulatingCaller(Caller):
     def can_call(self, api: Api, *, asks: bool = False) -> bool:
         """Whether the other caller can."""
         return self._inner.can_call(api, asks=asks)
+
+    def ready(self, api: Api) -> Ready:
+        """Return what the other caller says; what is invented needs no key."""
+        return replace(self._inner.ready(api), key="", lacks="")
 
     def schema(self, api: Api) -> Any:
         """Return what the other caller knows of the shape of responses."""

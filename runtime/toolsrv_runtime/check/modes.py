@@ -16,6 +16,7 @@ from toolsrv_runtime.calls.caller import Caller, Home, Network, homeless
 from toolsrv_runtime.calls.fixed import FixedOf, no_fixed
 from toolsrv_runtime.calls.offline import transports
 from toolsrv_runtime.calls.policy import Policy
+from toolsrv_runtime.calls.usage import Usage
 from toolsrv_runtime.check.live import LiveTransport
 from toolsrv_runtime.check.recorded import Recorded
 from toolsrv_runtime.check.worlds import Called, Listening, World, host_of
@@ -42,12 +43,15 @@ def live_world(
     own: Collection[str] = (),
     home: Callable[[Api], Home] = homeless,
     fixed: FixedOf = no_fixed,
+    paid: Collection[str] = (),
+    usage: Usage | None = None,
 ) -> World:
     """Return the world of the hosts that these APIs name, and of the catalog that ships.
 
     RapidAPI's hosts need ``key``. ``via`` is the URL of a server that gets every call instead.
     ``own`` are a person's own hosts: at any address and over plain HTTP, as in other calls.
-    ``fixed`` returns what is sent with each call of the catalog that ``home`` names.
+    ``fixed`` returns what is sent with each call of the catalog that ``home`` names. ``paid`` are
+    ids of APIs that are left alone since they cost money, ``usage`` counts the calls.
 
     Raises:
         UsageError: ``via`` is no http or https URL.
@@ -71,6 +75,9 @@ def live_world(
         timeout=timeout,
         secrets=(key,),
         own=is_own,
+        paid=() if target else paid,
+        usage=None if target else usage,
+        catalog=lambda api: home(api).catalog,
         elsewhere=lambda host: NO_KEY if on_rapidapi(host) else "its host is not in the catalog",
     )
 

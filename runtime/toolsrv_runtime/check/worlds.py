@@ -6,18 +6,21 @@ order and what it means is decided elsewhere.
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import httpx
 
+from toolsrv_catalogs.offline import OFFLINE_HOST
 from toolsrv_registry.api import Api
 from toolsrv_runtime.calls.caller import Caller, CallResult
 from toolsrv_runtime.calls.policy import Policy
 from toolsrv_runtime.calls.request import web_address
+from toolsrv_runtime.calls.usage import Usage
 from toolsrv_runtime.check.judge import Failure
 from toolsrv_runtime.errors import ArgumentError, PolicyError
 from toolsrv_runtime.outcome import Source
@@ -118,7 +121,9 @@ class Called:
 
     ``timeout`` is the callers' in seconds. ``secrets`` are taken out of every reply that repeats
     them. ``elsewhere`` says why a host without a caller is not called, ``own`` whether a host and
-    port are a person's own, which may be called over plain HTTP.
+    port are a person's own, which may be called over plain HTTP. ``paid`` are ids of APIs that cost
+    money, which a check does not spend; ``usage`` counts the calls of a day, for the ``catalog`` of
+    an API.
     """
 
     def __init__(
@@ -130,7 +135,13 @@ class Called:
         elsewhere: Callable[[str], str],
         secrets: tuple[str, ...] = (),
         own: Callable[[str, int], bool] = lambda _host, _port: False,
+        paid: Collection[str] = (),
+        usage: Usage | None = None,
+        catalog: Callable[[Api], str] = lambda _: "",
     ) -> None:
+        self._paid = paid
+        self._catalog = catalog
+        self._usage = usage
         self._callers = callers
         self._policy = policy
         self._timeout = timeout
@@ -143,6 +154,8 @@ class Called:
         method = api.method.upper()
         if method not in self._policy.methods:
             return f"{method} may change something"
+        if api.id in self._paid:
+            return "a call costs money (PAID)"
         try:
             url = web_address(api.url)
         except httpx.InvalidURL:
@@ -156,6 +169,7 @@ class Called:
 
     async def ask(self, api: Api, arguments: Mapping[str, Any]) -> Reply:
         """Call the API through the caller of its host."""
+        await self._count(api)
         heard = _Heard()
         token = _heard.set(heard)
         try:
@@ -168,8 +182,20 @@ class Called:
             raise PolicyError(result.error, hint=result.hint)
         return self._discreet(_reply(result, heard, self._timeout))
 
+    async def _count(self, api: Api) -> None:
+        """Count a call; raise PolicyError where its host has none left today."""
+        host = host_of(api)
+        if self._usage is None or host == OFFLINE_HOST:
+            return
+        if spent := await asyncio.to_thread(self._usage.take, host, self._catalog(api)):
+            raise PolicyError(
+                f"{host}: {spent.words}", hint="go on then, or raise the setting calls_per_day"
+            )
+
     async def aclose(self) -> None:
         """Close all callers."""
+        if self._usage is not None:
+            self._usage.close()
         for caller in {id(one): one for one in self._callers.values()}.values():
             await caller.aclose()
 

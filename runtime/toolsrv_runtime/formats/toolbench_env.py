@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.functions import Function
-from toolsrv_registry.names import function_name
+from toolsrv_registry.names import function_name, standardize
 from toolsrv_runtime.formats.base import FINISH, Verdict
 from toolsrv_runtime.search.tree import Code
 
@@ -48,7 +48,7 @@ class Entry(NamedTuple):
 
 def entry(api: Api) -> Entry:
     """Return an API as the reference lists it: under its own name, whatever else has that name."""
-    return Entry(function_name(api.name, api.tool), api.category, api.tool_key, api.name)
+    return Entry(function_name(api.name, api.tool), api.category, standardize(api.tool), api.name)
 
 
 def meant(entries: Sequence[Entry], action: str) -> Entry | None:

@@ -93,7 +93,7 @@ def call(
         check_save(save, force=force)
     api = bench.api(api_id)
     given = with_files(api, add_files(api, given, files), anywhere)
-    result = asyncio.run(_call(bench, api, given))
+    result, left = asyncio.run(_call(bench, api, given))
     if result.refused and not (as_json and result.consent):
         raise UsageError(result.error, hint=result.hint)
     saved, fault = _saved(result, save, force=force, data_dir=bench.settings.data_dir)
@@ -101,7 +101,7 @@ def call(
         view = call_view(result, files=saved)
         emit_json(view.model_dump(mode="json") | {"response": result.response})
     else:
-        _show(result, saved, is_saved=save is not None)
+        _show(result, saved, left, is_saved=save is not None)
     if fault is not None:
         raise fault
     if not result.ok:
@@ -137,8 +137,12 @@ def _saved(
     return tuple(file_view(one, path=str(path)) for one, path in views), None
 
 
-def _show(result: CallResult, saved: tuple[FileView, ...], *, is_saved: bool) -> None:
+def _show(
+    result: CallResult, saved: tuple[FileView, ...], left: int | None, *, is_saved: bool
+) -> None:
     note(f"{result.api_id}: status {result.status}, {result.source}, {result.seconds:.2f} s")
+    if left is not None and result.source == "live":
+        note(f"{left} calls left to its host today (calls_per_day)")
     for name, value in result.headers.items():
         note(f"{name}: {plain(value)}")
     text = result.response if isinstance(result.response, str) else _indented(result.response)
@@ -157,15 +161,23 @@ def _indented(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
-async def _call(bench: Workbench, api: Api, arguments: dict[str, Any]) -> CallResult:
-    from toolsrv_runtime.calls.result import declined
-
+async def _call(
+    bench: Workbench, api: Api, arguments: dict[str, Any]
+) -> tuple[CallResult, int | None]:
+    """Return what a call came to, and how many its host has left today (None: no limit)."""
     try:
-        result = await bench.caller().call(api, arguments)
-        if result.consent is None or not consent.can_ask():
-            return result
-        if not await consent.asked(result.consent):
-            return declined(result)
-        return await bench.caller().call(api, arguments, consent=result.consent)
+        result = await _answered(bench, api, arguments)
+        return result, bench.caller().calls_left(api)
     finally:
         await bench.aclose()
+
+
+async def _answered(bench: Workbench, api: Api, arguments: dict[str, Any]) -> CallResult:
+    from toolsrv_runtime.calls.result import declined
+
+    result = await bench.caller().call(api, arguments)
+    if result.consent is None or not consent.can_ask():
+        return result
+    if not await consent.asked(result.consent):
+        return declined(result)
+    return await bench.caller().call(api, arguments, consent=result.consent)

@@ -124,12 +124,15 @@ def inspect(session: Session, name: str, as_json: bool) -> None:
     methods = Counter(api.method for api in apis)
     verdicts = Counter(check.verdict.value for check in store.checks(apis).values())
     hidden = dict(store.shelf.hidden_behind(name))
+    terms = store.shelf.terms((api.id for api in apis), catalog=name).values()
+    pricing = Counter(str(one.pricing) or "unknown" for one in terms)
     document: dict[str, Any] = entry.model_dump(mode="json") | {
         "waiting": store.changed(name),
         "hidden_behind": hidden,
         "fixed": FixedFile(bench.settings.data_dir).all().get(name, CatalogValues()).model_dump(),
         "methods": dict(methods.most_common()),
         "verdicts": dict(verdicts.most_common()),
+        "pricing": dict(pricing.most_common()),
         "without_address": sum(not api.url for api in apis),
         "without_description": sum(not api.description.strip() for api in apis),
         "by_category": {
@@ -152,6 +155,7 @@ def inspect(session: Session, name: str, as_json: bool) -> None:
         "hidden_behind": ", ".join(f"{other} ({count})" for other, count in hidden.items()),
         "methods": _counted(methods),
         "verdicts": _counted(verdicts) or "never checked",
+        "pricing": _counted(pricing),
     }
     table(
         ("catalog", "value"),

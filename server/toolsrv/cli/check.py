@@ -124,7 +124,10 @@ def check(
     """
     store = session.workbench().registry().store
     apis = store.apis(catalog=name, category=given["category"], tool=given["tool"])
-    world = _world(store, apis, given, session.load().settings)
+    paid = {
+        i for i, one in store.shelf.terms((a.id for a in apis), catalog=name).items() if one.paid
+    }
+    world = _world(store, apis, paid, given, session.load().settings)
     plan = _plan(store, apis, world, given)
     if given["mode"] == "live":
         _need_a_key(plan)
@@ -146,7 +149,10 @@ def check(
         context.exit(exit_code(interrupted))
 
 
-def _world(store: Store, apis: list[Api], given: dict[str, Any], settings: Settings) -> World:
+def _world(
+    store: Store, apis: list[Api], paid: set[str], given: dict[str, Any], settings: Settings
+) -> World:
+    from toolsrv.callers import usage
     from toolsrv.fixed_values import FixedFile
     from toolsrv_runtime.calls.addresses import parse_own
     from toolsrv_runtime.calls.auth import RAPIDAPI
@@ -170,8 +176,10 @@ def _world(store: Store, apis: list[Api], given: dict[str, Any], settings: Setti
         key=KeyStore(settings.data_dir).secret(RAPIDAPI),
         via=given["via"],
         own=parse_own(settings.own_hosts),
-        home=lambda api: Home(*store.home(api.id)),
+        home=lambda api: Home(store.home(api.id)[0]),  # what is paid for is left out before
         fixed=FixedFile(settings.data_dir).of,
+        paid=paid,
+        usage=usage(settings),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import click
@@ -33,6 +34,7 @@ if TYPE_CHECKING:  # pydantic models are loaded when a search is shown
     help="How much of each API.  [default: summary; full with --json]",
 )
 @click.option("--include-dead", is_flag=True, help="Also APIs that failed when last checked.")
+@click.option("--callable", "callable_only", is_flag=True, help="Only APIs that can be called now.")
 @json_option
 @pass_session
 def search(
@@ -45,10 +47,14 @@ def search(
     catalog: str | None,
     detail: Detail | None,
     include_dead: bool,
+    callable_only: bool,
     as_json: bool,
 ) -> None:
-    """Find the APIs that fit TEXT, best first; those of one tool stand together."""
-    from toolsrv.key_view import key_lack
+    """Find the APIs that fit TEXT, best first; those of one tool stand together.
+
+    Of APIs that fit equally well those come first that can be called now, then those that cost less
+    and have served better.
+    """
     from toolsrv.search_view import search_view
 
     query = plain(text).strip()
@@ -63,12 +69,11 @@ def search(
         tool=tool,
         catalog=catalog,
         include_dead=include_dead,
+        callable_only=callable_only,
     )
-    view = search_view(
-        result,
-        detail or ("full" if as_json else "summary"),
-        lambda api: key_lack(api, bench.settings),
-    )
+    known = bench.readiness([hit.api for hit in result.hits])
+    asyncio.run(bench.aclose())
+    view = search_view(result, detail or ("full" if as_json else "summary"), known)
     if as_json:
         emit_json(view.model_dump(mode="json"))
     else:
@@ -84,12 +89,15 @@ def _show(view: SearchView, detail: Detail | None) -> None:
         note("note: nothing fits well" + (f"; nearest categories: {near}" if near else ""))
     if detail == "names":
         for hit in view.hits:
-            needs = f"needs {hit.lacks}" if hit.lacks else ""
-            parts = filter(None, (hit.id, hit.why, needs))
+            parts = filter(None, (hit.id, hit.why, _needs(hit)))
             console().print("  ".join(parts), soft_wrap=True)
     elif view.hits:
-        columns = ("rank#", "score#", "API", "description", "why")
+        from toolsrv.readiness import LEGEND
+
+        columns = ("rank#", "score#", "API", "now", "description", "why")
         listing(columns, [_row(hit) for hit in view.hits], names=2)
+        if any(hit.now for hit in view.hits):
+            note(f"now: {LEGEND}")
     if view.next_offset is not None:
         note(f"more: --offset {view.next_offset}")
 
@@ -99,8 +107,8 @@ def _row(hit: HitView) -> tuple[str, ...]:
     name = hit.id
     if hit.dead:
         name += f"\ndead: {hit.dead}"
-    if hit.lacks:
-        name += f"\nneeds {hit.lacks}"
+    if needs := _needs(hit):
+        name += f"\n{needs}"
     if hit.changed:
         name += "\nchanged: a newer text waits"
     about = hit.description
@@ -111,7 +119,12 @@ def _row(hit: HitView) -> tuple[str, ...]:
     reasons = hit.why
     if hit.similar:
         reasons += f"\n+{len(hit.similar)} similar: {', '.join(hit.similar[:SIMILAR_SHOWN])}"
-    return str(hit.rank), f"{hit.score:.3f}", name, about, reasons
+    signs = hit.now.signs if hit.now else ""
+    return str(hit.rank), f"{hit.score:.3f}", name, signs, about, reasons
+
+
+def _needs(hit: HitView) -> str:
+    return f"needs {hit.now.lacks}" if hit.now is not None and hit.now.lacks else ""
 
 
 SIMILAR_SHOWN = 3
@@ -131,16 +144,18 @@ def describe(
     What an argument holds stands below its description, a line each. --schema shows all of it as
     JSON Schema 2020-12; with --json it stands in the description.
     """
-    from toolsrv.key_view import key_lack, key_words
+    from toolsrv.key_view import key_words
     from toolsrv.views import allowed_words, api_view, call_line, check_line
 
     bench = session.workbench()
     store = bench.registry().store
     api = store.get(api_id, catalog=catalog)
     check = store.checks([api]).get(api.id)
-    view = api_view(bench.as_called(api), check, lacks=key_lack(api, bench.settings), schema=schema)
+    now = bench.readiness_of(api, catalog)
+    view = api_view(bench.as_called(api), check, now, schema=schema)
     if catalog is not None and (served := store.home(api_id)[0]) not in ("", catalog):
         note(f"note: searches find and calls use the API of this id in {served}")
+    asyncio.run(bench.aclose())
     if as_json or schema:
         emit_json(view.model_dump(mode="json") if as_json else view.arguments_schema)
         return
@@ -151,8 +166,10 @@ def describe(
     out.print(call_line(view), soft_wrap=True)
     if view.keys:
         out.print(f"key: {key_words(view.keys)}", soft_wrap=True)
-    if view.lacks:
-        out.print(f"a call needs {view.lacks}", soft_wrap=True)
+    if view.now is not None:
+        out.print(f"now: {view.now.words}", soft_wrap=True)
+        if terms := view.now.terms.words:
+            out.print(f"terms: {terms}", soft_wrap=True)
     if view.check is not None:
         out.print(f"checked: {check_line(view.check)}")
     if view.parameters:

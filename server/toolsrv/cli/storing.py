@@ -19,11 +19,13 @@ from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.output import emit_json, note
 from toolsrv.cli.session import Session
 from toolsrv.cli.wording import counted
+from toolsrv.plain import plain
 from toolsrv_registry.errors import DataError, ToolsrvError, UsageError
 
 if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
     from toolsrv_catalogs.importer import Reading
+    from toolsrv_registry.api import Catalog
     from toolsrv_registry.entries import ImportOptions, Origin
     from toolsrv_registry.store import Store
 
@@ -153,7 +155,7 @@ def put_reading(
     kept: dict[str, int] = {}
     if known and known.source == source and refused_files(reading):
         reading, kept = with_unread(reading, store.catalog(name, waiting=True), store.files(name))
-    catalog = reading.catalog
+    catalog = _kept_apart(store, reading.catalog)
     changes = store.preview(catalog)
     served = store.accepted(name, changes.changed)
     new = {api.id: api for api in catalog.apis}
@@ -184,6 +186,25 @@ def put_reading(
         accepted=accept,
         seconds=time.perf_counter() - started,
     )
+
+
+def _kept_apart(store: Store, catalog: Catalog) -> Catalog:
+    """Return a catalog whose ids mean nothing else in other catalogs; changed ones are told."""
+    from toolsrv_catalogs.apart import apart, places
+
+    name = catalog.name
+    known = store.shelf.calls_by_id(places(catalog))
+    others = {
+        api_id: [call for catalog, call in calls.items() if catalog != name]
+        for api_id, calls in known.items()
+    }
+    own = [api_id for api_id, calls in known.items() if name in calls]
+    catalog, changed = apart(catalog, others, own)
+    if changed:
+        old, new = next(iter(changed.items()))
+        ids = counted(len(changed), "id is", "ids are")
+        note(f"note: {ids} another catalog's for another API; {plain(old)} is {plain(new)} here")
+    return catalog
 
 
 def build_index(bench: Workbench, name: str) -> IndexResult:

@@ -104,4 +104,6 @@ def _for_client(view: View) -> View:
             update[name] = tuple(
                 _for_client(one) if isinstance(one, BaseModel) else one for one in value
             )
+        elif isinstance(value, BaseModel):
+            update[name] = _for_client(value)
     return view.model_copy(update=update)

@@ -93,7 +93,8 @@ def _found(view: SearchView) -> str:
 def _hit_lines(hit: HitView) -> list[str]:
     marks = [f"score {hit.score}"] + [f"catalog {hit.catalog}"] * bool(hit.catalog)
     marks += [f"dead: {hit.dead}"] * bool(hit.dead) + ["changed"] * hit.changed
-    marks += [f"needs {hit.lacks}"] * bool(hit.lacks)
+    if hit.now is not None:
+        marks += [one for one in (hit.now.words, hit.now.terms.words) if one]
     lines = [f"{hit.rank}. {hit.id} [{'; '.join(marks)}]"]
     if hit.description:
         lines.append(f"   {hit.description}")
@@ -257,8 +258,10 @@ def _api_text(api: ApiView) -> str:
     lines.append(f"Request: {call_line(api)}")
     if api.keys:
         lines.append(f"Key: {key_words(api.keys)}")
-    if api.lacks:
-        lines.append(f"A call needs {api.lacks}")
+    if api.now is not None:
+        lines.append(f"Call now: {api.now.words}")
+        if terms := api.now.terms.words:
+            lines.append(f"Terms: {terms}")
     if api.check is not None:
         lines.append(f"Checked: {check_line(api.check)}")
         lines.append(

@@ -17,7 +17,6 @@ from mcp.types import CallToolResult, InputRequiredResult
 from pydantic import Field
 
 from toolsrv.background import in_thread
-from toolsrv.key_view import key_lack
 from toolsrv.mcp_server import questions, sampling
 from toolsrv.mcp_server.call_files import CallFiles, blocks
 from toolsrv.mcp_server.consent import Consents
@@ -49,7 +48,6 @@ from toolsrv_runtime.calls.result import CallResult, declined
 if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
     from toolsrv_registry.api import Api
-    from toolsrv_registry.retriever import SearchResult
     from toolsrv_runtime.calls.caller import Caller
 
 T = TypeVar("T")
@@ -102,6 +100,9 @@ class Tools:
         include_dead: Annotated[
             bool, Field(description="Also APIs that failed when last checked.")
         ] = False,
+        callable_only: Annotated[
+            bool, Field(description="Only APIs that can be called now.")
+        ] = False,
     ) -> Annotated[CallToolResult, SearchView]:
         """Search."""
         text = plain(query).strip()
@@ -109,8 +110,8 @@ class Tools:
             raise UsageError("the query is empty", hint="say what the API should do")
         progress = Progress(ctx)
 
-        def search(without_vectors: str = "") -> SearchResult:
-            return self._bench.search(
+        def search(without_vectors: str = "") -> SearchView:
+            result = self._bench.search(
                 text,
                 limit,
                 offset=offset,
@@ -119,15 +120,18 @@ class Tools:
                 catalog=catalog,
                 include_dead=include_dead,
                 without_vectors=without_vectors,
+                callable_only=callable_only,
             )
+            known = self._bench.readiness([hit.api for hit in result.hits])
+            return search_view(result, detail, known)
 
         try:
-            result = await progress.during(in_thread(search), "opening the catalog", self.meaning_s)
+            view = await progress.during(in_thread(search), "opening the catalog", self.meaning_s)
         except TimeoutError:
             loading = f"the search index is being made ready: words only; {self._later()}"
             by_words = in_thread(lambda: search(loading))
-            result = await self._opened(progress, by_words, self.answer_s - self.meaning_s)
-        return success(search_view(result, detail, self._lacks))
+            view = await self._opened(progress, by_words, self.answer_s - self.meaning_s)
+        return success(view)
 
     async def describe_apis(
         self,
@@ -341,9 +345,6 @@ class Tools:
         left = self._bench.index_seconds() or LATER_S
         return f"ask again in about {max(LATER_S, left):.0f} seconds"
 
-    def _lacks(self, api: Api) -> str:
-        return key_lack(api, self._bench.settings)
-
     def _describe(self, ids: list[str], *, schema: bool) -> DescribeView:
         apis, missing = [], []
         checks = self._bench.registry().store.checks
@@ -353,10 +354,8 @@ class Tools:
             except NotFoundError as error:
                 missing.append(MissingView(id=one[:200], error=error.message, hint=error.hint))
                 continue
-            check = checks([api]).get(api.id)
-            apis.append(
-                api_view(self._bench.as_called(api), check, lacks=self._lacks(api), schema=schema)
-            )
+            check, now = checks([api]).get(api.id), self._bench.readiness_of(api)
+            apis.append(api_view(self._bench.as_called(api), check, now, schema=schema))
         return DescribeView(apis=tuple(apis), not_found=tuple(missing))
 
 

@@ -119,6 +119,8 @@ class RecordingCaller(Caller):
 class ReplayingCaller(Caller):
     """A caller that gives recorded results again and opens no connection."""
 
+    reaches = False
+
     def __init__(
         self,
         recordings: RecordingStore,

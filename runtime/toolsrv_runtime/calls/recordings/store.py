@@ -211,6 +211,19 @@ class RecordingStore:
         real = frozenset(row["api_id"] for row in rows if row["provenance"] != "simulated")
         return real, invented
 
+    def latest(self, api_ids: Iterable[str]) -> dict[str, str]:
+        """Return of which APIs calls are recorded, and when each last succeeded live.
+
+        The time is ``""`` where none did, or none is known.
+        """
+        rows = self._database.read(
+            "SELECT api_id, max(CASE WHEN kind = 'ok' AND provenance = 'live' THEN recorded_at"
+            " ELSE '' END) AS at FROM entries WHERE provenance <> 'simulated'"
+            " AND api_id IN (SELECT value FROM json_each(?)) GROUP BY api_id",
+            [json.dumps(list(api_ids))],
+        )
+        return {row["api_id"]: row["at"] for row in rows}
+
     def stats(self) -> Stats:
         """Return what there is."""
         row = self._database.read(

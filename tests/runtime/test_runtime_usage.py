@@ -1,0 +1,147 @@
+"""Calls per host and day: counted across processes, told, refused, and never lost in silence."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+
+from toolsrv_registry.api import Api
+from toolsrv_registry.errors import UsageError
+from toolsrv_runtime.calls.caller import Caller, CallResult, Home, Network
+from toolsrv_runtime.calls.exchange import Limits
+from toolsrv_runtime.calls.hosts import HostLimits, Hosts
+from toolsrv_runtime.calls.usage import DailyLimits, Usage
+
+HOST = "api.example.com"
+API = Api(id="C/t/a", category="C", tool="t", name="a", url=f"https://{HOST}/a")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = datetime(2026, 11, 27, 23, 59, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+def call(usage: Usage, *statuses: int, catalog: str = "", retries: int = 0) -> list[CallResult]:
+    """Return the results of one call for each status that the host answers with."""
+    left = list(statuses)
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(left.pop(0), stream=httpx.ByteStream(b'{"a": 1}'))
+
+    async def main() -> list[CallResult]:
+        network = Network(
+            transport=httpx.MockTransport(answer), hosts=Hosts(HostLimits(rate=0), usage=usage)
+        )
+        limits = Limits(retries=retries, backoff_s=0.001)
+        async with Caller(
+            transports={}, network=network, home=lambda _: Home(catalog), limits=limits
+        ) as caller:
+            return [await caller.call(API, {}) for _ in statuses[: len(statuses) - retries]]
+
+    return asyncio.run(main())
+
+
+def test_limits_are_read_and_the_nearest_one_counts() -> None:
+    limits = DailyLimits.parse("500, API.example.com=50; catalog:Tools=7, mcp:files=3")
+    assert limits.of("other.example") == 500
+    assert limits.of("api.example.com.") == 50
+    assert limits.of("other.example", "tools") == 7
+    assert limits.of("api.example.com", "tools") == 50
+    assert limits.of("mcp:files") == 3
+    assert DailyLimits.parse("").of("a") == 0
+
+
+@pytest.mark.parametrize("text", ["x", "-1", "=5", "a=", "a:80=5", "http://a=5", "a/b=5", "*=5"])
+def test_what_no_host_fits_is_no_limit(text: str) -> None:
+    with pytest.raises(UsageError):
+        DailyLimits.parse(text)
+
+
+def test_a_host_is_called_so_often_and_opens_the_next_day(tmp_path: Path) -> None:
+    clock = Clock()
+    usage = Usage(tmp_path / "u.sqlite3", DailyLimits(every=2), now=clock)
+    assert [one.kind for one in call(usage, 200, 200, 200)] == ["ok", "ok", "rate_limited"]
+    refused = call(usage, 200)[0]
+    assert (refused.status, refused.source) == (0, "live")
+    assert "2026-11-28 00:00 UTC" in refused.error
+    assert "calls_per_day" in refused.hint
+    assert usage.spent(HOST).left == 0
+    clock.now += timedelta(minutes=2)
+    assert call(usage, 200)[0].ok
+    assert usage.spent(HOST).words == "1 of 2 calls today, 1 left until 2026-11-29 00:00 UTC"
+
+
+def test_the_count_outlives_the_process_that_counted(tmp_path: Path) -> None:
+    path = tmp_path / "u.sqlite3"
+    first = Usage(path, DailyLimits(every=1))
+    assert first.take(HOST) is None
+    first.close()
+    assert Usage(path, DailyLimits(every=1)).take(HOST) is not None
+
+
+def test_processes_and_threads_share_one_limit(tmp_path: Path) -> None:
+    path = tmp_path / "u.sqlite3"
+    taken: list[bool] = []
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from toolsrv_runtime.calls.usage import DailyLimits, Usage\n"
+        "usage = Usage(Path(sys.argv[1]), DailyLimits(every=30))\n"
+        "print(sum(usage.take('api.example.com') is None for _ in range(20)))\n"
+    )
+    others = [
+        subprocess.Popen([sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    usage = Usage(path, DailyLimits(every=30))
+
+    def take() -> None:
+        taken.extend(usage.take(HOST) is None for _ in range(10))
+
+    threads = [threading.Thread(target=take) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    made = sum(int(one.communicate(timeout=120)[0]) for one in others) + sum(taken)
+    assert made == 30
+    assert usage.spent(HOST).calls == 30
+
+
+def test_a_repeated_call_counts_and_keeps_its_first_end(tmp_path: Path) -> None:
+    usage = Usage(tmp_path / "u.sqlite3", DailyLimits(every=2))
+    assert call(usage, 503, 200, retries=1)[0].ok
+    assert usage.spent(HOST).calls == 2
+    usage = Usage(tmp_path / "v.sqlite3", DailyLimits(every=1))
+    assert call(usage, 503, 200, retries=1)[0].status == 503
+
+
+def test_where_nothing_can_be_counted_a_limit_refuses_and_else_the_log_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "u.sqlite3").mkdir()  # no file can be opened there
+    refused = call(Usage(tmp_path / "u.sqlite3", DailyLimits(every=5)), 200)[0]
+    assert refused.kind == "blocked_by_policy"
+    assert "cannot be counted" in refused.error
+    with caplog.at_level(logging.WARNING):
+        assert [one.ok for one in call(Usage(tmp_path / "u.sqlite3"), 200, 200)] == [True, True]
+    assert sum("not counted" in one.message for one in caplog.records) == 1
+
+
+def test_the_last_success_of_an_api_is_kept(tmp_path: Path) -> None:
+    clock = Clock()
+    usage = Usage(tmp_path / "u.sqlite3", now=clock)
+    call(usage, 500)
+    assert usage.last_successes([API.id]) == {}
+    call(usage, 200)
+    assert usage.last_successes([API.id, "C/t/b"]) == {API.id: "2026-11-27T23:59:00+00:00"}
