@@ -153,9 +153,9 @@ def _bodies() -> Iterator[Case]:
     yield Case("body form", _with_body(form, {"schema": texts}), {}, flat, form)
     lists = {"type": "object", "properties": {"tags": properties["tags"]}}
     for explode in (True, False):
-        media = {"schema": lists, "encoding": {"tags": {"style": "form", "explode": explode}}}
+        styled = {"schema": lists, "encoding": {"tags": {"style": "form", "explode": explode}}}
         yield Case(
-            f"body form list {explode}", _with_body(form, media), {}, {"tags": ["x", "z"]}, form
+            f"body form list {explode}", _with_body(form, styled), {}, {"tags": ["x", "z"]}, form
         )
 
 
