@@ -195,10 +195,11 @@ def _tool_extra(
         keys["tool_description"] = None
     extra: dict[str, Any] = {}
     terms = {key: keys[key] for key in TERMS if key in keys}
-    if keys := fields.kept(keys, found, what="the tool") or fields.kept(
-        terms, found, what="the tool's terms"
-    ):
-        extra["keys"] = keys
+    all_kept = fields.kept(keys, found, what="the tool")
+    if not all_kept and len(terms) < len(keys):
+        all_kept = fields.kept(terms, found, what="the tool's terms")
+    if all_kept:
+        extra["keys"] = all_kept
     if stem and stem != (names.readable_name(name) or "unnamed"):
         extra["stem"] = found.text(stem, NAME_LIMIT)
     return extra

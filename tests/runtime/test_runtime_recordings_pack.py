@@ -193,9 +193,10 @@ def test_no_file_no_place_and_no_pack(tmp_path: Path, store: RecordingStore) -> 
     with pytest.raises(NotFoundError):
         read_pack(tmp_path / "none", store)
     (tmp_path / "text").write_text("hello")
-    for odd in (tmp_path / "text", tmp_path):
-        with pytest.raises(DataError):
-            read_pack(odd, store)
+    with pytest.raises(UsageError):  # a file of another kind is wrong use
+        read_pack(tmp_path / "text", store)
+    with pytest.raises(DataError):
+        read_pack(tmp_path, store)
     with pytest.raises(UsageError):
         write_pack(tmp_path / "no" / "p", [], ())
     with pytest.raises(UsageError):
