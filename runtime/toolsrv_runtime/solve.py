@@ -51,8 +51,10 @@ def build_format(
         return ToolllamaFormat(engine, profile, prompts=prompts, fidelity=fidelity)
     if not isinstance(engine, ChatModel) and profile.format == "compact":
         from toolsrv_runtime.planner.conversation import CompactFormat  # noqa: PLC0415 - one model
+        from toolsrv_runtime.planner.own_matcher import OwnPrior  # noqa: PLC0415 - of one model
 
-        return CompactFormat(engine, profile, prior=prior)
+        own = prior if prior is None or isinstance(prior, OwnPrior) else OwnPrior(prior)
+        return CompactFormat(engine, profile, prior=own)
     from toolsrv_runtime.agent.chat_agent import ChatAgent  # noqa: PLC0415 - loads jinja2
 
     if isinstance(engine, ChatModel):
@@ -73,8 +75,18 @@ def build_hints(profile: Profile, prior: Prior) -> TaskHints:
 
         return MatcherHints(prior)
     from toolsrv_runtime.planner.hints import PlannerHints  # noqa: PLC0415 - of one model
+    from toolsrv_runtime.planner.own_matcher import OwnPrior  # noqa: PLC0415 - of one model
 
-    return PlannerHints(prior)
+    return PlannerHints(prior if isinstance(prior, OwnPrior) else OwnPrior(prior))
+
+
+def _finder(profile: Profile, finder: Finder) -> Finder:
+    """Return the finder that a model of this profile solves with."""
+    if profile.format != "compact":
+        return finder
+    from toolsrv_runtime.planner.own_matcher import OwnFinder  # noqa: PLC0415 - of one model
+
+    return OwnFinder(finder)
 
 
 def ignore(event: events.Event) -> None:
@@ -95,7 +107,7 @@ class Solver:
         fidelity: Fidelity | None = None,
     ) -> None:
         """Take the parts; ``prompts`` and ``fidelity`` are for models of ToolLLaMA's format."""
-        self._retriever = retriever
+        self._retriever = retriever = _finder(profile, retriever)
         self._engine = engine
         self._profile = profile
         self._caller = caller
