@@ -226,7 +226,9 @@ class Workbench:
             return self._callable(find, text, page, limit, offset, by_words=bool(without_vectors))
         if page.named or offset >= READ:
             return page
-        hits = self._ordered(find(max(READ, offset + limit)).hits, text, bool(without_vectors))
+        found = find(max(READ, offset + limit))
+        read = found.reading.text or text  # the matcher knows no misspelt words and one language
+        hits = self._ordered(found.hits, read, bool(without_vectors))
         return page.model_copy(update={"hits": _shown(hits, limit, offset)})
 
     def readiness(self, apis: Sequence[Api]) -> dict[str, Readiness]:
@@ -269,8 +271,9 @@ class Workbench:
         *,
         by_words: bool,
     ) -> SearchResult:
-        wide = find(CALLABLE_AMONG).hits
-        hits = wide if page.named else self._ordered(wide, text, by_words)
+        found = find(CALLABLE_AMONG)
+        read = found.reading.text or text
+        hits = found.hits if page.named else self._ordered(found.hits, read, by_words)
         known = self.readiness([hit.api for hit in hits])
         able = [hit for hit in hits if hit.api.id in known and known[hit.api.id].callable]
         more = len(able) > offset + limit

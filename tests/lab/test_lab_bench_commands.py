@@ -191,7 +191,7 @@ def test_a_model_that_is_not_there_is_told(tmp_path: Path) -> None:
     done = subprocess.run(
         toolsrv("engine", "--model", str(tmp_path / "no.gguf")), capture_output=True, check=False
     )
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert b"no.gguf" in done.stderr
     assert done.stdout == b""
 

@@ -344,7 +344,7 @@ def test_a_file_that_holds_no_usable_tasks_is_refused(
 
 def test_a_file_that_is_not_there_is_named(run: Run, tmp_path: Path) -> None:
     refused = run("solve", "--tasks", str(tmp_path / "none.jsonl"))
-    assert refused.exit_code == 1
+    assert refused.exit_code == 2
     assert "none.jsonl" in refused.stderr
 
 

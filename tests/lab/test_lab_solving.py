@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.solving import FaultyCaller, GoldCall, Task, Verdict, judge, read_tasks, solve_one
-from toolsrv_registry.errors import DataError
+from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_runtime.calls.offline import transports
 from toolsrv_runtime.outcome import Evidence, Limits, Outcome, Status, Usage
 from toolsrv_runtime.solve import SolveOptions, Solver
@@ -318,7 +318,7 @@ def test_a_bad_line_is_named(tmp_path: Path, line: str) -> None:
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     for path in (tmp_path / "nothing.jsonl", tmp_path):
-        with pytest.raises(DataError) as raised:
+        with pytest.raises((DataError, NotFoundError)) as raised:
             read_tasks(path)
         assert str(path) in raised.value.message
 

@@ -146,20 +146,6 @@ def test_a_service_of_ones_own_is_checked_as_it_is_called(
     assert len(host.calls) == 2
 
 
-@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "http://127.0.0.1:1", "://"])
-def test_calls_go_to_their_hosts_whatever_proxy_the_environment_names(
-    run: Run, data_dir: Path, host: Any, monkeypatch: pytest.MonkeyPatch, proxy: str
-) -> None:
-    for name in ("ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY"):
-        monkeypatch.setenv(name, proxy)
-    own = host.url.removeprefix("http://")
-    put(data_dir, ["fine"], host=own, scheme="http")
-    monkeypatch.setenv("TOOLSRV_OWN_HOSTS", own)
-    assert run("call", "Tools/remote/a0", "{}").exit_code == 0
-    assert check(run, "remote", "--mode", "live", "--rate", "0")["verdicts"] == {"ok": 1}
-    assert "unexpected" not in run("doctor").output
-
-
 def test_the_table_says_what_was_found_and_what_was_not_checked(
     run: Run, data_dir: Path, host: Any
 ) -> None:

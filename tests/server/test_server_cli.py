@@ -124,6 +124,10 @@ ELSEWHERE = {
     ("lab", "eval", "bfcl"),  # on the data of a package
     ("lab", "export", "encoder"),  # with torch and the package of its source
     ("lab", "report", "requests"),  # on results
+    ("lab", "eval", "imports"),  # of documents
+    ("catalog", "refresh"),  # of an imported catalog
+    ("catalog", "set"),
+    ("catalog", "unset"),
     ("recordings", "export"),  # of live calls
     ("recordings", "import"),
 }
@@ -240,13 +244,14 @@ def test_a_text_that_begins_like_an_option_is_told_how_to_write_it(run: Run) -> 
     assert " -- " not in run("solve", "--bogus", "x").stderr
 
 
-def test_a_damaged_model_is_a_fault_with_code_1(run: Run, tmp_path: Path) -> None:
-    for content in (b"", b"GGUF", b"not a model at all", b"GGUF\x03\x00\x00\x00" + b"\xff" * 64):
+def test_a_damaged_model_is_a_fault_and_another_file_wrong_use(run: Run, tmp_path: Path) -> None:
+    damaged = b"GGUF\x03\x00\x00\x00" + b"\xff" * 64
+    for content, code in ((b"", 2), (b"GGUF", 1), (b"not a model at all", 2), (damaged, 1)):
         model = tmp_path / "broken.gguf"
         model.write_bytes(content)
         for words in (["model", "info", str(model)], ["solve", "x", "--model", str(model)]):
             result = run(*words)
-            assert result.exit_code == 1
+            assert result.exit_code == code
             assert "broken.gguf" in result.stderr
             assert "Traceback" not in result.stderr
 

@@ -174,7 +174,7 @@ def test_a_name_is_taken_where_a_model_is_quantised_or_measured(
     hub.files["maker/broken"] = {"broken.gguf": b"no model"}
     assert run("model", "pull", "maker/broken").exit_code == 0
     measured = run("bench", "engine", "--model", "broken")
-    assert measured.exit_code == 1
+    assert measured.exit_code == 2
     assert "/models/maker/broken/broken.gguf' is not a GGUF file" in measured.stderr
 
 

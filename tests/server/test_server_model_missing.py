@@ -55,7 +55,7 @@ def test_a_profile_that_is_not_there_is_told_at_once(
     assert not (data_dir / "chroma").exists()
 
 
-@pytest.mark.parametrize(("content", "code"), [(None, 2), (b"", 1), (b"no model at all", 1)])
+@pytest.mark.parametrize(("content", "code"), [(None, 2), (b"", 2), (b"GGUF", 1)])
 def test_a_server_does_not_start_with_what_is_no_model(
     tmp_path: Path, content: bytes | None, code: int
 ) -> None:

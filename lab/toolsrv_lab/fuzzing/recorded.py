@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from toolsrv_lab.fuzzing.strategies import NASTY, SCALARS, TEXTS, json_values
 from toolsrv_lab.fuzzing.target import Target, hold
 from toolsrv_registry.api import Api
-from toolsrv_registry.errors import DataError
+from toolsrv_registry.errors import DataError, UsageError
 from toolsrv_runtime.calls.pace import pause_seconds
 from toolsrv_runtime.calls.recordings.entry import Entry
 from toolsrv_runtime.calls.recordings.masking import masked, masked_arguments
@@ -54,7 +54,7 @@ def _check_pack(case: Any) -> None:
     ):
         path = Path(folder) / "x.pack"
         path.write_bytes(bytes(data[: len(data) * case["share"] // 100]))
-        with contextlib.suppress(DataError):
+        with contextlib.suppress(DataError, UsageError):
             packed = read_pack(path, store)
             hold(packed.entries == 1 == packed.added, "a pack is taken whole", packed)
 
