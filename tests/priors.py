@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from toolsrv_registry.api import Api
 from toolsrv_registry.matcher import Asked, Match, Matcher
+from toolsrv_runtime.planner.own_matcher import OWN_MATCHER
 
 MATCHER = Matcher()
+OWN = Matcher(OWN_MATCHER)
 
 
 class Shipped:
@@ -21,6 +23,13 @@ class Shipped:
 
     def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
         return MATCHER.match(asked, apis)
+
+
+class Tuned(Shipped):
+    """The same with the matcher that the rules were tuned with."""
+
+    def match(self, asked: Asked, apis: Sequence[Api]) -> list[Match]:
+        return OWN.match(asked, apis)
 
 
 class Silent(Shipped):

@@ -147,7 +147,12 @@ def test_the_matcher_is_judged_on_tasks_in_other_words(
     tasks = tmp_path / "tasks.jsonl"
     calls = [{"api": "Data/country_facts/capital_city", "arguments": {"country": "Peru"}}]
     task = {"id": "a", "kind": "single", "task": "what is the capital of Peru?", "calls": calls}
-    none = {"id": "b", "kind": "none", "task": "fold the laundry and feed my hamster Otto", "calls": []}
+    none = {
+        "id": "b",
+        "kind": "none",
+        "task": "fold the laundry and feed my hamster Otto",
+        "calls": [],
+    }
     tasks.write_text(f"{json.dumps(task)}\n{json.dumps(none)}\n", "utf-8")
     done = judge("--tasks", tasks, "--other-words", "--json")
     assert done.exit_code == 0, done.output

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from tests.priors import Shipped
+from tests.priors import Tuned
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import Function, FunctionList
@@ -62,7 +62,7 @@ def test_what_a_refused_value_stands_in_is_asked_first(
     task: str, value: str, name: str, key: str, offers: tuple[Offer, ...]
 ) -> None:
     refused = step(function(offers, CURRENCY), task[-9:], {"country": value})
-    over = bridge(scene(task, offers, refused), Shipped())
+    over = bridge(scene(task, offers, refused), Tuned())
     assert over is not None
     assert (over.offer.function.name, over.arguments) == (function(offers, name).name, {key: value})
     answer = {key: value, "country": "Peru", "population": 7}
@@ -76,8 +76,8 @@ def test_what_a_refused_value_stands_in_is_asked_first(
 def test_nothing_is_asked_about_a_value_of_a_declined_call(offers: tuple[Offer, ...]) -> None:
     task = "What currency do I need in Medellin?"
     refused = step(function(offers, CURRENCY), task[-9:], {"country": "Medellin"})
-    assert bridge(scene(task, offers, refused), Shipped()) is not None
-    assert bridge(scene(task, offers, replace(refused, declined=True)), Shipped()) is None
+    assert bridge(scene(task, offers, refused), Tuned()) is not None
+    assert bridge(scene(task, offers, replace(refused, declined=True)), Tuned()) is None
 
 
 def test_of_several_names_the_one_counts_that_was_refused(offers: tuple[Offer, ...]) -> None:
@@ -93,7 +93,7 @@ def test_of_several_names_the_one_counts_that_was_refused(offers: tuple[Offer, .
 def test_nothing_stands_in_for_what_is_no_place(offers: tuple[Offer, ...]) -> None:
     refused = step(function(offers, CURRENCY), "the currency of it", {"country": "it"})
     assert (
-        bridge(scene("I had soup, what is the currency of it?", offers, refused), Shipped()) is None
+        bridge(scene("I had soup, what is the currency of it?", offers, refused), Tuned()) is None
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from tests.priors import Shipped, Silent
+from tests.priors import Silent, Tuned
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
@@ -52,7 +52,7 @@ def test_each_name_s_code_is_asked_and_then_the_function_is_called(
     vienna = airports(offers, "Vienna", "VIE Vienna International Airport")
     zurich = airports(offers, "Zurich", "ZRH Zurich Airport")
     made = [
-        coded(scene(offers, *steps), Shipped(), meant=not steps)
+        coded(scene(offers, *steps), Tuned(), meant=not steps)
         for steps in ((), (vienna,), (vienna, zurich))
     ]
     assert [one.arguments for one in made if one] == [
@@ -61,17 +61,17 @@ def test_each_name_s_code_is_asked_and_then_the_function_is_called(
         {"from_airport": "VIE", "to_airport": "ZRH"},
     ]
     called = step(offers, FLIGHT, "x", {"from_airport": "VIE", "to_airport": "ZRH"}, {"km": 600})
-    assert coded(scene(offers, vienna, zurich, called), Shipped(), meant=False) is None
+    assert coded(scene(offers, vienna, zurich, called), Tuned(), meant=False) is None
 
 
 def test_a_refused_call_keeps_its_codes(offers: tuple[Offer, ...]) -> None:
     task = "How far do I fly from Nairobi to JFK?"
     refused = step(offers, FLIGHT, task[:-1], {"from_airport": "Nairobi", "to_airport": "JFK"})
-    first = coded(scene(offers, refused, task=task), Shipped(), meant=False)
+    first = coded(scene(offers, refused, task=task), Tuned(), meant=False)
     assert first is not None
     assert first.arguments == {"city": "Nairobi"}
     found = airports(offers, "Nairobi", "NBO Jomo Kenyatta", "WIL Wilson")
-    again = coded(scene(offers, refused, found, task=task), Shipped(), meant=False)
+    again = coded(scene(offers, refused, found, task=task), Tuned(), meant=False)
     assert again is not None
     assert again.arguments == {"from_airport": "NBO", "to_airport": "JFK"}
 
@@ -81,9 +81,9 @@ def test_a_function_that_is_left_alone_is_not_called_with_codes(
     offers: tuple[Offer, ...], declined: bool
 ) -> None:
     names = step(offers, FLIGHT, TASK[:-1], {"from_airport": "Vienna", "to_airport": "Zurich"})
-    assert coded(scene(offers, names), Shipped(), meant=True) is not None
+    assert coded(scene(offers, names), Tuned(), meant=True) is not None
     left = replace(names, declined=declined, down=not declined)
-    assert coded(scene(offers, names, left), Shipped(), meant=True) is None
+    assert coded(scene(offers, names, left), Tuned(), meant=True) is None
 
 
 @pytest.mark.parametrize(
@@ -96,16 +96,16 @@ def test_a_function_that_is_left_alone_is_not_called_with_codes(
     ],
 )
 def test_other_words_about_such_names_ask_for_nothing(task: str, offers: tuple[Offer, ...]) -> None:
-    assert coded(scene(offers, task=task), Shipped(), meant=True) is None
+    assert coded(scene(offers, task=task), Tuned(), meant=True) is None
 
 
 def test_what_takes_names_too_needs_no_codes(offers: tuple[Offer, ...]) -> None:
     task = "Tell me about the lek"
     refused = step(offers, MONEY, task, {"currency": "lek"})
-    assert coded(scene(offers, refused, task=task), Shipped(), meant=True) is None
+    assert coded(scene(offers, refused, task=task), Tuned(), meant=True) is None
 
 
 def test_an_answer_without_a_code_ends_it(offers: tuple[Offer, ...]) -> None:
     nothing = airports(offers, "Vienna")
-    assert coded(scene(offers, nothing), Shipped(), meant=True) is None
+    assert coded(scene(offers, nothing), Tuned(), meant=True) is None
     assert coded(scene(offers), Silent(), meant=True) is None

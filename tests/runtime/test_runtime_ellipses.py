@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.priors import Shipped, Silent
+from tests.priors import Silent, Tuned
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
@@ -84,7 +84,7 @@ def test_another_value_is_put_into_the_call_before(
     name: str, words: str, given: dict[str, str], rest: str, changed: list[dict[str, str]]
 ) -> None:
     scene = after(f"{words}? {rest}", name, (words, given))
-    found = list(refills(scene, Shipped()))
+    found = list(refills(scene, Tuned()))
     assert [one.arguments for one in found] == [{**given, **one} for one in changed]
     assert all(one.words in rest for one in found)
 
@@ -117,13 +117,13 @@ def test_another_value_is_put_into_the_call_before(
 def test_what_is_no_ellipsis_or_not_sure_changes_nothing(
     name: str, words: str, given: dict[str, str], rest: str
 ) -> None:
-    assert list(refills(after(f"{words}? {rest}", name, (words, given)), Shipped())) == []
+    assert list(refills(after(f"{words}? {rest}", name, (words, given)), Tuned())) == []
 
 
 def test_without_a_matcher_or_an_answer_nothing_is_put_in() -> None:
     task = f"{LOAN}? And if I stretched it to thirty?"
     assert list(refills(after(task, "loan_payment", (LOAN, OWED)), Silent())) == []
-    assert list(refills(after(task, "loan_payment", (LOAN, OWED), ok=False), Shipped())) == []
+    assert list(refills(after(task, "loan_payment", (LOAN, OWED), ok=False), Tuned())) == []
 
 
 @pytest.mark.parametrize(
@@ -135,17 +135,17 @@ def test_without_a_matcher_or_an_answer_nothing_is_put_in() -> None:
     ],
 )
 def test_an_ellipsis_ends_its_sentence_or_goes_on_with_another(rest: str, years: list[str]) -> None:
-    found = refills(after(f"{LOAN}? {rest}", "loan_payment", (LOAN, OWED)), Shipped())
+    found = refills(after(f"{LOAN}? {rest}", "loan_payment", (LOAN, OWED)), Tuned())
     assert [one.arguments["years"] for one in found] == years
 
 
 def test_an_ellipsis_is_one_more_call_once_all_lists_are_served() -> None:
     task = f"{LOAN}? And if I stretched it to thirty?"
-    several = Several(after(task, "loan_payment", (LOAN, OWED)), Shipped())
+    several = Several(after(task, "loan_payment", (LOAN, OWED)), Tuned())
     another = several.next()
     assert another is not None
     assert another.words == "if I stretched it to thirty"
     assert another.arguments == {**OWED, "years": "30"}
     assert several.unanswered() == [another.words]
     both = after(task, "loan_payment", (LOAN, OWED), (another.words, another.arguments))
-    assert Several(both, Shipped()).next() is None
+    assert Several(both, Tuned()).next() is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.priors import Shipped
+from tests.priors import Tuned
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import Function, FunctionList
@@ -53,7 +53,7 @@ def test_dots_and_dashes_are_for_what_reads_them() -> None:
     writes, reads = functions("text_to_morse_code", "morse_code_to_text")
     offers = (Offer(1, writes), Offer(2, reads))
     for task, shaped in (("What is -- . .-.. in morse?", True), ("What is MELON in morse?", False)):
-        matched = Matched(Scene(task, offers, (), (), ()), task[:-1], Shipped())
+        matched = Matched(Scene(task, offers, (), (), ()), task[:-1], Tuned())
         assert is_shaped_for(writes, reads, matched) is shaped
         assert not is_shaped_for(reads, writes, matched)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.priors import Shipped, Silent
+from tests.priors import Silent, Tuned
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.api import Api, Parameter
@@ -43,7 +43,7 @@ def test_without_a_matcher_nothing_is_said_for_or_against() -> None:
 
 def test_each_parameter_gets_words_of_its_own() -> None:
     task = "The tank holds 40 gallons. How many litres is that?"
-    matched = Matched(scene(task, CONVERT), "How many litres is that", Shipped())
+    matched = Matched(scene(task, CONVERT), "How many litres is that", Tuned())
     found = {one.name: matched.values(CONVERT, one)[0] for one in CONVERT.required}
     assert found == {"amount": "40", "from_unit": "gallons", "to_unit": "litres"}
     rival = matched.score(CONVERT, of(CONVERT, "to_unit"), "gallons")
@@ -57,7 +57,7 @@ def test_an_optional_value_is_given_where_it_is_stated() -> None:
     )
     silent = "We were 4 at dinner, 86.50 in all. What does each pay?"
     for task, stated in ((told, True), (silent, False)):
-        matched = Matched(scene(task, BILL), "What does each pay", Shipped())
+        matched = Matched(scene(task, BILL), "What does each pay", Tuned())
         odds = matched.given(BILL, tip)
         assert odds is not None
         assert (odds > 0) is stated
@@ -65,7 +65,7 @@ def test_an_optional_value_is_given_where_it_is_stated() -> None:
 
 def test_a_value_that_is_whole_by_its_form_keeps_what_its_part_deserves() -> None:
     task = "I am 5 ft 9 in tall and weigh 164 lb. What is my BMI?"
-    matched = Matched(scene(task, BMI), "What is my BMI", Shipped())
+    matched = Matched(scene(task, BMI), "What is my BMI", Tuned())
     height = of(BMI, "height")
     assert matched.within(BMI, height, "5 ft 9 in") >= matched.score(BMI, height, "5 ft 9 in")
     assert matched.within(BMI, height, "5 ft 9 in") > matched.within(BMI, height, "164 lb")
@@ -74,7 +74,7 @@ def test_a_value_that_is_whole_by_its_form_keeps_what_its_part_deserves() -> Non
 def test_a_listed_value_is_named_by_its_words() -> None:
     enum = of(SORT, "order")
     task = "Sort these words, descending please: pear, fig, apple"
-    matched = Matched(scene(task, SORT), task, Shipped())
+    matched = Matched(scene(task, SORT), task, Tuned())
     assert matched.listed(SORT, enum) == "descending"
     assert matched.listed(SORT, enum, taken=["descending"]) == "ascending"
     assert matched.listed(SORT, enum, taken=["descending", "ascending"]) == ""
@@ -83,13 +83,13 @@ def test_a_listed_value_is_named_by_its_words() -> None:
 
 def test_a_listed_value_may_be_meant_in_other_words() -> None:
     task = "Put Zoe, Amir, Ngozi and Bea in order, from Z to A"
-    matched = Matched(scene(task, SORT), task, Shipped())
+    matched = Matched(scene(task, SORT), task, Tuned())
     assert matched.listed(SORT, of(SORT, "order")) == "descending"
 
 
 def test_two_parameters_with_one_list_get_two_values() -> None:
     task = "What is 98.6 °F in °C?"
-    matched = Matched(scene(task, TEMPERATURE), task, Shipped())
+    matched = Matched(scene(task, TEMPERATURE), task, Tuned())
     said = {matched.listed(TEMPERATURE, one) for one in TEMPERATURE.parameters if one.enum}
     assert said == {"fahrenheit", "celsius"}
 
@@ -97,7 +97,7 @@ def test_two_parameters_with_one_list_get_two_values() -> None:
 def test_a_list_that_was_not_read_to_its_end_says_nothing() -> None:
     long = of(SORT, "order").model_copy(update={"enum": tuple(f"order {at}" for at in range(40))})
     api = SORT.model_copy(update={"id": "x/y/z", "required": (long,), "optional": ()})
-    matched = Matched(scene("sort by order 39", api), "sort by order 39", Shipped())
+    matched = Matched(scene("sort by order 39", api), "sort by order 39", Tuned())
     assert matched.listed(api, long) == ""
     assert matched.given(api, long) is None
 
@@ -105,21 +105,21 @@ def test_a_list_that_was_not_read_to_its_end_says_nothing() -> None:
 def test_a_part_that_states_nothing_is_told_from_one_that_does() -> None:
     task = "Was 1996 a leap year? And how about that one?"
     offered = scene(task, LEAP)
-    assert Matched(offered, "Was 1996 a leap year", Shipped()).is_told_by(LEAP)
-    assert not Matched(offered, "how about that one", Shipped()).is_told_by(LEAP)
+    assert Matched(offered, "Was 1996 a leap year", Tuned()).is_told_by(LEAP)
+    assert not Matched(offered, "how about that one", Tuned()).is_told_by(LEAP)
 
 
-@pytest.mark.parametrize("prior", [Shipped(), Silent()])
-def test_what_the_matcher_is_sure_of_is_a_need_whatever_its_words(prior: Shipped) -> None:
+@pytest.mark.parametrize("prior", [Tuned(), Silent()])
+def test_what_the_matcher_is_sure_of_is_a_need_whatever_its_words(prior: Tuned) -> None:
     task = "Good morning to you all. 40 gallons in litres. Thanks"
     needs = Needs(scene(task, CONVERT, LEAP), prior)
     found = needs.left([])
-    assert (found == "40 gallons in litres") is (type(prior) is Shipped)
+    assert (found == "40 gallons in litres") is (type(prior) is Tuned)
 
 
 def test_a_part_that_is_not_in_the_task_is_read_as_all_of_it() -> None:
     task = "Was 1996 a leap year?"
-    assert Matched(scene(task, LEAP), "not in it", Shipped()).serves(LEAP) > 0
+    assert Matched(scene(task, LEAP), "not in it", Tuned()).serves(LEAP) > 0
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.priors import Shipped, Silent
+from tests.priors import Silent, Tuned
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
@@ -49,7 +49,7 @@ def test_each_function_that_a_task_needs_gets_its_words() -> None:
     offered = scene(
         task, "capital_city", "country_flag", "calling_code_of_country", "leap_year", "check_iban"
     )
-    planned = Planned(offered, Shipped())
+    planned = Planned(offered, Tuned())
     assert names(planned) == ["capital_city", "country_flag", "calling_code_of_country"]
     for need, words in zip(planned.needs, ("Capital", "flag", "dial"), strict=True):
         assert words in need.words
@@ -58,7 +58,7 @@ def test_each_function_that_a_task_needs_gets_its_words() -> None:
 
 def test_a_function_may_be_needed_twice() -> None:
     task = "How many litres are 40 gallons, and how many kilometres are 26 miles?"
-    planned = Planned(scene(task, "convert_units", "leap_year"), Shipped())
+    planned = Planned(scene(task, "convert_units", "leap_year"), Tuned())
     assert names(planned) == ["convert_units"] * 2
     assert "gallons" in planned.needs[0].words
     assert "miles" in planned.needs[1].words
@@ -67,29 +67,29 @@ def test_a_function_may_be_needed_twice() -> None:
 def test_what_an_earlier_call_must_answer_comes_after_it() -> None:
     task = "When does the sun come up on 21 June 2027 in the capital of Iceland?"
     offered = scene(task, "sunrise_and_sunset", "capital_city", "leap_year")
-    first = Planned(offered, Shipped()).next()
+    first = Planned(offered, Tuned()).next()
     assert first is not None
     assert short(first) == "capital_city"
     answered = called(offered, first, {"country": "Iceland"}, {"capital": "Reykjavik"})
-    second = Planned(answered, Shipped()).next()
+    second = Planned(answered, Tuned()).next()
     assert second is not None
     assert short(second) == "sunrise_and_sunset"
     done = called(answered, second, {"city": "Reykjavik"}, {"sunrise": "02:54"})
-    assert Planned(done, Shipped()).next() is None
+    assert Planned(done, Tuned()).next() is None
 
 
 def test_a_need_in_the_words_of_another_is_served_first() -> None:
     task = "how is 365 spelled out in the main language of Hungary?"
     offered = scene(task, "official_languages", "number_to_words", "leap_year")
-    first = Planned(offered, Shipped()).next()
+    first = Planned(offered, Tuned()).next()
     assert first is not None
     assert short(first) == "official_languages"
     assert not first.late
     answered = called(offered, first, {"country": "Hungary"}, {"main_language": "Hungarian"})
-    second = Planned(answered, Shipped()).next()
+    second = Planned(answered, Tuned()).next()
     assert second is not None
     assert (short(second), second.late) == ("number_to_words", True)
-    assert Planned(answered, Shipped()).next([second]) is None
+    assert Planned(answered, Tuned()).next([second]) is None
 
 
 def test_words_whose_function_had_its_call_ask_for_it_no_more_once_more_is_known() -> None:
@@ -98,39 +98,39 @@ def test_words_whose_function_had_its_call_ask_for_it_no_more_once_more_is_known
         "top of the reduced price. What's the price after discount and what with the VAT?"
     )
     offered = scene(task, "discount", "sales_tax", "check_vat_number", "inflation")
-    twice = [need for need in Planned(offered, Shipped()).needs if short(need) == "discount"]
+    twice = [need for need in Planned(offered, Tuned()).needs if short(need) == "discount"]
     assert len(twice) == 2
-    first = Planned(offered, Shipped()).next()
+    first = Planned(offered, Tuned()).next()
     assert first == twice[0]
     reduced = called(offered, first, {"price": 1250, "percent": 12}, {"sale_price": 1100})
-    second = next(one for one in Planned(reduced, Shipped()).needs if short(one) == "sales_tax")
+    second = next(one for one in Planned(reduced, Tuned()).needs if short(one) == "sales_tax")
     assert second.words == twice[1].words
     both = called(reduced, second, {"price": 1100, "tax_percent": 21}, {"gross_price": 1331})
-    assert Planned(both, Shipped()).next() is None
+    assert Planned(both, Tuned()).next() is None
 
 
 def test_words_that_point_back_are_not_served_first() -> None:
     task = "gas mark 7 on the dial, what is that in celsius?"
     offered = scene(task, "oven_temperature", "convert_temperature", "leap_year")
-    assert short(Planned(offered, Shipped()).next()) == "oven_temperature"
+    assert short(Planned(offered, Tuned()).next()) == "oven_temperature"
 
 
 def test_a_need_whose_call_failed_or_that_was_passed_is_not_the_next() -> None:
     task = "Was 1996 a leap year, and how many litres are 40 gallons?"
     offered = scene(task, "leap_year", "convert_units")
-    first = Planned(offered, Shipped()).next()
+    first = Planned(offered, Tuned()).next()
     assert first is not None
     failed = called(offered, first, {"year": 1996}, None)
     for planned, passed in (
-        (Planned(failed, Shipped()), ()),
-        (Planned(offered, Shipped()), [first]),
+        (Planned(failed, Tuned()), ()),
+        (Planned(offered, Tuned()), [first]),
     ):
         assert short(planned.next(passed)) not in {"", short(first)}
 
 
 @pytest.mark.parametrize("task", ["Write me a poem about the sea, please.", "Hello there", "?"])
 def test_a_task_may_need_nothing_that_is_on_offer(task: str) -> None:
-    assert Planned(scene(task, "leap_year", "check_iban", "prime_check"), Shipped()).needs == []
+    assert Planned(scene(task, "leap_year", "check_iban", "prime_check"), Tuned()).needs == []
 
 
 def test_without_a_matcher_nothing_is_planned() -> None:
@@ -142,27 +142,27 @@ def test_without_a_matcher_nothing_is_planned() -> None:
 def test_a_question_may_ask_for_more_once_its_first_answer_is_known() -> None:
     task = "Where else could I spend the cash I'd have left over after a holiday in Liechtenstein?"
     offered = scene(task, "national_currency", "countries_using_currency", "neighbouring_countries")
-    first = Planned(offered, Shipped()).next()
+    first = Planned(offered, Tuned()).next()
     assert short(first) == "national_currency"
     assert first is not None
     money = {"country": "Liechtenstein", "currency": "CHF", "name": "Swiss Franc"}
     answered = called(offered, first, {"country": "Liechtenstein"}, money)
-    second = Planned(answered, Shipped()).next()
+    second = Planned(answered, Tuned()).next()
     assert short(second) == "countries_using_currency"
     assert second is not None
     assert second.words == first.words
-    assert Planned(answered, Shipped()).next([second]) is None
+    assert Planned(answered, Tuned()).next([second]) is None
     done = called(answered, second, {"currency": "CHF"}, {"countries": ["Switzerland"]})
-    assert Planned(done, Shipped()).next() is None
+    assert Planned(done, Tuned()).next() is None
 
 
 def test_a_question_that_has_its_answer_asks_for_no_more() -> None:
     task = "What money do they use in Mongolia?"
     offered = scene(task, "national_currency", "countries_using_currency", "currency_information")
-    first = Planned(offered, Shipped()).next()
+    first = Planned(offered, Tuned()).next()
     assert first is not None
     answered = called(offered, first, {"country": "Mongolia"}, {"currency": "MNT"})
-    assert Planned(answered, Shipped()).next() is None
+    assert Planned(answered, Tuned()).next() is None
 
 
 @pytest.mark.parametrize(
@@ -203,17 +203,17 @@ def test_a_function_may_be_a_need_only_once_its_values_are_answered(
 ) -> None:
     others = ("distance_between_cities", "sunrise_and_sunset", "day_length", "city_information")
     offered = scene(task, name, *others)
-    first = Planned(offered, Shipped()).next()
+    first = Planned(offered, Tuned()).next()
     assert short(first) == name
     assert first is not None
     answered = called(offered, first, arguments, answer)
-    second = Planned(answered, Shipped()).next()
+    second = Planned(answered, Tuned()).next()
     assert short(second) == later
     if second is not None:
         failed = called(answered, second, {}, None)
-        planned = later in names(Planned(offered, Shipped()))
-        assert Planned(failed, Shipped()).is_extra(failed.path[-1]) != planned
-        assert short(Planned(failed, Shipped()).next()) != later
+        planned = later in names(Planned(offered, Tuned()))
+        assert Planned(failed, Tuned()).is_extra(failed.path[-1]) != planned
+        assert short(Planned(failed, Tuned()).next()) != later
 
 
 @pytest.mark.parametrize(
@@ -225,13 +225,13 @@ def test_a_function_may_be_a_need_only_once_its_values_are_answered(
 )
 def test_words_far_from_all_on_offer_are_left(task: str, words: str, served: bool) -> None:
     offered = scene(task, "country_name_in_language", "date_in_language", "leap_year")
-    assert Planned(offered, Shipped()).may_serve(words) == served
+    assert Planned(offered, Tuned()).may_serve(words) == served
 
 
 def test_what_answers_a_waiting_need_comes_before_it() -> None:
     task = "What's the earliest that I'd see the sun on 9 June 2027 in the biggest city of Chile?"
-    planned = Planned(scene(task, "sunrise_and_sunset", "largest_cities", "leap_year"), Shipped())
+    planned = Planned(scene(task, "sunrise_and_sunset", "largest_cities", "leap_year"), Tuned())
     assert "largest_cities" not in names(planned)
     assert short(planned.next()) == "largest_cities"
-    without = Planned(scene(task, "sunrise_and_sunset", "leap_year"), Shipped())
+    without = Planned(scene(task, "sunrise_and_sunset", "leap_year"), Tuned())
     assert short(without.next()) == "sunrise_and_sunset"

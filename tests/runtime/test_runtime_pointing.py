@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.priors import Shipped
+from tests.priors import Tuned
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
@@ -179,11 +179,11 @@ def test_a_call_for_one_of_two_is_made_for_no_other() -> None:
     calls: tuple[Call, ...] = (("sunrise_and_sunset", {"city": "Perth", "date": "today"}, {}),)
     back = scene(task, calls, "sunrise_and_sunset", about=words)
     assert unnamed(back.path[0], back) == {"Perth"}
-    assert Several(back, Shipped()).next() is None
+    assert Several(back, Tuned()).next() is None
     task = "When does the sun set today in the two cities Perth and Dublin?"
     listed = scene(task, calls, "sunrise_and_sunset", about=task.rstrip("?"))
     assert unnamed(listed.path[0], listed) == set()
-    another = Several(listed, Shipped()).next()
+    another = Several(listed, Tuned()).next()
     assert another is not None
     assert another.arguments == {"city": "Dublin", "date": "today"}
 

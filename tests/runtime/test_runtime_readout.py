@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from tests.priors import Shipped
+from tests.priors import Tuned
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
@@ -94,4 +94,4 @@ def test_only_what_a_text_says_is_open_no_more(question: str, missing: list[str]
     task = f"Gur pnxr vf va gur bira, or so my roommate's note says. It's rot13. {question}?"
     given = {"text": "Gur pnxr vf va gur bira"}
     told = scene(task, "caesar_cipher", given, {"result": "The cake is in the oven"})
-    assert Needs(told, Shipped()).open(["It's rot13"]) == missing
+    assert Needs(told, Tuned()).open(["It's rot13"]) == missing

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.priors import Shipped, Silent
+from tests.priors import Silent, Tuned
 
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_registry.functions import FunctionList
@@ -31,7 +31,7 @@ def after(task: str, name: str, *calls: dict[str, str], ok: bool = True) -> Scen
 def all_calls(scene: Scene) -> list[dict[str, Any]]:
     """Return the arguments of the calls that follow until there is nothing more to call."""
     found: list[dict[str, Any]] = []
-    while another := Several(scene, Shipped()).next():
+    while another := Several(scene, Tuned()).next():
         assert another.words in scene.task
         found.append(another.arguments)
         assert len(found) < 20
@@ -218,15 +218,13 @@ def test_values_told_side_by_side_stay_together(
 ) -> None:
     scene = after(task, name)
     (offer,) = scene.offers
-    several = Several(scene, Shipped())
+    several = Several(scene, Tuned())
     assert several.straightened(offer.function, mixed) == straight
     assert several.straightened(offer.function, straight) == straight
     other = dict.fromkeys(mixed, "elsewhere")
     assert several.straightened(offer.function, other) == other
     (rest,) = all_calls(after(task, name, straight))
-    assert (
-        Several(after(task, name, straight), Shipped()).straightened(offer.function, mixed) == rest
-    )
+    assert Several(after(task, name, straight), Tuned()).straightened(offer.function, mixed) == rest
 
 
 def test_each_of_a_list_is_called_with_each_of_another() -> None:
@@ -243,13 +241,13 @@ def test_each_of_a_list_is_called_with_each_of_another() -> None:
 def test_one_that_failed_is_told_and_not_tried_again() -> None:
     task = "What is the capital of Peru and Wakanda?"
     calls = ({"country": "Peru"}, {"country": "Wakanda"})
-    several = Several(after(task, "capital_city", *calls, ok=False), Shipped())
+    several = Several(after(task, "capital_city", *calls, ok=False), Tuned())
     assert several.next() is None
     assert several.failed() == several.unanswered() == ["Wakanda"]
-    answered = Several(after(task, "capital_city", *calls), Shipped())
+    answered = Several(after(task, "capital_city", *calls), Tuned())
     assert answered.next() is None
     assert answered.failed() == answered.unanswered() == []
-    begun = Several(after(task, "capital_city", calls[0]), Shipped())
+    begun = Several(after(task, "capital_city", calls[0]), Tuned())
     assert begun.failed() == []
     assert begun.unanswered() == ["Wakanda"]
 
@@ -257,9 +255,9 @@ def test_one_that_failed_is_told_and_not_tried_again() -> None:
 def test_without_a_matcher_or_an_answer_there_is_nothing_more() -> None:
     task = "What are the capitals of Peru and Chile?"
     assert Several(after(task, "capital_city", {"country": "Peru"}), Silent()).next() is None
-    assert Several(after(task, "capital_city"), Shipped()).next() is None
+    assert Several(after(task, "capital_city"), Tuned()).next() is None
     failed = after(task, "capital_city", {"country": "Peru"}, ok=False)
-    assert Several(failed, Shipped()).next() is None
+    assert Several(failed, Tuned()).next() is None
 
 
 def test_answers_of_like_calls_come_in_the_order_of_these() -> None:
@@ -271,7 +269,7 @@ def test_answers_of_like_calls_come_in_the_order_of_these() -> None:
     )  # fmt: skip
     task = "How far is it between the capitals of Hungary and Slovenia?"
     far = next(iter(FunctionList([APIS["distance_between_cities"]])))
-    several = Several(Scene(task, (Offer(1, function), Offer(2, far)), path, path, ()), Shipped())
+    several = Several(Scene(task, (Offer(1, function), Offer(2, far)), path, path, ()), Tuned())
     straight = {"from_city": "Budapest", "to_city": "Ljubljana"}
     turned = {"from_city": "Ljubljana", "to_city": "Budapest"}
     assert several.straightened(far, turned) == straight
