@@ -51,10 +51,9 @@ def build_format(
         return ToolllamaFormat(engine, profile, prompts=prompts, fidelity=fidelity)
     if not isinstance(engine, ChatModel) and profile.format == "compact":
         from toolsrv_runtime.planner.conversation import CompactFormat  # noqa: PLC0415 - one model
-        from toolsrv_runtime.planner.own_matcher import OwnPrior  # noqa: PLC0415 - of one model
+        from toolsrv_runtime.planner.own_matcher import own_prior  # noqa: PLC0415 - of one model
 
-        own = prior if prior is None or isinstance(prior, OwnPrior) else OwnPrior(prior)
-        return CompactFormat(engine, profile, prior=own)
+        return CompactFormat(engine, profile, prior=prior and own_prior(prior))
     from toolsrv_runtime.agent.chat_agent import ChatAgent  # noqa: PLC0415 - loads jinja2
 
     if isinstance(engine, ChatModel):
@@ -75,9 +74,9 @@ def build_hints(profile: Profile, prior: Prior) -> TaskHints:
 
         return MatcherHints(prior)
     from toolsrv_runtime.planner.hints import PlannerHints  # noqa: PLC0415 - of one model
-    from toolsrv_runtime.planner.own_matcher import OwnPrior  # noqa: PLC0415 - of one model
+    from toolsrv_runtime.planner.own_matcher import own_prior  # noqa: PLC0415 - of one model
 
-    return PlannerHints(prior if isinstance(prior, OwnPrior) else OwnPrior(prior))
+    return PlannerHints(own_prior(prior))
 
 
 def _finder(profile: Profile, finder: Finder) -> Finder:

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from toolsrv.cli.main import cli
-from toolsrv_lab.conversations.build import grams
 from toolsrv_lab.conversations.episode import Episode, Made, Offered, check, write
+from toolsrv_lab.conversations.judged import Judged
 from toolsrv_lab.matching.episode_samples import api_of, drawn, episode_samples
 from toolsrv_lab.matching.pipeline import (
     EPISODES,
@@ -114,9 +114,7 @@ def test_episodes_with_judged_tasks_are_left_out(tmp_path: Path) -> None:
     file, tasks = tmp_path / "episodes.jsonl", tmp_path / "tasks.jsonl"
     others = [replace(EPISODE, task=f"{number}: {TASK}") for number in range(60)]
     write(iter([EPISODE, *others]), file)
-    assert len(drawn(file, 40, set(), 1)[1]) == 40
-    (words, *_) = grams(TASK[: TASK.index(" metro")])
-    assert drawn(file, 40, {words}, 1)[1] == []
+    assert len(drawn(file, 40, Judged(), 1)[1]) == 40
     tasks.write_text(json.dumps({"task": TASK}) + "\n", "utf-8")
     (tmp_path / TRAINING).write_text("", "utf-8")
     assert add_episodes(tmp_path, [(file, 100)], [tasks], 1) == {TRAINING: 0, EPISODES: 0}

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,16 +21,14 @@ from typing import TypeAlias
 
 from toolsrv_lab.conversations import tokens
 from toolsrv_lab.conversations.episode import Episode, Made, Offered
+from toolsrv_lab.conversations.judged import Judged
 from toolsrv_lab.conversations.telling import Talk, Teller
-from toolsrv_registry.errors import DataError
 from toolsrv_runtime.engine.base import SpecialTokens
 from toolsrv_runtime.templates.tool_template import ToolTemplate
 
-GRAM = 13
 LONGEST = 1_600
 """Tokens of a row."""
 
-_WORD = re.compile(r"\w+")
 _SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 
 
@@ -47,12 +44,6 @@ def teller() -> Teller:
     return Teller(ToolTemplate(template_source(), tokens=special))
 
 
-def grams(text: str) -> set[tuple[str, ...]]:
-    """Return the runs of thirteen words of a text, all of its words where it has fewer."""
-    words = tuple(_WORD.findall(text.lower()))
-    return {words[at : at + GRAM] for at in range(max(1, len(words) - GRAM + 1))}
-
-
 class Builder:
     """Turns lines of episode files into rows of ids.
 
@@ -65,10 +56,7 @@ class Builder:
         self.tokenizer = tokens.tokenizer(base)
         self._longest = longest
         self._seed = seed
-        self._judged: set[tuple[str, ...]] = set()
-        for path in judged:
-            for task in _tasks(path):
-                self._judged |= grams(task)
+        self._judged = Judged(judged)
 
     def rows(self, line: str) -> list[tuple[list[int], list[bool]]]:
         """Return the rows of one line, none where it is left out.
@@ -76,7 +64,7 @@ class Builder:
         Raises KeyError, TypeError or ValueError where it holds no episode.
         """
         told = json.loads(line)
-        if grams(told["task"]) & self._judged:
+        if told["task"] in self._judged:
             return []
         rng = random.Random(f"{self._seed} {line}")
         if "reply" in told:
@@ -135,17 +123,6 @@ def _told(line: str) -> _Told:
     except (KeyError, TypeError, ValueError) as error:
         return [], f"it holds no episode: {error!r}"[:200]
     return found, "" if found else "a judged task, or longer than a row"
-
-
-def _tasks(path: Path) -> Iterator[str]:
-    try:
-        for line in path.read_text("utf-8").splitlines():
-            yield str(json.loads(line)["task"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(
-            f"cannot read the tasks of {path}: {str(error)[:200]}",
-            hint="give JSON lines, each with a task",
-        ) from None
 
 
 def _show(lines: Iterable[str], builder: Builder, count: int) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from toolsrv_lab.conversations.build import grams
 from toolsrv_lab.conversations.episode import Episode, Made, Offered, read
+from toolsrv_lab.conversations.judged import Judged
 from toolsrv_lab.matching.places import blurred, listed, span, whole
 from toolsrv_lab.matching.samples import Sample, Span
 from toolsrv_registry.api import Api, Parameter
@@ -35,13 +35,11 @@ _TYPES = {"string": "STRING", "number": "NUMBER", "integer": "NUMBER", "boolean"
           "array": "ARRAY", "object": "OBJECT"}  # fmt: skip
 
 
-def drawn(
-    file: Path, count: int, judged: Container[tuple[str, ...]], seed: int
-) -> tuple[dict[str, Api], list[Sample]]:
+def drawn(file: Path, count: int, judged: Judged, seed: int) -> tuple[dict[str, Api], list[Sample]]:
     """Return about ``count`` samples of the episodes of a file, and their APIs by id.
 
-    An episode gives at most two: of its whole task, and of a clause. Left out are those whose
-    tasks share a run of thirteen words with a task that is judged (``judged``).
+    An episode gives at most two: of its whole task, and of a clause. Left out are those with a
+    task of ``judged``.
     """
     rng = random.Random(f"{seed}/{file.stem}")
     episodes = list(read(file))
@@ -51,7 +49,7 @@ def drawn(
     for episode in episodes:
         if len(samples) >= count:
             break
-        if any(one in judged for one in grams(episode.task)):
+        if episode.task in judged:
             continue
         if all("_for_" in one.name for one in episode.functions) and rng.random() >= _KNOWN:
             continue

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 from pydantic import BaseModel
 
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_lab.conversations.build import grams
+from toolsrv_lab.conversations.judged import Judged
 from toolsrv_lab.instructions.errands import errands
 from toolsrv_lab.instructions.writer import is_held_out
 from toolsrv_lab.matching.episode_samples import drawn
@@ -115,12 +115,12 @@ def add_episodes(
     ``told`` are files and how many samples to draw of each; ``judged`` are task files whose tasks
     are left out. Raises DataError for a file that cannot be read.
     """
-    known = {gram for path in judged for task in _tasks(path) for gram in grams(task)}
+    left_out = Judged(judged)
     apis: dict[str, Api] = {}
     training, held = read_samples(out / TRAINING), []
     for file, count in told:
         try:
-            more, samples = drawn(file, count, known, seed)
+            more, samples = drawn(file, count, left_out, seed)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(f"cannot read the episodes {str(file)!r}: {error}") from error
         apis |= more
@@ -146,14 +146,6 @@ def read_apis(folder: Path) -> dict[str, Api]:
             f"cannot read the APIs {str(path)!r}: {error}",
             hint="write the folder again: toolsrv lab samples --out DIR",
         ) from error
-
-
-def _tasks(path: Path) -> Iterator[str]:
-    try:
-        for line in path.read_text("utf-8").splitlines():
-            yield str(json.loads(line)["task"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"cannot read the tasks {str(path)!r}: {error}") from error
 
 
 def is_kept(task: str) -> bool:

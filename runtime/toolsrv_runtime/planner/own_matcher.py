@@ -46,6 +46,11 @@ class OwnPrior:
             return []
 
 
+def own_prior(prior: Prior) -> Prior:
+    """Return a prior with the compact model's own matcher, itself where it has it already."""
+    return prior if isinstance(prior, OwnPrior) else OwnPrior(prior)
+
+
 class OwnFinder(OwnPrior):
     """A finder with the compact model's own matcher in place of the registry's."""
 

@@ -7,7 +7,14 @@ from pathlib import Path
 import click
 
 from toolsrv.cli.catalog_pull import place_of
-from toolsrv.cli.options import example, exclude_option, include_option, json_option
+from toolsrv.cli.options import (
+    accept_option,
+    example,
+    exclude_option,
+    include_option,
+    json_option,
+    no_index_option,
+)
 from toolsrv.cli.session import Session, pass_session
 from toolsrv.cli.storing import Place, take
 from toolsrv_registry.errors import UsageError
@@ -40,8 +47,8 @@ from toolsrv_registry.errors import UsageError
 @include_option
 @exclude_option
 @click.option("--dry-run", is_flag=True, help="Say what would be done; change nothing.")
-@click.option("--accept", is_flag=True, help="Serve changed texts at once.")
-@click.option("--no-index", is_flag=True, help="Do not build the search index afterwards.")
+@accept_option
+@no_index_option
 @json_option
 @pass_session
 def import_(

@@ -11,10 +11,12 @@ from toolsrv.cli.import_view import Bar
 from toolsrv.cli.interrupt import interruptible
 from toolsrv.cli.listing import listing
 from toolsrv.cli.options import (
+    accept_option,
     example,
     exclude_option,
     include_option,
     json_option,
+    no_index_option,
     published_file_option,
     sha256_option,
     source_argument,
@@ -47,8 +49,8 @@ if TYPE_CHECKING:
 @include_option
 @exclude_option
 @click.option("--dry-run", is_flag=True, help="Say what would be done; change no catalog.")
-@click.option("--accept", is_flag=True, help="Serve changed texts at once.")
-@click.option("--no-index", is_flag=True, help="Do not build the search index afterwards.")
+@accept_option
+@no_index_option
 @json_option
 @pass_session
 def pull(

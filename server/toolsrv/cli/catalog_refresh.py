@@ -15,7 +15,14 @@ from toolsrv.cli.catalog_change import refuse_shipped
 from toolsrv.cli.catalog_pull import place_of
 from toolsrv.cli.import_view import Imported, IndexResult, show, show_changes
 from toolsrv.cli.interrupt import interruptible
-from toolsrv.cli.options import example, exclude_option, include_option, json_option
+from toolsrv.cli.options import (
+    accept_option,
+    example,
+    exclude_option,
+    include_option,
+    json_option,
+    no_index_option,
+)
 from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.rim import FAULT
 from toolsrv.cli.session import Session, pass_session
@@ -43,8 +50,8 @@ _MCP = "mcp:"
 @include_option
 @exclude_option
 @click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
-@click.option("--accept", is_flag=True, help="Serve changed texts at once.")
-@click.option("--no-index", is_flag=True, help="Do not build the search index afterwards.")
+@accept_option
+@no_index_option
 @json_option
 @pass_session
 def refresh(

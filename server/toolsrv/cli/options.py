@@ -101,6 +101,10 @@ include_option = click.option(
 exclude_option = click.option(
     "--exclude", metavar="RULE", multiple=True, help="Not the operations of such a rule."
 )
+accept_option = click.option("--accept", is_flag=True, help="Serve changed texts at once.")
+no_index_option = click.option(
+    "--no-index", is_flag=True, help="Do not build the search index afterwards."
+)
 profile_option = click.option(
     "--profile",
     metavar="NAME|FILE",
