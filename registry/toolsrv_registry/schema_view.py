@@ -19,6 +19,7 @@ _BESIDE = ("type", "properties", "required")
 _LISTED = 12
 _LINE = 160
 _NAME = 60
+_EXAMPLE_DEPTH = 6
 
 
 def merged(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,6 +120,33 @@ def field_lines(schema: Mapping[str, Any], limit: int = LINES_LIMIT) -> tuple[st
     return tuple(lines)
 
 
+def example(schema: Mapping[str, Any], depth: int = 0) -> Any:
+    """Return a value to start from: what is needed, of variants the first, "…" for a text."""
+    whole = merged(schema)
+    for key in ("default", "const"):
+        if whole.get(key) not in (None, ""):
+            return whole[key]
+    if whole.get("enum"):
+        return whole["enum"][0]
+    if depth < _EXAMPLE_DEPTH and (variants := _variants(whole)):
+        beside = {key: one for key, one in whole.items() if key != "anyOf"}
+        return example(beside | {"allOf": [variants[0]]}, depth + 1)
+    kind = next((one for one in _listed(whole.get("type")) if one != "null"), "")
+    if kind == "object" or (not kind and "properties" in whole):
+        fields = whole.get("properties", {})
+        needed = [name for name in whole.get("required", ()) if isinstance(fields.get(name), dict)]
+        deeper = needed if depth < _EXAMPLE_DEPTH else []
+        return {name: example(fields[name], depth + 1) for name in deeper}
+    if kind == "array":
+        items = whole.get("items")
+        if isinstance(items, dict) and whole.get("minItems") and depth < _EXAMPLE_DEPTH:
+            return [example(items, depth + 1)]
+        return []
+    if kind in ("integer", "number"):
+        return max(1, whole.get("minimum", 1))
+    return True if kind == "boolean" else "…"
+
+
 def without_texts(schema: Any) -> Any:
     """Return a schema without its descriptions and examples."""
     if isinstance(schema, list):
@@ -154,8 +182,10 @@ def _lines(schema: Mapping[str, Any], depth: int) -> Iterator[str]:
         yield from _lines(variants[0], depth)
     elif any(next(_lines(one, 0), None) for one in variants):
         for number, one in enumerate(variants, start=1):
-            yield f"{indent}{'either' if number == 1 else 'or'} {_kind(merged(one))}:"
-            yield from _lines(one, depth + 1)
+            inner = list(_lines(one, depth + 1))
+            head = f"{'either' if number == 1 else 'or'} {', '.join(_told(merged(one)))}"
+            yield f"{indent}{head}{':' if inner else ''}"[:_LINE]
+            yield from inner
 
 
 def _headed(head: str, schema: Mapping[str, Any], depth: int) -> Iterator[str]:
@@ -168,18 +198,27 @@ def _headed(head: str, schema: Mapping[str, Any], depth: int) -> Iterator[str]:
 
 def _field(name: str, schema: Mapping[str, Any], *, is_needed: bool) -> str:
     whole = merged(schema)
-    told = [_kind(whole), "required"] if is_needed else [_kind(whole)]
-    values = whole.get("enum", ())
-    if values:
-        more = f", … ({len(values)} in all)" if len(values) > _LISTED else ""
-        told.append(f"one of {', '.join(_spelled(one) for one in values[:_LISTED])}{more}")
+    kind, *more = _told(whole)
+    told = [kind, *(["required"] if is_needed else ()), *more]
+    about = whole.get("description")
+    text = f": {about}" if isinstance(about, str) and about else ""
+    return f"{name[:_NAME]} ({', '.join(told)}){text}"
+
+
+def _told(whole: Mapping[str, Any]) -> list[str]:
+    """Return the types of a schema, and what else a line says of it."""
+    told = [_kind(whole)]
+    items = whole.get("items")
+    for lead, one in (("", whole), ("each ", merged(items) if isinstance(items, dict) else {})):
+        if values := one.get("enum", ()):
+            more = f", … ({len(values)} in all)" if len(values) > _LISTED else ""
+            listed = ", ".join(_spelled(value) for value in values[:_LISTED])
+            told.append(f"{lead}one of {listed}{more}")
     if "default" in whole:
         told.append(f"default {_spelled(whole['default'])}")
     if isinstance(form := whole.get("format"), str):
         told.append(form)
-    about = whole.get("description")
-    text = f": {about}" if isinstance(about, str) and about else ""
-    return f"{name[:_NAME]} ({', '.join(told)}){text}"
+    return told
 
 
 def _kind(schema: Mapping[str, Any]) -> str:

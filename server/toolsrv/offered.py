@@ -102,7 +102,7 @@ class Offered:
     def _need_keys(self, found: SearchResult, text: str) -> dict[str, str]:
         """Return what fits and lacks credentials, at most ``NAMED``: id -> what it needs.
 
-        That is what comes before all that can be called, and what the matcher finds needed.
+        That is what fits best of all, and what the matcher finds needed.
         """
         can_call, lacks = self._can_call, self._lacks
         if can_call is None or lacks is None or found.nothing_fits:
@@ -111,7 +111,7 @@ class Offered:
         needs = {hit.api.id: "" if can_call(hit.api) else lacks(hit.api) for hit in hits}
         if not any(needs.values()):
             return {}
-        first = {hit.api.id for hit in takewhile(lambda hit: not can_call(hit.api), hits)}
+        first = {hit.api.id for hit in hits[:1] if not can_call(hit.api)}
         matches = self.match(Asked(text), [hit.api for hit in hits])
         fits = first | {
             hit.api.id for hit, match in zip(hits, matches, strict=False) if match.serves >= NEEDED

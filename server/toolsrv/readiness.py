@@ -6,7 +6,7 @@ Nothing here calls anything; what cannot be looked up is left out and never fail
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field
@@ -24,10 +24,23 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LEGEND = (
-    "+ can be called now, ? a person is asked first, - cannot be called now; K key set, "
-    "R recorded, O answered on this machine, L no call left today, $ paid, F freemium"
-)
+LEGEND = {
+    "+": "can be called now",
+    "?": "a person is asked first",
+    "-": "cannot be called now",
+    "K": "key set",
+    "R": "recorded",
+    "O": "answered on this machine",
+    "L": "no call left today",
+    "$": "paid",
+    "F": "freemium",
+}
+
+
+def legend(signs: Iterable[str]) -> str:
+    """Return what those of the signs mean that are shown."""
+    shown = set("".join(signs))
+    return ", ".join(f"{sign} {meaning}" for sign, meaning in LEGEND.items() if sign in shown)
 
 
 def _silent(value: object) -> bool:

@@ -17,7 +17,7 @@ from toolsrv.readiness import Readiness
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import parameter_keys, whole_schema
 from toolsrv_registry.health import HealthEntry, Standing, Verdict, told
-from toolsrv_registry.schema_view import field_lines
+from toolsrv_registry.schema_view import example, field_lines
 from toolsrv_runtime.calls.given_files import briefly
 from toolsrv_runtime.calls.result import Consent, Kind
 from toolsrv_runtime.outcome import Source
@@ -235,6 +235,8 @@ def example_value(parameter: Parameter) -> Any:
             return value
     if parameter.enum:
         return parameter.enum[0]
+    if parameter.json_schema and parameter.type.upper() in ("ARRAY", "OBJECT"):
+        return example(parameter.json_schema)
     kind = parameter.type.upper()
     return {"NUMBER": 1, "INTEGER": 1, "BOOLEAN": True, "ARRAY": [], "OBJECT": {}}.get(kind, "…")
 

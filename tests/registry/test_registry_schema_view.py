@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import pytest
 from jsonschema import Draft202012Validator
 
 from toolsrv_registry.api import Api, Parameter, PlaceSchema
 from toolsrv_registry.functions import whole_schema
-from toolsrv_registry.schema_view import field_lines, merged, model_schema, without_texts
+from toolsrv_registry.schema_view import example, field_lines, merged, model_schema, without_texts
 
 SHIP: dict[str, Any] = {
     "type": "object",
@@ -131,3 +132,29 @@ def test_the_whole_schema_has_what_arguments_fulfil_together() -> None:
     assert not checked.is_valid({"a_b": 1})
     loose = api.model_copy(update={"together": (rule.model_copy(update={"required": False}),)})
     assert Draft202012Validator(whole_schema(loose)).is_valid({"is_id": 1})
+
+
+def test_a_variant_and_a_list_say_what_they_allow() -> None:
+    street = {"type": "object", "properties": {"street": {"type": "string"}}}
+    ship = {"anyOf": [street, {"type": "string", "enum": ["pickup", "post"]}]}
+    days = {"type": "array", "items": {"type": "string", "enum": ["mon", "tue"]}}
+    assert field_lines(ship) == (
+        "either object:", "  street (string)", "or string, one of pickup, post",
+    )  # fmt: skip
+    lines = field_lines({"type": "object", "properties": {"days": days}})
+    assert lines == ("days (array of string, each one of mon, tue)",)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        (SHIP, {"to": {"zip": "…"}}),
+        ({"type": "array", "items": SHIP}, []),
+        ({"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 3}}, [3]),
+        ({"anyOf": [{"type": "null"}, {"const": "a"}, {"type": "integer"}]}, "a"),
+        ({"type": ["null", "boolean"]}, True),
+        ({"type": "object", "required": ["x"]}, {}),
+    ],
+)
+def test_an_example_has_what_is_needed(schema: dict[str, Any], value: object) -> None:
+    assert example(schema) == value

@@ -92,12 +92,12 @@ def _show(view: SearchView, detail: Detail | None) -> None:
             parts = filter(None, (hit.id, hit.why, _needs(hit)))
             console().print("  ".join(parts), soft_wrap=True)
     elif view.hits:
-        from toolsrv.readiness import LEGEND
+        from toolsrv.readiness import legend
 
         columns = ("rank#", "score#", "API", "now", "description", "why")
         listing(columns, [_row(hit) for hit in view.hits], names=2)
         if any(hit.now for hit in view.hits):
-            note(f"now: {LEGEND}")
+            note(f"now: {legend(hit.now.signs for hit in view.hits if hit.now)}")
     if view.next_offset is not None:
         note(f"more: --offset {view.next_offset}")
 
@@ -161,7 +161,7 @@ def describe(
         return
     out = console()
     out.print(view.id, style="bold")
-    out.print(f"{view.name}, of {view.tool}: {view.tool_description}")
+    out.print(f"{view.name}, of {view.tool}: {view.tool_description}".removesuffix(": "))
     out.print(view.description)
     out.print(call_line(view), soft_wrap=True)
     if view.keys:

@@ -253,7 +253,11 @@ def _node_lines(node: ShownNode) -> list[str]:
 
 
 def _api_text(api: ApiView) -> str:
-    lines = [api.id, f"{api.name}, of {api.tool}: {api.tool_description}", api.description]
+    lines = [
+        api.id,
+        f"{api.name}, of {api.tool}: {api.tool_description}".removesuffix(": "),
+        api.description,
+    ]
     lines.append(f"Category: {api.category}")
     lines.append(f"Request: {call_line(api)}")
     if api.keys:
