@@ -235,7 +235,7 @@ def example_value(parameter: Parameter) -> Any:
             return value
     if parameter.enum:
         return parameter.enum[0]
-    if parameter.json_schema and parameter.type.upper() in ("ARRAY", "OBJECT"):
+    if parameter.json_schema:
         return example(parameter.json_schema)
     kind = parameter.type.upper()
     return {"NUMBER": 1, "INTEGER": 1, "BOOLEAN": True, "ARRAY": [], "OBJECT": {}}.get(kind, "…")
