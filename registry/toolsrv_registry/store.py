@@ -25,6 +25,7 @@ from typing import Any, Self, TypeVar
 from toolsrv_registry import documents, names
 from toolsrv_registry import store_queries as queries
 from toolsrv_registry.api import RESPONSE_SCHEMA, Api, Catalog
+from toolsrv_registry.catalog_state import STATE
 from toolsrv_registry.database import Database
 from toolsrv_registry.entries import (
     CatalogEntry,
@@ -480,10 +481,7 @@ class Store:
         return int(self._database.read("SELECT count(*) AS n FROM apis")[0]["n"])
 
     def _read_state(self) -> str:
-        rows = self._database.read(
-            "SELECT name, enabled, content_hash, revision FROM catalogs ORDER BY name"
-        )
-        return repr([tuple(row) for row in rows])
+        return repr([tuple(row) for row in self._database.read(STATE)])
 
     def _unchanged(
         self, name: str, total: str, came_from: tuple[str, str, str], *, hold: bool

@@ -34,10 +34,9 @@ from pydantic_settings import (
 )
 
 from toolsrv import config_file, model_list, models
+from toolsrv.places import CONFIG_VARIABLE, PREFIX, config_path
 from toolsrv_registry.errors import UsageError
 
-PREFIX = "TOOLSRV_"
-CONFIG_VARIABLE = f"{PREFIX}CONFIG"
 TOKEN_VARIABLE = f"{PREFIX}TOKEN"
 KEY_VARIABLE = f"{PREFIX}ENGINE_KEY"
 """The API key for model servers; no setting, so that no file and no listing has it."""
@@ -360,27 +359,6 @@ class Loaded:
     settings: Settings
     origins: Mapping[str, str]
     path: Path
-
-
-def config_path(flags: Mapping[str, Any] | None = None) -> Path:
-    """Return the TOML file's place; it need not exist.
-
-    Raises:
-        UsageError: the data folder, in which it would be, has a blank name or is a file.
-    """
-    if named := os.environ.get(CONFIG_VARIABLE):
-        return Path(named).expanduser().absolute()
-    moved = (flags or {}).get("data_dir") or os.environ.get(f"{PREFIX}DATA_DIR")
-    if moved and not str(moved).strip():
-        raise UsageError(f"{PREFIX}DATA_DIR names no folder", hint="name one, or unset it")
-    place = moved or platformdirs.user_config_dir("toolsrv", appauthor=False)
-    folder = Path(place).expanduser().absolute()
-    if moved and folder.is_file():
-        raise UsageError(
-            f"the data folder {folder} is a file",
-            hint=f"name a folder with --data-dir or {PREFIX}DATA_DIR",
-        )
-    return folder / "config.toml"
 
 
 def profiles_folder(data_dir: Path) -> Path:

@@ -12,7 +12,7 @@ from click.testing import Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsrv import config_file, settings
+from toolsrv import config_file, places, settings
 from toolsrv.workbench import Workbench
 from toolsrv_registry.errors import DataError, UsageError
 from toolsrv_runtime.fidelity import FAITHFUL
@@ -64,10 +64,10 @@ def test_every_value_within_the_limits_is_one_the_solver_takes(key: str, end: st
 def test_moving_the_data_folder_moves_the_settings_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert settings.config_path() == tmp_path / "data" / "config.toml"
-    assert settings.config_path({"data_dir": tmp_path / "x"}) == tmp_path / "x" / "config.toml"
+    assert places.config_path() == tmp_path / "data" / "config.toml"
+    assert places.config_path({"data_dir": tmp_path / "x"}) == tmp_path / "x" / "config.toml"
     monkeypatch.setenv("TOOLSRV_CONFIG", str(tmp_path / "own.toml"))
-    assert settings.config_path() == tmp_path / "own.toml"
+    assert places.config_path() == tmp_path / "own.toml"
 
 
 def test_paths_in_the_file_are_relative_to_the_file(file: Path) -> None:

@@ -61,9 +61,9 @@ def show(session: Session, as_json: bool) -> None:
 @pass_session
 def path(session: Session, as_json: bool) -> None:
     """Print the place of the settings file; it need not exist."""
-    from toolsrv import settings
+    from toolsrv import places
 
-    place = settings.config_path(session.flags)
+    place = places.config_path(session.flags)
     if as_json:
         emit_json({"path": str(place), "exists": place.is_file()})
     else:
@@ -81,9 +81,9 @@ def path(session: Session, as_json: bool) -> None:
 @pass_session
 def set_(session: Session, key: str, value: str, as_json: bool) -> None:
     """Set KEY to VALUE in the settings file; its comments and other lines stay."""
-    from toolsrv import config_file, settings
+    from toolsrv import config_file, places, settings
 
-    place = settings.config_path(session.flags)
+    place = places.config_path(session.flags)
     parsed = settings.parse_value(key, value, "config set")
     if key in {"model", "profile", "adapter"}:
         from toolsrv.model_file import check_model

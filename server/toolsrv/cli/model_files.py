@@ -77,7 +77,7 @@ def use(session: Session, model: str, as_json: bool) -> None:
 
     A file is opened, a server is asked for a short reply, and a script (scripted:FILE) is read.
     """
-    from toolsrv import config_file, settings
+    from toolsrv import config_file, places, settings
     from toolsrv.model_list import SHIPPED, SHIPS, is_name
     from toolsrv_runtime.gguf_models import inspect_model
 
@@ -96,7 +96,7 @@ def use(session: Session, model: str, as_json: bool) -> None:
         )
         if info.problem:
             raise UsageError(info.problem, hint=info.remedy)
-    place = settings.config_path(session.flags)
+    place = places.config_path(session.flags)
     value = "" if model == SHIPPED else settings.parse_value("model", model, "model use")
     config_file.write_key(place, "model", value)
     origin = session.load().origins["model"]

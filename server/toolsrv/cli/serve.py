@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import gc
 import logging
+import os
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,6 +22,9 @@ from toolsrv.cli.options import (
 from toolsrv.cli.output import note
 from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
+
+if TYPE_CHECKING:
+    from toolsrv.greeting import Greeter
 
 
 @click.command(epilog=example("toolsrv serve", "toolsrv serve --http --port 8765"))
@@ -57,6 +62,7 @@ def serve(
         raise UsageError(
             "--port is for --http", hint="toolsrv serve --http --port …, or leave it out"
         )
+    greeter = None if over_http or _is_terminal() else _greeter(session)
     settings = session.load(
         model=model, profile=profile, adapter=adapter, engine_model=engine_model, http_port=port
     ).settings
@@ -70,11 +76,6 @@ def serve(
     from toolsrv.workbench import Workbench
 
     bench = Workbench(settings)
-    if not over_http and (sys.stdin is None or sys.stdout is None):
-        raise UsageError(
-            "MCP over stdio needs an open stdin and stdout",
-            hint="let the client start it, or serve over HTTP: toolsrv serve --http",
-        )
     if over_http:
         from toolsrv.mcp_server.http import serve_http
 
@@ -85,6 +86,30 @@ def serve(
     from toolsrv.mcp_server.stdio import serve_stdio
 
     gc.enable()
-    if sys.stdin is not None and sys.stdin.isatty():
+    if greeter is None:
         note("an MCP server on stdin and stdout: register it in a client; Ctrl-D ends it")
-    serve_stdio(bench, warm=not no_warm)
+    serve_stdio(bench, warm=not no_warm, greeter=greeter)
+
+
+def _is_terminal() -> bool:
+    """Whether a person sits at stdin.
+
+    Raises:
+        UsageError: stdin or stdout is closed.
+    """
+    if sys.stdin is None or sys.stdout is None:
+        raise UsageError(
+            "MCP over stdio needs an open stdin and stdout",
+            hint="let the client start it, or serve over HTTP: toolsrv serve --http",
+        )
+    return sys.stdin.isatty()
+
+
+def _greeter(session: Session) -> Greeter:
+    """Return the reader of the client's lines, which has begun to answer what it can."""
+    from toolsrv.greeting import Greeter, greeting_file
+    from toolsrv.mcp_server.wire import claimed_stdin
+
+    greeter = Greeter(claimed_stdin(), os.dup(1), greeting_file(session.flags))
+    greeter.start()
+    return greeter

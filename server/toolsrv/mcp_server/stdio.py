@@ -22,37 +22,51 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import anyio
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
-from mcp.types import INVALID_REQUEST, ErrorData, JSONRPCError, jsonrpc_message_adapter
+from mcp.types import (
+    INVALID_REQUEST,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCResponse,
+    jsonrpc_message_adapter,
+)
 from pydantic import ValidationError
 
+from toolsrv.greeting import Greeter
 from toolsrv.mcp_server.build import build_server
 from toolsrv.mcp_server.messages import Unreadable, read
-from toolsrv.mcp_server.wire import claimed_stdout
+from toolsrv.mcp_server.wire import claimed_stdin, claimed_stdout
 from toolsrv.signals import ENDING_SERVER, call_on_signal
 
 if TYPE_CHECKING:
-    from anyio.streams.memory import MemoryObjectSendStream
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
     from toolsrv.mcp_server.rim import ToolsrvServer
     from toolsrv.workbench import Workbench
 
 log = logging.getLogger(__name__)
 
+HasAnswered = Callable[[int | str | None, dict[str, Any] | None], bool]
 LEAVE_S = 5.0
 """Seconds that runs get to end and be kept after a signal."""
 
 
-def serve_stdio(bench: Workbench, *, warm: bool = True) -> NoReturn:
-    """Serve one client until it leaves, then end the process: 0, or 128 + signal."""
+def serve_stdio(bench: Workbench, *, warm: bool = True, greeter: Greeter | None = None) -> NoReturn:
+    """Serve one client until it leaves, then end the process: 0, or 128 + signal.
+
+    ``greeter`` reads the client's lines already, and may have answered the first of them.
+    """
+    if greeter is None:
+        greeter = Greeter(claimed_stdin(), 1)
+        greeter.start()
     code = 0
     try:
-        asyncio.run(_serve(bench, warm=warm))
+        asyncio.run(_serve(bench, greeter, warm=warm))
     except* (BrokenPipeError, ConnectionError):
         log.info("the client is gone")
     _end(code)
 
 
-async def _serve(bench: Workbench, *, warm: bool) -> None:
+async def _serve(bench: Workbench, greeter: Greeter, *, warm: bool) -> None:
     loop = asyncio.get_running_loop()
     server = build_server(bench, warm=warm)
     leaving: list[asyncio.Task[NoReturn]] = []
@@ -64,19 +78,48 @@ async def _serve(bench: Workbench, *, warm: bool) -> None:
 
     for number in ENDING_SERVER:
         call_on_signal(loop, number, leave)
-    await serve_lines(server, _claimed_stdin())
+    await serve_lines(server, greeter.lines(), greeter.has_answered)
     _end(0)
 
 
-async def serve_lines(server: ToolsrvServer, lines: AsyncIterator[str]) -> None:
-    """Serve the client whose messages are ``lines``, with answers on stdout, until they end."""
+async def serve_lines(
+    server: ToolsrvServer, lines: AsyncIterator[str], has_answered: HasAnswered
+) -> None:
+    """Serve the client whose messages are ``lines``, with answers on stdout, until they end.
+
+    A response to what was answered already (``greeting``) is left out.
+    """
     silent = anyio.wrap_file(io.StringIO())
     messages, inbox = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    answers, answered = anyio.create_memory_object_stream[SessionMessage](0)
     wire = stdio_server(stdin=silent, stdout=claimed_stdout())
-    async with wire as (_, outbox), anyio.create_task_group() as group:
-        group.start_soon(_read_lines, lines, messages, outbox.send)
-        await server.serve_streams(inbox, outbox)
-        group.cancel_scope.cancel()
+    async with wire as (_, outbox), outbox, anyio.create_task_group() as writing:
+        writing.start_soon(_write_answers, answered, outbox.send, has_answered)
+        async with answers, anyio.create_task_group() as reading:
+            reading.start_soon(_read_lines, lines, messages, outbox.send)
+            await server.serve_streams(inbox, answers)
+            reading.cancel_scope.cancel()
+
+
+async def _write_answers(
+    answers: MemoryObjectReceiveStream[SessionMessage],
+    write: Callable[[SessionMessage], Awaitable[None]],
+    has_answered: HasAnswered,
+) -> None:
+    """Hand on what the server sends, without what its client was told already."""
+    gone = (anyio.ClosedResourceError, anyio.BrokenResourceError)  # nobody reads stdout any more
+    async with answers:
+        with contextlib.suppress(*gone):
+            async for one in answers:
+                match one.message:
+                    case JSONRPCResponse(id=known, result=result):
+                        answered = has_answered(known, result)
+                    case JSONRPCError(id=known):
+                        answered = has_answered(known, None)
+                    case _:
+                        answered = False
+                if not answered:
+                    await write(one)
 
 
 async def _read_lines(
@@ -112,25 +155,6 @@ def _message(value: dict[str, Any]) -> Any:
         known = value.get("id")
         named = known if isinstance(known, int | str) and not isinstance(known, bool) else None
         return JSONRPCError(jsonrpc="2.0", id=named, error=error)
-
-
-def _claimed_stdin() -> AsyncIterator[str]:
-    """Return the lines of stdin, and leave an empty one to libraries and child processes.
-
-    Bytes that are not UTF-8 become U+FFFD. A closed stdin has no lines.
-    """
-    try:
-        private = os.dup(0)
-    except OSError:
-        return aiter(anyio.wrap_file(io.StringIO()))
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.close(nothing)
-    return aiter(
-        anyio.wrap_file(
-            os.fdopen(private, encoding="utf-8-sig", errors="replace", newline="\n", closefd=False)
-        )
-    )
 
 
 async def _leave(server: ToolsrvServer, code: int) -> NoReturn:
