@@ -131,8 +131,8 @@ async def through_mcp(folder: Path) -> None:
         env={**os.environ, "TOOLSRV_AIDS": "none"},  # the calls of the script, needed or not
     )
     async with Client(parameters) as one:
-        task = {"task": TASK, "wait_s": 60, "category": "Data", "strategy": "react",
-                "candidates": 12, "depth": 90}  # fmt: skip
+        how = {"category": "Data", "strategy": "react", "candidates": 12, "depth": 90}
+        task = {"task": TASK, "wait_s": 60, "options": how}
         run = (await one.call_tool("solve_task", task)).structured_content
         assert run["status"] == "answered"
         assert len(run["evidence"]) >= 6

@@ -50,7 +50,12 @@ def client(host: Any, data_dir: Path, era: str, person: Any, **settings: str) ->
 
 
 async def solve(one: Any, word: str, **given: Any) -> dict[str, Any]:
-    asked = {"task": TASK.format(word=word), "wait_s": 60, "category": "Notes", **given}
+    asked = {
+        "task": TASK.format(word=word),
+        "wait_s": 60,
+        "options": {"category": "Notes"},
+        **given,
+    }
     found: dict[str, Any] = (await one.call_tool("solve_task", asked)).structured_content
     return found
 
@@ -157,7 +162,8 @@ async def test_nothing_that_needs_consent_is_offered_where_nobody_can_be_asked(
     host: Any, ready_dir: Path, era: str
 ) -> None:
     async with client(host, ready_dir, era, None) as one:
-        run = await solve(one, "alpha", max_model_calls=4)
+        how = {"category": "Notes", "max_model_calls": 4}
+        run = await solve(one, "alpha", options=how)
     assert host.calls == []
     assert all(call["api_id"] != "Notes/notes/write" for call in run["evidence"])
 

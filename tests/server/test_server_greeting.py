@@ -112,7 +112,11 @@ def test_a_second_start_answers_at_once_what_the_server_then_confirms(
     second = serve(gate)
     assert [wire(second, one) for one in opening] == answers
     os.write(opener, b".")
-    ping: dict[str, Any] = {"id": 3, "method": "tools/call", "params": {"name": "no_such_tool", "arguments": {}}}
+    ping: dict[str, Any] = {
+        "id": 3,
+        "method": "tools/call",
+        "params": {"name": "no_such_tool", "arguments": {}},
+    }
     if opening[0] is DISCOVER:
         ping["params"] = {**ping["params"], "_meta": META}
     assert "unknown tool" in str(wire(second, ping))

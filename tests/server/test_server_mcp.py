@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -51,8 +53,13 @@ async def test_the_seven_tools_are_listed_with_schemas_and_honest_hints(
             assert tool.output_schema["type"] == "object"
             assert tool.input_schema["additionalProperties"] is False
             assert "ctx" not in tool.input_schema["properties"]
+            assert not {"$ref", "anyOf", "null"} & set(
+                re.findall(r"[$\w]+", str(tool.input_schema))
+            )
             assert tool.annotations.destructive_hint is (tool.name == "call_api")
             assert tool.annotations.open_world_hint is (tool.name in {"call_api", "solve_task"})
+        every = [one.model_dump(by_alias=True, exclude_none=True) for one in tools.values()]
+        assert len(json.dumps(every, ensure_ascii=False)) < 11_000  # some 2,300 tokens
         assert tools["call_api"].annotations.read_only_hint is False
         assert tools["cancel_run"].annotations.read_only_hint is False
         assert client.protocol_version == ("2025-11-25" if era == "legacy" else "2026-07-28")
@@ -102,8 +109,10 @@ async def test_what_a_model_can_mend_is_a_tool_error_that_says_how(connect: Conn
             ("search_apis", {}, "query"),
             ("solve_task", {"task": "  "}, "empty"),
             ("solve_task", {"task": "long " * 20_000}, "20,000"),
-            ("solve_task", {"task": "x", "category": "Nonsense"}, "Nonsense"),
-            ("solve_task", {"task": "x", "strategy": "guess"}, "strategy"),
+            ("solve_task", {"task": "x", "options": {"category": "Nonsense"}}, "Nonsense"),
+            ("solve_task", {"task": "x", "options": {"strategy": "guess"}}, "options.strategy"),
+            ("solve_task", {"task": "x", "options": {"strategi": "cot"}}, "options.strategi"),
+            ("solve_task", {"task": "x", "strategy": "cot"}, "'options'"),
             ("get_run", {"run_id": "run_nope"}, "run_nope"),
             ("cancel_run", {"run_id": "run_nope"}, "run_nope"),
             ("no_such_tool", {}, "no_such_tool"),

@@ -125,7 +125,7 @@ async def client(folder: Path, era: str, person: Person | None, place: Path) -> 
         await bench.aclose()
 
 
-ASKED = {"task": TASK, "wait_s": 60, "category": "Finance"}
+ASKED = {"task": TASK, "wait_s": 60, "options": {"category": "Finance"}}
 
 
 @pytest.mark.anyio

@@ -112,7 +112,7 @@ async def test_more_questions_than_one_request_may_have_go_on_with_the_run(
     many = "Lima, Santiago, Sucre, Tokyo, Paris, Madrid, Rome and Oslo."
     script = [*(said(CAPITAL, country=land) for land in lands), "no call", many]
     async with client(ready_dir, era, script, asked) as one:
-        call = {"task": TASK, "wait_s": 60, "depth": 96}
+        call = {"task": TASK, "wait_s": 60, "options": {"depth": 96}}
         run = (await one.call_tool("solve_task", call)).structured_content
         if era == "auto":
             assert run["status"] == "working"
@@ -133,7 +133,9 @@ async def test_a_client_without_a_model_is_told_what_to_do(ready_dir: Path, era:
 
 async def test_replies_that_are_no_calls_are_told_as_that(ready_dir: Path, era: str) -> None:
     async with client(ready_dir, era, ["Lima, I think."], []) as one:
-        result = await one.call_tool("solve_task", {"task": TASK, "wait_s": 60, "width": 1})
+        result = await one.call_tool(
+            "solve_task", {"task": TASK, "wait_s": 60, "options": {"width": 1}}
+        )
     told = result.structured_content
     assert (told["status"], told["answer"], told["missing"]) == ("partial", "", [TASK])
     assert "cannot be used" in told["reason"]

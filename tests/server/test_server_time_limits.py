@@ -307,7 +307,7 @@ async def test_a_solve_whose_question_is_open_hands_out_its_run(
             Client(server, mode="legacy", elicitation_callback=person.answers)
         )
         await client.call_tool("solve_task", {"task": "warm up", "wait_s": 60})
-        task = {"task": TASK.format(word="alpha"), "category": "Notes", "wait_s": 60}
+        task = {"task": TASK.format(word="alpha"), "options": {"category": "Notes"}, "wait_s": 60}
         asked = {"run_id": (await client.call_tool("solve_task", task | {"wait_s": 0}))
                  .structured_content["run_id"]}  # fmt: skip
         data: dict[str, Any] = {}

@@ -128,7 +128,10 @@ def _tools(
         )
         entry.parameters["additionalProperties"] = False
         schemas.publish_input(entry.parameters, defaults)
-        schemas.publish_output(entry.fn_metadata.output_schema or {})
+        output = entry.fn_metadata.output_schema or {}
+        schemas.publish_output(output)
+        if function in (tools.get_run, tools.cancel_run):  # what solve_task publishes
+            del output["properties"]
         entries.append(entry)
     return entries
 

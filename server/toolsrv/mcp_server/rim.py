@@ -71,9 +71,16 @@ class ToolsrvServer(MCPServer[None]):
         tools = {tool.name: tool for tool in await super().list_tools()}
         if name not in tools:
             return refusal(f"unknown tool {name[:80]!r}", f"tools: {', '.join(tools)}")
-        known = list(tools[name].input_schema.get("properties", {}))
+        properties = tools[name].input_schema.get("properties", {})
+        known = list(properties)
         unknown = [key for key in arguments if key not in known and key not in CLIENT_ARGUMENTS]
         for key in unknown:
+            if within := [
+                name for name, one in properties.items() if key in one.get("properties", {})
+            ]:
+                return refusal(
+                    f"unknown argument {key[:80]!r}", f"it stands in the object {within[0]!r}"
+                )
             if near := difflib.get_close_matches(key, known, n=1):
                 return refusal(
                     f"unknown argument {key[:80]!r}",

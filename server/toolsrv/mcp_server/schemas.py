@@ -1,7 +1,9 @@
-"""Published schemas in the form that clients pass on whole.
+"""Published schemas in the form that clients pass on whole, and as short as they can be.
 
-Some clients drop defaults and limits, so the descriptions say them too; some show a union with
-null as an unknown type, and a value is as well left out. Pure, on the schemas in place.
+A client's model reads what goes in with every request. Some clients drop defaults and limits, so the
+descriptions say them too; some know no ``$ref``, or show a union with null as an unknown type, and a
+value is as well left out. Of what comes out only names and types are published: the results
+themselves say what to do with them. Pure, on the schemas in place.
 """
 
 from __future__ import annotations
@@ -10,22 +12,27 @@ from collections.abc import Mapping
 from typing import Any
 
 _ERROR: dict[str, dict[str, Any]] = {
-    "error": {"type": "string", "description": "Set when the tool failed: what is wrong."},
-    "hint": {"type": "string", "description": "What to do next."},
-    "ignored_arguments": {
-        "type": "array",
-        "items": {"type": "string"},
-        "description": "Arguments that this tool does not have.",
-    },
+    "error": {"type": "string"},
+    "hint": {"type": "string"},
+    "ignored_arguments": {"type": "array"},
 }
+_LIMITS = ("minimum", "exclusiveMinimum", "maximum", "default")
 
 
 def publish_input(schema: dict[str, Any], settings: Mapping[str, Any]) -> None:
     """Make a tool's arguments plain; ``settings`` are the defaults of those left to them."""
+    definitions = schema.pop("$defs", {})
     _drop_titles(schema)
-    for one in schema.get("properties", {}).values():
-        _drop_null(one)
     for name, one in schema.get("properties", {}).items():
+        _drop_null(one)
+        if "$ref" in one:
+            choices = definitions[one.pop("$ref").rpartition("/")[2]]
+            publish_input(choices, settings)
+            for choice in choices["properties"].values():
+                for limit in _LIMITS:  # the description has them
+                    choice.pop(limit, None)
+            one.update({"type": "object", "properties": choices["properties"]})
+            one["additionalProperties"] = False
         default = one.get("default")
         if default is None and name not in schema.get("required", ()):
             default = settings.get(name)
@@ -34,15 +41,27 @@ def publish_input(schema: dict[str, Any], settings: Mapping[str, Any]) -> None:
 
 
 def publish_output(schema: dict[str, Any]) -> None:
-    """Make a tool's result plain, and let an error be one: clients hold errors to the schema too.
+    """Leave of a tool's result the names and types of its fields; an error may be one too.
 
     An error has the fields ``error`` and ``hint`` and may have none of the others.
     """
-    _drop_titles(schema)
-    schema.pop("required", None)
-    properties = schema.setdefault("properties", {})
-    for name, one in _ERROR.items():
-        properties.setdefault(name, dict(one))
+    properties = {
+        name: {"type": types} for name, one in schema.get("properties", {}).items()
+        if (types := _types(one)) is not None
+    }  # fmt: skip
+    schema.clear()
+    schema.update({"type": "object", "properties": properties | _ERROR})
+
+
+def _types(schema: Mapping[str, Any]) -> str | list[str] | None:
+    """Return the JSON type of a field, or all that it may have; None where it may be anything."""
+    if "type" in schema:
+        return str(schema["type"])
+    if "$ref" in schema:
+        return "object"
+    found = [_types(one) for one in schema.get("anyOf", ())]
+    types = sorted({one for one in found if isinstance(one, str)})
+    return types if types and len(found) == len(schema["anyOf"]) else None
 
 
 def _limits(schema: Mapping[str, Any], default: Any) -> str:

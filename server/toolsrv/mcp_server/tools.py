@@ -10,7 +10,7 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, InputRequiredResult
@@ -19,6 +19,7 @@ from pydantic import Field
 from toolsrv.background import in_thread
 from toolsrv.mcp_server import questions, sampling
 from toolsrv.mcp_server.call_files import CallFiles, blocks
+from toolsrv.mcp_server.choices import SolveChoices
 from toolsrv.mcp_server.consent import Consents
 from toolsrv.mcp_server.following import Following, ended
 from toolsrv.mcp_server.kept import Kept
@@ -203,32 +204,12 @@ class Tools:
             float | None,
             Field(ge=0, le=600, description=f"Seconds to wait before a run_id comes back; {_CUT}"),
         ] = None,
-        strategy: Annotated[
-            Literal["dfsdt", "dfs", "react", "cot", "plan"] | None,
-            Field(
-                description="Tree search, ranked, one chain, chains until one answers, or a tree "
-                "for each subtask."
-            ),
+        max_seconds: Annotated[
+            float | None, Field(gt=0, le=86_400, description="What the solve may take.")
         ] = None,
-        switches: Annotated[
-            list[Literal["plan", "progressive", "constraints", "self-check"]] | None,
-            Field(description="Of a chat model; [] for none."),
-        ] = None,
-        votes: Annotated[
-            int | None, Field(ge=1, le=16, description="Solves at once; the most supported answer.")
-        ] = None,
-        category: Annotated[str | None, Field(description="Only APIs of this category.")] = None,
-        max_seconds: Annotated[float | None, Field(gt=0, le=86_400)] = None,
-        max_calls: Annotated[int | None, Field(ge=1, le=10_000)] = None,
-        max_model_calls: Annotated[int | None, Field(ge=1, le=100_000)] = None,
-        max_tokens: Annotated[int | None, Field(ge=1, le=10_000_000)] = None,
-        width: Annotated[int | None, Field(ge=1, le=8)] = None,
-        depth: Annotated[int | None, Field(ge=3, le=96)] = None,
-        chains: Annotated[int | None, Field(ge=1, le=32, description="Most of cot.")] = None,
-        candidates: Annotated[int | None, Field(ge=1, le=32)] = None,
-        seed: Annotated[int | None, Field(ge=0, le=2**32 - 1)] = None,
-        verify: Annotated[
-            bool | None, Field(description="Read the answer again; it may be rejected once.")
+        options: Annotated[
+            SolveChoices | None,
+            Field(description="How to solve, where the settings are not right."),
         ] = None,
         answer_to: Annotated[
             str | None,
@@ -236,26 +217,12 @@ class Tools:
         ] = None,
     ) -> Annotated[CallToolResult, RunView] | InputRequiredResult:
         """Solve."""
-        options = self._bench.options(
-            strategy=strategy,
-            switches=switches,
-            votes=votes,
-            category=category,
-            max_seconds=max_seconds,
-            max_calls=max_calls,
-            max_model_calls=max_model_calls,
-            max_tokens=max_tokens,
-            width=width,
-            depth=depth,
-            chains=chains,
-            candidates=candidates,
-            seed=seed,
-            verify=verify,
-        )
+        chosen = (options or SolveChoices()).model_dump()
+        how = self._bench.options(**chosen, max_seconds=max_seconds)
         if answer_to is not None and not questions.resumed(ctx).run_id:
             record = await self._opened(Progress(ctx), self._kept.record(answer_to))
             task = continued_task(record, task)
-        run = self._following.begin(ctx, task, options)
+        run = self._following.begin(ctx, task, how)
         seconds = self._bench.settings.wait_s if wait_s is None else wait_s
         try:
             return await self._following.follow(ctx, run, seconds)
