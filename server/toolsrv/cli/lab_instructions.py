@@ -46,6 +46,12 @@ _NAME = 18  # characters of a file's name in the table
               help="Share of the tools to keep unseen.")  # fmt: skip
 @click.option("--held-out", is_flag=True, help="Write about the unseen tools instead.")
 @click.option("--written", is_flag=True, help="Only APIs that needs were written for by hand.")
+@click.option(
+    "--requests",
+    "whole",
+    is_flag=True,
+    help="The requests that were written whole, for several APIs at once.",
+)
 @click.option("--engine", type=_IN, metavar="GGUF",
               help="Let this model write, prompted as in the paper; goes on after a stop.")  # fmt: skip
 @click.option("--calls", type=click.IntRange(1), help="With --engine: at most so many prompts.")
@@ -65,6 +71,7 @@ def instructions(
     hold_out: float,
     held_out: bool,
     written: bool,
+    whole: bool,
     engine: Path | None,
     calls: int | None,
     tasks: int | None,
@@ -82,7 +89,17 @@ def instructions(
     apis = [api for api in apis if is_held_out(api, hold_out) == held_out]
     apis = [api for api in apis if not written or api.id in needs_of()]
     name = "held out" if held_out else "instructions"
-    if engine is not None:
+    told: dict[str, Any]
+    if whole:
+        if engine is not None or kinds or rounds is not None:
+            raise UsageError(
+                "--requests takes the requests as they were written",
+                hint="leave --engine, --kind and --rounds out",
+            )
+        from toolsrv_lab.instructions.requests import write_requests
+
+        told = {"instructions": write_requests({api.id: api for api in apis}, out)}
+    elif engine is not None:
         told = _asked(
             session, apis, out, engine, kinds, rounds, calls, tasks, temperature, seed, name
         )
