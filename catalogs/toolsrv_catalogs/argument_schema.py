@@ -1,9 +1,9 @@
 """JSON Schemas of arguments: self-contained, bounded, and never stricter than the source.
 
 A schema of a document becomes JSON Schema 2020-12 without references: OpenAPI 3.0's ``nullable``
-is a type, its ``exclusiveMinimum: true`` a number, ``oneOf`` is ``anyOf``, and a discriminator is
-a property with allowed values. What lies too deep, is too much or cannot be followed admits
-anything.
+is a type, its ``exclusiveMinimum: true`` a number, and a discriminator is a property with allowed
+values. What lies too deep, is too much or cannot be followed admits anything; what would then be
+stricter is left out (``not``, ``if``, ``unevaluatedProperties``), and ``oneOf`` becomes ``anyOf``.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ _COUNTS = frozenset(
     ["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"]
 )
 _CHOICES = ("anyOf", "oneOf")
+_UNEVALUATED = "unevaluatedProperties"
 _COMPOSED = frozenset({"allOf", "anyOf", "oneOf", "discriminator", "if", "dependentSchemas"})
 _COMPOSING = _COMPOSED | {"not"}
 _LIMITING = _BOUNDS | _COUNTS | {"multipleOf", "pattern", "format"}
@@ -111,7 +112,8 @@ class _Builder:
         self._depth = depth
         self._left = nodes
         self._is_last = is_last
-        self._cut = 0
+        self._lost = 0
+        self._unnamed = 0
         self._open: set[int] = set()
 
     def looked_up(self, node: Node) -> Node:
@@ -130,33 +132,40 @@ class _Builder:
         if self._left < 0 and not self._is_last:
             raise _TooLargeError
         if depth > self._depth or self._left < 0:
-            self._cut += 1
+            self._lose(True, names=True)
             return {}
         level = level or _Level(self, node)
         reference, beside = split_reference(node)
         if beside is not None:
-            parts = [self.build(one, depth + 1, level, part=True) for one in (reference, beside)]
-            both = _shorter({"allOf": [one for one in parts if one]})
-            return _nullable(both) if beside.value.get("nullable") is True else both
+            rest = {key: one for key, one in beside.value.items() if key != _UNEVALUATED}
+            both, unnamed = (reference, Node(rest, beside.resolver)), self._unnamed
+            parts = [self.build(one, depth + 1, level, part=True) for one in both]
+            result = _shorter({"allOf": [one for one in parts if one]})
+            self._unevaluated(beside, depth, unnamed, result, part=part)
+            return _nullable(result) if beside.value.get("nullable") is True else result
         try:
             value, resolver = self._follow(node)
         except ReferenceFault:
-            self._cut += 1
+            self._lose(True, names=True)
             return {}
         if value is False:
             return dict(_NOTHING)
         if not isinstance(value, dict):
             return {}
         result: dict[str, Any] = {}
+        unnamed = self._unnamed
         if value.get("not") == {}:  # nothing at all is allowed
             result |= _NOTHING
         types = _types(value)
         if (allowed := _allowed(value)) is not None:
             types, allowed = _agreed(types, allowed)
             result["enum"] = allowed
+        self._lose(not types and "type" in value)
+        self._lose(allowed is None and not value.keys().isdisjoint({"enum", "const"}))
         if types:
             result["type"] = types[0] if len(types) == 1 else types
         result |= _limits(value)
+        self._lose(not value.keys() & {"pattern", "format"} <= result.keys())
         if not types or "string" in types:
             result |= _bytes(value)
         if depth > 0:
@@ -169,10 +178,33 @@ class _Builder:
         self._object(value, resolver, depth, level, result, part=part)
         self._composed(Node(value, resolver), depth, level, result, part=part)
         result = _shorter(result)
+        self._unevaluated(Node(value, resolver), depth, unnamed, result, part=part)
         return _nullable(result) if value.get("nullable") is True else result
 
+    def _lose(self, is_lost: bool, *, names: bool = False) -> None:
+        """Note that what is kept may admit more than the schema does, or lacks ``names`` of it."""
+        self._lost += is_lost
+        self._unnamed += is_lost and names
+
+    def _unevaluated(
+        self, node: Node, depth: int, unnamed: int, result: dict[str, Any], *, part: bool
+    ) -> None:
+        """Keep what a schema says of properties that no part of it names, if all parts are kept."""
+        told = node.value.get(_UNEVALUATED, True)
+        if told is True:
+            return
+        if part or unnamed != self._unnamed:  # a part would forbid what the others describe
+            self._lose(True)
+        elif told is False:
+            result[_UNEVALUATED] = False
+        elif isinstance(told, dict):
+            result |= _unless_empty(_UNEVALUATED, self._within(told, node.resolver, depth))
+
     def _within(self, value: Any, resolver: Any, depth: int) -> dict[str, Any]:
-        return self.build(Node(value, resolver), depth + 1)
+        unnamed = self._unnamed
+        built = self.build(Node(value, resolver), depth + 1)
+        self._unnamed = unnamed  # of another value
+        return built
 
     def _list(
         self, value: Mapping[str, Any], resolver: Any, depth: int, result: dict[str, Any]
@@ -184,7 +216,9 @@ class _Builder:
             result |= _unless_empty("items", self._within(value["items"], resolver, depth))
         if value.get("uniqueItems") is True:
             result["uniqueItems"] = True
-        if "contains" in value and "maxContains" not in value and value.get("minContains") != 0:
+        counted = "maxContains" in value or value.get("minContains") == 0
+        self._lose(counted)
+        if "contains" in value and not counted:
             contained = self._within(value["contains"], resolver, depth)
             result |= _unless_empty("contains", contained)
 
@@ -209,6 +243,7 @@ class _Builder:
         needed = [one for one in _texts(value.get("required")) if one not in level.read_only]
         if needed:
             result["required"] = needed
+        self._lose(len(needed) < len(set(map(str, _list(value.get("required"))))))
         patterned = _mapping(value.get("patternProperties"))
         patterns = {
             name: self._within(one, resolver, depth)
@@ -223,9 +258,12 @@ class _Builder:
         elif isinstance(others, dict):
             result["additionalProperties"] = self._within(others, resolver, depth)
         is_whole = len(built) + len(patterns) == len(entries) + len(patterned)
+        self._lose(not is_whole, names=True)
         if others is False and is_whole and not part and not value.keys() & _COMPOSED:
             # Beside parts it would forbid what those describe, which hardly a document means.
             result["additionalProperties"] = False
+        else:
+            self._lose(others is False)
         if "propertyNames" in value:
             named = self._within(value["propertyNames"], resolver, depth)
             result |= _unless_empty("propertyNames", named)
@@ -246,23 +284,26 @@ class _Builder:
         def built(one: Node) -> dict[str, Any]:
             return self.build(one, depth + 1, level, part=True)
 
+        self._lose(id(value) in self._open, names=True)
         if id(value) not in self._open:
             self._open.add(id(value))
             for key in _CHOICES:
+                lost = self._lost
                 chosen = [
                     self.build(one, depth + 1, level, part=beside) for one in variants(node, key)
                 ]
                 if chosen and all(chosen):  # one that admits anything makes all of them do
-                    parts.append({"anyOf": chosen})
+                    parts.append({key if lost == self._lost else "anyOf": chosen})
+                self._lose(not all(chosen), names=True)
             self._open.discard(id(value))
         parts += [one for one in map(built, variants(node, "allOf")) if one]
         for name, one in _mapping(value.get("dependentSchemas")).items():
             if then := built(Node(one, resolver)):
                 parts.append({"dependentSchemas": {str(name): then}})
-        cut = self._cut
+        lost = self._lost
         if isinstance(value.get("not"), dict) and value["not"]:
             refused = built(Node(value["not"], resolver))
-            if cut == self._cut and refused and "oneOf" not in value["not"]:
+            if lost == self._lost and refused:
                 parts.append({"not": refused})
         if isinstance(value.get("if"), dict):
             branch = {
@@ -270,8 +311,10 @@ class _Builder:
                 for key in ("if", "then", "else")
                 if key in value
             }
-            if cut == self._cut:  # a condition without a part of it would hold too often
+            if lost == self._lost:  # a condition without a part of it would hold too often
                 parts.append(branch)
+            else:
+                self._lose(True, names=True)
         if parts:
             result["allOf"] = parts
 
@@ -429,10 +472,13 @@ def _mapping(value: Any) -> dict[Any, Any]:
     return value if isinstance(value, dict) else {}
 
 
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
 def _texts(value: Any) -> list[str]:
     """Return the clean names of a list, each once."""
-    entries = value if isinstance(value, list) else []
-    named = [one for one in entries if isinstance(one, str) and clean(one, NAME_LIMIT) == one]
+    named = [one for one in _list(value) if isinstance(one, str) and clean(one, NAME_LIMIT) == one]
     return list(dict.fromkeys(named))
 
 

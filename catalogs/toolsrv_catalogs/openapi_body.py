@@ -25,6 +25,8 @@ _NODES_EACH, _NODES_OF_BODY = 32, 1_200
 """Schemas that are kept of each property of a body at least, and of all about."""
 _OF_EACH = frozenset({"type", "properties", "additionalProperties"})
 """What a body's schema says of single properties; their own schemas say it too."""
+_OF_NAMED = frozenset({"patternProperties", "unevaluatedProperties"})
+"""What depends on which properties are named."""
 WHOLE = "body"
 """The name of the parameter that stands for a body that is no object."""
 
@@ -136,7 +138,8 @@ def place_schema(
     beyond = whole.keys() - _OF_EACH - ({"required"} if required else set())
     if not beyond:
         return None
-    told = {key: one for key, one in whole.items() if key not in _OF_EACH}
+    each = frozenset({"type"}) if beyond & _OF_NAMED else _OF_EACH
+    told = {key: one for key, one in whole.items() if key not in each}
     return PlaceSchema(place=place, json_schema=told, required=required)
 
 
@@ -152,10 +155,10 @@ def _as_text(whole: Parameter, kind: str, flat: Shape) -> Parameter:
 
 def _additional(refs: References, flat: Shape, schema: Node) -> dict[str, Any] | None:
     """Return the schema of properties beside the named ones, None where it names no such."""
-    told = flat.words.get("additionalProperties")
+    told = flat.others
     if not flat.takes_more:
         return None
-    if not isinstance(told, dict):
+    if not isinstance(told, dict) or "patternProperties" in flat.words:
         return {}
     return argument_schema(Node(told, flat.resolver or schema.resolver), refs.peek)
 

@@ -78,9 +78,15 @@ class Shape:
         return next((kind for kind in ("object", "array") if kind in self.types), self.type)
 
     @property
+    def others(self) -> Any:
+        """What it says of properties that it does not name."""
+        words = self.words
+        return words.get("additionalProperties", words.get("unevaluatedProperties"))
+
+    @property
     def takes_more(self) -> bool:
         """Whether it says that it takes properties which it does not name."""
-        told = self.words.get("additionalProperties")
+        told = self.others
         named = bool(self.words.get("patternProperties"))
         return self.is_base or named or told is True or isinstance(told, dict)
 
@@ -129,6 +135,9 @@ def _shape(refs: References, node: Node, depth: int) -> Shape:
     elif chooses and "discriminator" not in value:
         refs.miss(ReferenceFault("a schema is one of its own variants"))
     result = _all_of(parts)
+    for one in _conditional(here):
+        for name in shape(refs, one, depth + 1).properties:
+            result.properties.setdefault(name, Node({}, None))  # its value too has a condition
     told = value.get("discriminator")
     alone = not (isinstance(told, dict) and told.get("mapping")) and not value.keys() & _CHOICES
     result.is_base = bool(told) and alone and not refs.open
@@ -372,6 +381,15 @@ def _type_of(values: Iterable[Any]) -> str:
     return (
         kinds.pop() if len(kinds) == 1 else "number" if kinds == {"integer", "number"} else "string"
     )
+
+
+def _conditional(node: Node) -> list[Node]:
+    """Return the schemas that hold under a condition: what they name may be given."""
+    value, resolver = node
+    dependent = value.get("dependentSchemas")
+    found = [value[key] for key in ("if", "then", "else") if key in value and "if" in value]
+    found += dependent.values() if isinstance(dependent, dict) else ()
+    return [Node(one, resolver) for one in found]
 
 
 def _list(value: Any) -> list[Any]:

@@ -198,7 +198,7 @@ def _renamed(
             found[key] = inner
         elif key == "required":
             found[key] = [names_of.get(name, name) for name in one]
-        elif key in ("allOf", "anyOf"):
+        elif key in ("allOf", "anyOf", "oneOf"):
             found[key] = [_renamed(part, names_of, alone=alone) for part in one]
         elif key in ("not", "if", "then", "else"):
             found[key] = _renamed(one, names_of, alone=alone)

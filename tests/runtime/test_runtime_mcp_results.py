@@ -122,3 +122,34 @@ def test_arguments_without_a_name_are_taken_where_the_schema_says_so() -> None:
     assert takes_more({"additionalProperties": {"type": "string"}})
     assert not takes_more({})
     assert not takes_more({"additionalProperties": False})
+
+
+def test_variants_and_further_properties_of_a_whole_schema_are_held() -> None:
+    schema: dict[str, Any] = {
+        "$defs": {"base": {"properties": {"id": {}}}},
+        "oneOf": [{"required": ["a"], "properties": {"a": {}}}, {"required": ["b"]}],
+        "unevaluatedProperties": False,
+    }
+    assert whole_fault(schema, {"a": 1}) == ""
+    assert "takes no 'c'" in whole_fault(schema, {"a": 1, "c": 1})
+    assert "fits 1 (any value with a) and 2" in whole_fault(schema, {"a": 1, "b": 1})
+    assert whole_fault(schema | {"$ref": "#/$defs/base"}, {"a": 1, "id": 1}) == ""
+    assert takes_more({"unevaluatedProperties": {"type": "string"}})
+
+
+def test_a_schema_of_a_draft_of_its_own_within_another_keeps_the_limits() -> None:
+    part = {"$schema": "https://json-schema.org/draft/2020-12/schema", "pattern": "^(a|aa)+$"}
+    schema = {"properties": {"a": part}}
+    started = time.process_time()
+    assert whole_fault(schema, {"a": "a" * 60 + "!"}) == ""
+    assert time.process_time() - started < 5
+
+
+def test_further_properties_of_parts_within_parts_take_no_endless_time() -> None:
+    schema: dict[str, Any] = {"properties": {"a": {}}}
+    for _ in range(60):
+        schema = {"anyOf": [schema], "unevaluatedProperties": False}
+    started = time.process_time()
+    assert whole_fault(schema, {"a": 1}) == ""
+    assert whole_fault(schema, {"b": 1}) != ""
+    assert time.process_time() - started < 5

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
+from toolsrv_registry.schema_view import alternatives
 from toolsrv_runtime.calls.attachment import BYTES, sniffed
 from toolsrv_runtime.calls.styles import StyleError
 
@@ -117,7 +118,7 @@ def in_text(value: Any, schema: Mapping[str, Any] | None) -> Any:
 
 
 def _of_parts(value: Any, schema: Mapping[str, Any]) -> Any:
-    for part in (*schema.get("anyOf", ()), *schema.get("allOf", ())):
+    for part in (*alternatives(schema), *schema.get("allOf", ())):
         value = in_text(value, part)
     return value
 

@@ -8,6 +8,7 @@ Formats are checked where a value plainly is none. Pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple
@@ -19,8 +20,9 @@ from jsonschema.validators import extend, validator_for
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
+from toolsrv_registry.schema_view import CHOICES, merged
 from toolsrv_runtime.calls.ecma_patterns import matches
-from toolsrv_runtime.calls.format_checks import format_fault
+from toolsrv_runtime.calls.format_checks import format_fault, is_checked
 from toolsrv_runtime.calls.numerals import spell
 
 _SHOWN = 20
@@ -90,9 +92,14 @@ def whole_fault(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
     return "" if fault is None else fault.words()
 
 
+def fits_several(error: ValidationError) -> bool:
+    """Whether a value as a whole fits more than the one variant that it may."""
+    return error.validator == "oneOf" and not error.context and not error.path
+
+
 def takes_more(schema: Mapping[str, Any]) -> bool:
     """Whether a schema says that it takes arguments which it does not name."""
-    more = schema.get("additionalProperties")
+    more = schema.get("additionalProperties", schema.get("unevaluatedProperties"))
     return more is True or isinstance(more, dict) or "patternProperties" in schema
 
 
@@ -120,13 +127,13 @@ def _fault(error: ValidationError | None) -> SchemaFault | None:
     if error is None:
         return None
     error, union = _clearest(error)
-    of_kind = error.validator in ("type", "anyOf", "oneOf")
+    of_kind = error.validator == "type" or (error.validator in CHOICES and bool(error.context))
     return SchemaFault(tuple(error.absolute_path), union or _text(error), of_kind)
 
 
 def _clearest(error: ValidationError) -> tuple[ValidationError, str]:
     """Return the error of the variant that is meant; where none is, what all of them want."""
-    while error.validator in ("anyOf", "oneOf") and error.context:
+    while error.validator in CHOICES and error.context:
         variants: dict[Any, list[ValidationError]] = {}
         for one in error.context:
             variants.setdefault(one.relative_schema_path[0], []).append(one)
@@ -201,7 +208,9 @@ def _text(error: ValidationError) -> str:
         case "required":
             missing = [name for name in named if name not in given]
             return f"lacks {', '.join(missing)[:200]}"
-        case "additionalProperties" | "dependentRequired" | "format":
+        case "additionalProperties" | "unevaluatedProperties" | "dependentRequired" | "format":
+            return error.message[:300]
+        case "oneOf":
             return error.message[:300]
         case "uniqueItems":
             return "must have no item twice"
@@ -222,17 +231,27 @@ def _guarded(kind: type[Validator]) -> type[Validator]:
             "patternProperties": _pattern_properties,
             "additionalProperties": _additional,
             "dependentRequired": _dependent,
-            "unevaluatedProperties": _nothing,
+            "oneOf": _one_of,
+            "unevaluatedProperties": _unevaluated,
             "unevaluatedItems": _nothing,
             "uniqueItems": _unique,
             "multipleOf": _multiple,
             "format": _format,
         },
     )
+    made.evolve = _evolve  # type: ignore[method-assign]
     return made
 
 
+def _evolve(checked: Any, **changes: Any) -> Any:
+    """Return a validator of a schema within; the library's leaves ours where that names a draft."""
+    kept = {"schema": checked.schema, "_resolver": checked._resolver}  # noqa: SLF001 - it has no other
+    return type(checked)(**(kept | {"registry": Registry()} | changes))
+
+
 _Errors = Iterator[ValidationError]
+_looks_through: ContextVar[bool] = ContextVar("_looks_through", default=False)
+"""Set while ``unevaluatedProperties`` asks which parts an object fulfils."""
 
 
 def _nothing(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
@@ -280,6 +299,81 @@ def _dependent(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
             missing = [one for one in needed if name in instance and one not in instance]
             if missing:
                 yield ValidationError(f"lacks {', '.join(missing)[:200]}, which {name!r} needs")
+
+
+def _one_of(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
+    del schema
+    found = [list(checked.descend(instance, one, schema_path=at)) for at, one in enumerate(value)]
+    fitting = [at for at, errors in enumerate(found) if not errors]
+    if not fitting:
+        yield ValidationError("fits none", context=[one for errors in found for one in errors])
+    elif len(fitting) > 1 and not any(_is_open(value[at]) for at in fitting):
+        told = " and ".join(f"{at + 1} ({_told(value[at])})" for at in fitting[:_SHOWN])
+        yield ValidationError(f"must fit one variant alone, and fits {told}")
+
+
+def _is_open(variant: Any) -> bool:
+    """Whether a variant demands a format that is not checked here, so that it may not fit."""
+    form = variant.get("format") if isinstance(variant, dict) else None
+    return form is not None and not is_checked(form)
+
+
+def _told(variant: Any) -> str:
+    """Return what tells a variant from others: its description, or types and properties."""
+    if not isinstance(variant, dict):
+        return "anything"
+    whole = merged(variant)
+    names = whole.get("required") or whole.get("properties") or ()
+    kinds = " or ".join(_NAMES.get(one, str(one)) for one in _listed(whole.get("type", ())) if one)
+    told = whole.get("title") or whole.get("description") or kinds or "any value"
+    return f"{str(told)[:80]}{' with ' if names else ''}{', '.join(map(str, names))[:80]}"
+
+
+def _unevaluated(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
+    if _looks_through.get() or not checked.is_type(instance, "object"):
+        return
+    known = _evaluated(checked, instance, schema)
+    others = [name for name in instance if name not in known]
+    if value is False and others:
+        yield ValidationError(f"takes no {', '.join(map(repr, others))[:200]}")
+    elif checked.is_type(value, "object"):
+        for name in others:
+            yield from checked.descend(instance[name], value, path=name)
+
+
+def _evaluated(checked: Any, instance: Any, schema: Any) -> set[str]:
+    """Return the properties that a schema names in one of its parts that the object fulfils."""
+    if not isinstance(schema, dict):
+        return set()
+    if "additionalProperties" in schema or "$ref" in schema or "$dynamicRef" in schema:
+        return set(instance)  # what a reference names is left to whoever is called
+    names = set(schema.get("properties", ())) & instance.keys()
+    for pattern in schema.get("patternProperties", ()):
+        names |= {name for name in instance if matches(pattern, name) is not False}
+    parts = list(schema.get("allOf", ()))
+    parts += [one for name, one in schema.get("dependentSchemas", {}).items() if name in instance]
+    chosen = [one for key in CHOICES for one in schema.get(key, ())]
+    parts += [one for one in chosen if _fulfils(checked, instance, one)]
+    if "if" in schema:
+        holds = _fulfils(checked, instance, schema["if"])
+        parts += [schema["if"], schema.get("then")] if holds else [schema.get("else")]
+    for part in parts:
+        names |= _evaluated(checked, instance, part)
+        if isinstance(part, dict) and part.get("unevaluatedProperties", False) is not False:
+            return set(instance)
+    return names
+
+
+def _fulfils(checked: Any, instance: Any, schema: Any) -> bool:
+    """Whether an object fulfils a part; what parts within say of further properties is left out.
+
+    Looked through again at every level, they would take time exponential in their depth.
+    """
+    token = _looks_through.set(True)
+    try:
+        return bool(checked.evolve(schema=schema).is_valid(instance))
+    finally:
+        _looks_through.reset(token)
 
 
 def _unique(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:

@@ -11,10 +11,11 @@ from decimal import Decimal
 from itertools import chain
 from typing import Any
 
+from toolsrv_registry.schema_view import CHOICES
 from toolsrv_runtime.calls import numerals
 from toolsrv_runtime.calls.by_type import WrongValueError
 from toolsrv_runtime.calls.numerals import spell
-from toolsrv_runtime.calls.schema_check import SchemaFault, schema_fault, validator
+from toolsrv_runtime.calls.schema_check import SchemaFault, fits_several, schema_fault, validator
 
 _WHOLE_LIMIT = 400
 """Digits of a whole number that is given with a fraction of zero."""
@@ -43,9 +44,12 @@ def as_declared(schema: Mapping[str, Any], value: Any, *, in_json: bool) -> Any:
 def as_read(schema: Mapping[str, Any], value: Any) -> Any:
     """Return the value, or the first reading of it that fulfils the schema."""
     checked = validator(schema)
-    for one in chain((value,), _readings(schema, value)):
-        if not checked.is_valid(one):
-            continue
+    given = [value]
+    for error in checked.iter_errors(value):
+        if fits_several(error):
+            return value  # it is of the right kind: another reading would be another value
+        given = []
+    for one in chain(given, (one for one in _readings(schema, value) if checked.is_valid(one))):
         if isinstance(one, float) and one.is_integer() and _takes_whole_only(schema):
             return _whole(one)  # 5.0 where only whole numbers are taken
         return one
@@ -67,7 +71,8 @@ def _takes_whole_only(schema: Mapping[str, Any]) -> bool:
 def _kinds(schema: Mapping[str, Any]) -> set[str] | None:
     """Return the types that a schema takes, None where it does not say."""
     found: set[str] | None = set(_types(schema)) or None
-    chosen = [_kinds(one) for one in schema.get("anyOf", ())]
+    variants = (one for key in CHOICES for one in schema.get(key, ()))
+    chosen = [_kinds(one) for one in variants]
     if chosen and None not in chosen:
         either = {kind for one in chosen for kind in one or ()}
         found = either if found is None else found & either
