@@ -260,7 +260,6 @@ class _Reader:
             optional=tuple(optional),
             body_type=body.media,
             body_required=body.is_needed,
-            more=body.more,
             together=tuple(together),
             accept=self._accept(operation),
             security=security,

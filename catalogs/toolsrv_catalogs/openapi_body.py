@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -35,16 +35,14 @@ WHOLE = "body"
 class Body:
     """What a body brings: media type (``""`` for JSON), parameters, and what is beside them.
 
-    ``is_needed`` says that it is sent without properties too; ``more`` is the schema of
-    properties that are not named, None where there are none; ``together`` is what properties
-    have to fulfil together.
+    ``is_needed`` says that it is sent without properties too; ``together`` is what properties
+    have to fulfil together, those that are not named among them.
     """
 
     media: str = ""
     required: list[Parameter] = field(default_factory=list)
     optional: list[Parameter] = field(default_factory=list)
     is_needed: bool = False
-    more: dict[str, Any] | None = None
     together: PlaceSchema | None = None
 
 
@@ -126,20 +124,33 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
         own = form or name in examples  # then it is said of this body, not of its schema
         one = make() if own else refs.once(f"property {name}", schema, make)
         (required if must else optional).append(one)
-    together = place_schema(refs, schema, "body", required=needed)
-    return Body(body_type, required, optional, is_needed=needed, more=more, together=together)
+    together = place_schema(refs, schema, "body", required=needed, more=more, named=flat.properties)
+    return Body(body_type, required, optional, is_needed=needed, together=together)
 
 
 def place_schema(
-    refs: References, schema: Node, place: Literal["body", "query"], *, required: bool
+    refs: References,
+    schema: Node,
+    place: Literal["body", "query"],
+    *,
+    required: bool,
+    more: dict[str, Any] | None = None,
+    named: Iterable[str] = (),
 ) -> PlaceSchema | None:
-    """Return what the properties of a schema have to fulfil together, None where that is nothing."""
+    """Return what the properties of a schema have to fulfil together, None where that is nothing.
+
+    ``more`` is the schema of properties that are not ``named``, None where none are taken.
+    """
     whole = refs.once("whole", schema, partial(argument_schema, schema, refs.peek))
     beyond = whole.keys() - _OF_EACH - ({"required"} if required else set())
-    if not beyond:
+    if not beyond and more is None:
         return None
     each = frozenset({"type"}) if beyond & _OF_NAMED else _OF_EACH
     told = {key: one for key, one in whole.items() if key not in each}
+    if more is not None and not told.keys() & (_OF_NAMED | {"additionalProperties"}):
+        told["additionalProperties"] = more or True
+        if more:
+            told["properties"] = {name: {} for name in named}
     return PlaceSchema(place=place, json_schema=told, required=required)
 
 

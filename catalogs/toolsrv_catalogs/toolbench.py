@@ -322,7 +322,6 @@ def _ours(value: Any, name: str, found: FileFindings) -> dict[str, Any]:
         "body_type": found.text(value.get("body_type"), NAME_LIMIT),
         "body_required": value.get("body_required") is True,
         "accept": found.text(value.get("accept"), NAME_LIMIT),
-        "more": kept_schema(value.get("more")),
         "together": tuple(
             PlaceSchema(
                 place=one["place"],

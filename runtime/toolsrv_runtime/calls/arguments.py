@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolsrv_registry import wellformed
-from toolsrv_registry.api import Api, McpTool, Parameter, PlaceSchema
+from toolsrv_registry.api import Api, Parameter, PlaceSchema
 from toolsrv_registry.functions import parameter_keys
 from toolsrv_runtime.calls.body import too_deep
 from toolsrv_runtime.calls.by_type import WrongValueError, as_typed
 from toolsrv_runtime.calls.given_files import FILE_LIMIT, is_data_url
 from toolsrv_runtime.calls.numerals import real
-from toolsrv_runtime.calls.schema_check import schema_fault, takes_more, whole_fault
+from toolsrv_runtime.calls.schema_check import schema_fault
 from toolsrv_runtime.calls.schema_values import as_declared, as_read
 from toolsrv_runtime.errors import ArgumentError
 
@@ -98,18 +98,14 @@ def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
     problems: list[str] = []
     for name, value in arguments.items():
         parameter = originals.get(name) or keys.get(name)
-        if parameter is None and api.mcp is not None and takes_more(api.mcp.input_schema):
-            bound[name] = value
-        elif parameter is None and api.more is not None:
-            try:
-                bound[name] = _more(api, name, value)
-            except WrongValueError as error:
-                problems.append(f"the argument {name[:80]!r} {error}")
-        elif parameter is None:
+        if parameter is None and api.others is not None:
+            parameter = Parameter(name=name, place="body", json_schema=api.others)
+            key_of[name] = name[:80]
+        if parameter is None:
             problems.append(_unknown(name, list(keys)))
         elif parameter.name in bound:
             problems.append(f"the argument {key_of[parameter.name]!r} is given twice")
-        elif fault := _fault(value):
+        elif fault := _fault(name) or _fault(value):
             problems.append(f"the argument {key_of[parameter.name]!r} {fault}")
             bound[parameter.name] = None
         elif parameter.json_schema is not None or value not in ("", None):
@@ -125,9 +121,7 @@ def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
             bound[parameter.name] = _default(api, parameter)
         else:
             problems.append(f"the argument {key_of[parameter.name]!r} is missing")
-    if api.mcp is not None and not problems:
-        problems += _of_tool(api.mcp, bound)
-    if not problems:
+    if not problems and not any(map(_fault, bound.values())):
         problems += [one for rule in api.together if (one := _together(api, rule, bound, key_of))]
     for name, value in bound.items():  # defaults too, and what was written as JSON in a text
         if fault := _fault(value):
@@ -160,14 +154,6 @@ def writable(arguments: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _of_tool(tool: McpTool, bound: Mapping[str, Any]) -> list[str]:
-    """Return why an MCP tool's own schema does not take the arguments."""
-    if any(_fault(value) for value in bound.values()):
-        return []
-    fault = whole_fault(tool.input_schema, bound)
-    return [f"the arguments do not fit its schema: {fault}"] if fault else []
-
-
 def _together(
     api: Api, rule: PlaceSchema, bound: Mapping[str, Any], key_of: Mapping[str, str]
 ) -> str:
@@ -177,21 +163,23 @@ def _together(
     names: dict[str, str] = {}
     for name, value in bound.items():
         parameter = described.get(name)
-        if parameter is None and rule.place == "body":
-            given[name], names[name] = value, name[:80]
-        elif parameter is not None and parameter.place == rule.place:
-            wire = parameter.wire or name
+        if (parameter.place if parameter else "body") == rule.place:
+            wire = (parameter.wire if parameter else "") or name
             names[wire] = key_of[name]
             # A form has the texts that numbers were given as.
-            given[wire] = value if api.sends_json else as_read(parameter.json_schema or {}, value)
+            given[wire] = value if api.sends_json else as_read(_schema(api, parameter), value)
     if not given and not rule.required:
         return ""
     fault = schema_fault(rule.json_schema, given)
     if fault is None:
         return ""
     if not fault.path:
-        return f"the {_PLACES[rule.place]} {fault.text}"
+        return f"the {'input' if api.mcp else _PLACES[rule.place]} {fault.text}"
     return f"the argument {names.get(str(fault.path[0]), '')!r} {fault.words(1)}"
+
+
+def _schema(api: Api, parameter: Parameter | None) -> dict[str, Any]:
+    return (parameter.json_schema if parameter else api.others) or {}
 
 
 def _convert(api: Api, parameter: Parameter, value: Any) -> Any:
@@ -204,16 +192,6 @@ def _convert(api: Api, parameter: Parameter, value: Any) -> Any:
     in_json = parameter.style == "json" or (in_body and api.sends_json)
     found = as_declared(parameter.json_schema, value, in_json=in_json)
     if not in_json and _holds_null(found):
-        raise WrongValueError("is or holds null, which only JSON can say; leave it out")
-    return found
-
-
-def _more(api: Api, name: str, value: Any) -> Any:
-    """Return a property of the body beside the named ones, as its schema takes it."""
-    if fault := _fault(name) or _fault(value):
-        raise WrongValueError(fault)
-    found = as_declared(api.more or {}, value, in_json=api.sends_json)
-    if not api.sends_json and _holds_null(found):
         raise WrongValueError("is or holds null, which only JSON can say; leave it out")
     return found
 

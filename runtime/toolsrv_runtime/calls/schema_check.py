@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, ValidationError
+from jsonschema.exceptions import ValidationError
 from jsonschema.protocols import Validator
 from jsonschema.validators import extend, validator_for
 from referencing import Registry
@@ -68,39 +68,22 @@ class SchemaFault(NamedTuple):
 
 
 def schema_fault(schema: Mapping[str, Any], value: Any) -> SchemaFault | None:
-    """Return why a value does not fulfil a JSON Schema 2020-12; None where it does."""
-    return _fault(_nearest(validator(schema).iter_errors(value)))
+    """Return why a value does not fulfil a JSON Schema; None where it does, or nobody can tell."""
+    try:
+        return _fault(_nearest(validator(schema).iter_errors(value)))
+    except (Unresolvable, RecursionError):
+        return None
 
 
 def validator(schema: Mapping[str, Any]) -> Validator:
-    """Return a validator of a JSON Schema 2020-12 from outside."""
-    return _guarded(Draft202012Validator)(schema, registry=Registry())
-
-
-def whole_fault(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
-    """Return why arguments do not fulfil the schema of an MCP tool; ``""`` where they do.
-
-    A schema that is none itself holds nobody: the tool then says what it wants.
-    """
+    """Return a validator of a JSON Schema from outside: of the draft that it names, or 2020-12."""
     kind = validator_for(schema, default=Draft202012Validator)
-    try:
-        kind.check_schema(dict(schema))
-        checked = _guarded(kind)(schema, registry=Registry())
-        fault = _fault(_nearest(checked.iter_errors(arguments)))
-    except (SchemaError, Unresolvable, RecursionError):
-        return ""
-    return "" if fault is None else fault.words()
+    return _guarded(kind)(schema, registry=Registry())
 
 
 def fits_several(error: ValidationError) -> bool:
     """Whether a value as a whole fits more than the one variant that it may."""
     return error.validator == "oneOf" and not error.context and not error.path
-
-
-def takes_more(schema: Mapping[str, Any]) -> bool:
-    """Whether a schema says that it takes arguments which it does not name."""
-    more = schema.get("additionalProperties", schema.get("unevaluatedProperties"))
-    return more is True or isinstance(more, dict) or "patternProperties" in schema
 
 
 def wrong(value: Any, wanted: str) -> str:
