@@ -431,3 +431,11 @@ def test_variants_survive_an_export() -> None:
     schema = {"oneOf": [CAT, DOG], "unevaluatedProperties": False}
     tool = read({"requestBody": {"content": {JSON: {"schema": {"properties": {"v": schema}}}}}})
     assert read_tool(tool_document(tool), "Other").apis[0].parameters == tool.apis[0].parameters
+
+
+def test_variants_that_differ_in_read_only_properties_alone_may_both_fit() -> None:
+    base = {"properties": {"id": {"type": "integer", "readOnly": True}, "n": {}}}
+    parts = [{"required": ["id"]}, {"required": ["n"]}]
+    api = posted({"properties": {"v": {"allOf": [base, {"oneOf": parts}]}}})
+    assert sent(api, {"v": {"n": 1}}) == '{"v":{"n":1}}'
+    assert sent(api, {"v": {}}) == '{"v":{}}'
