@@ -203,6 +203,11 @@ class Api(BaseModel):
             return {}  # which schema is theirs shows when all are held to it
         return told if isinstance(told, dict) else None
 
+    def other(self, name: str) -> Parameter | None:
+        """Return the parameter of a property of the body beside the named ones, if it takes such."""
+        schema = self.others
+        return None if schema is None else Parameter(name=name, place="body", json_schema=schema)
+
     @property
     def sends_json(self) -> bool:
         """Whether a body is JSON, of whatever media type."""

@@ -97,35 +97,28 @@ def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
     bound: dict[str, Any] = {}
     problems: list[str] = []
     for name, value in arguments.items():
-        parameter = originals.get(name) or keys.get(name)
-        if parameter is None and api.others is not None:
-            parameter = Parameter(name=name, place="body", json_schema=api.others)
-            key_of[name] = name[:80]
+        parameter = originals.get(name) or keys.get(name) or api.other(name)
         if parameter is None:
             problems.append(_unknown(name, list(keys)))
-        elif parameter.name in bound:
-            problems.append(f"the argument {key_of[parameter.name]!r} is given twice")
-        elif fault := _fault(name) or _fault(value):
-            problems.append(f"the argument {key_of[parameter.name]!r} {fault}")
-            bound[parameter.name] = None
+            continue
+        key = key_of.setdefault(parameter.name, name[:80])
+        if parameter.name in bound:
+            problems.append(f"the argument {key!r} is given twice")
         elif parameter.json_schema is not None or value not in ("", None):
             try:
                 bound[parameter.name] = _convert(api, parameter, value)
             except WrongValueError as error:
-                problems.append(f"the argument {key_of[parameter.name]!r} {error}")
+                problems.append(f"the argument {key!r} {error}")
                 bound[parameter.name] = None
     for parameter in api.required:
         if parameter.name in bound:
             continue
-        if parameter.has_default:
+        try:
             bound[parameter.name] = _default(api, parameter)
-        else:
-            problems.append(f"the argument {key_of[parameter.name]!r} is missing")
-    if not problems and not any(map(_fault, bound.values())):
+        except WrongValueError as error:
+            problems.append(f"the argument {key_of[parameter.name]!r} {error}")
+    if not problems:
         problems += [one for rule in api.together if (one := _together(api, rule, bound, key_of))]
-    for name, value in bound.items():  # defaults too, and what was written as JSON in a text
-        if fault := _fault(value):
-            problems.append(f"the argument {key_of.get(name, name[:80])!r} {fault}")
     if problems:
         raise ArgumentError(f"{api.id}: {'; '.join(problems)}", hint=_wanted(keys, api))
     return bound
@@ -137,14 +130,11 @@ def convert(api: Api, parameter: Parameter, value: Any) -> Any:
     Raises:
         ArgumentError: it is of another type, or cannot be written.
     """
-    hint = f"it is the value of {parameter.name[:80]!r}"
     try:
-        found = value if (fault := _fault(value)) else _convert(api, parameter, value)
+        return _convert(api, parameter, value)
     except WrongValueError as error:
+        hint = f"it is the value of {parameter.name[:80]!r}"
         raise ArgumentError(str(error), hint=hint) from None
-    if fault := fault or _fault(found):
-        raise ArgumentError(fault, hint=hint)
-    return found
 
 
 def writable(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -162,12 +152,12 @@ def _together(
     given: dict[str, Any] = {}
     names: dict[str, str] = {}
     for name, value in bound.items():
-        parameter = described.get(name)
-        if (parameter.place if parameter else "body") == rule.place:
-            wire = (parameter.wire if parameter else "") or name
+        parameter = described.get(name) or api.other(name)
+        if parameter is not None and parameter.place == rule.place:
+            wire = parameter.wire or name
             names[wire] = key_of[name]
             # A form has the texts that numbers were given as.
-            given[wire] = value if api.sends_json else as_read(_schema(api, parameter), value)
+            given[wire] = value if api.sends_json else as_read(parameter.json_schema or {}, value)
     if not given and not rule.required:
         return ""
     fault = schema_fault(rule.json_schema, given)
@@ -178,22 +168,21 @@ def _together(
     return f"the argument {names.get(str(fault.path[0]), '')!r} {fault.words(1)}"
 
 
-def _schema(api: Api, parameter: Parameter | None) -> dict[str, Any]:
-    return (parameter.json_schema if parameter else api.others) or {}
-
-
 def _convert(api: Api, parameter: Parameter, value: Any) -> Any:
+    """Return a value as it is sent. Raises WrongValueError."""
+    for one in (parameter.name, value):
+        _check(one)
     limit = _BYTES_LIMIT if is_data_url(value) else VALUE_LIMIT
     if isinstance(value, str) and len(value) > limit:
         raise WrongValueError(f"must be at most {limit} characters, not {value[:60]!r}…")
     if parameter.json_schema is None:
-        return as_typed(parameter, value)
+        return _check(as_typed(parameter, value))
     in_body = parameter.place in ("body", "payload")
     in_json = parameter.style == "json" or (in_body and api.sends_json)
     found = as_declared(parameter.json_schema, value, in_json=in_json)
     if not in_json and _holds_null(found):
         raise WrongValueError("is or holds null, which only JSON can say; leave it out")
-    return found
+    return _check(found)
 
 
 def _holds_null(value: Any) -> bool:
@@ -203,12 +192,24 @@ def _holds_null(value: Any) -> bool:
 
 
 def _default(api: Api, parameter: Parameter) -> Any:
-    """Return a default in its declared type; as the API's own word where it does not fit it."""
+    """Return a default in its declared type; as the API's own word where it does not fit it.
+
+    Raises WrongValueError where there is none.
+    """
+    if not parameter.has_default:
+        raise WrongValueError("is missing")
     value = (parameter.json_schema or {}).get("default", parameter.default)
     try:
         return _convert(api, parameter, value)
     except WrongValueError:
-        return value
+        return _check(value)
+
+
+def _check(value: Any) -> Any:
+    """Return a value. Raises WrongValueError where it cannot be written."""
+    if fault := _fault(value):
+        raise WrongValueError(fault)
+    return value
 
 
 def _fault(value: Any) -> str:
