@@ -209,6 +209,7 @@ class _Builder:
         value, resolver = node
         parts: list[dict[str, Any]] = [dict(_NOTHING)] if value.get("not") == {} else []
         beside = part or "allOf" in value or "properties" in value
+        is_told = "discriminator" in value  # which variant is meant, whatever else fits
 
         def built(one: Any) -> dict[str, Any]:
             return self.build(Node(one, resolver), depth + 1, part=True)
@@ -220,7 +221,7 @@ class _Builder:
                 lost = self._lost
                 chosen = [self.build(one, depth + 1, part=beside) for one in variants(node, key)]
                 if chosen and all(chosen):  # one that admits anything makes all of them do
-                    parts.append({key if lost == self._lost else "anyOf": chosen})
+                    parts.append({"anyOf" if is_told or lost != self._lost else key: chosen})
                 self._lose(not all(chosen), names=True)
             self._open.discard(id(value))
         parts += [self.build(one, depth + 1, part=True) for one in variants(node, "allOf")]

@@ -37,6 +37,7 @@ from toolsrv_catalogs.swagger import as_openapi, is_swagger
 from toolsrv_catalogs.text import DESCRIPTION_LIMIT, NAME_LIMIT
 from toolsrv_registry.api import Api, Parameter, Place, PlaceSchema, Tool
 from toolsrv_registry.errors import DataError
+from toolsrv_registry.media import FORM
 
 OPERATIONS_LIMIT = 50_000
 PARAMETERS_LIMIT = 5_000
@@ -48,7 +49,6 @@ _PLACES: dict[str, Place] = {
 }
 # Said by other means: media types and security schemes (OpenAPI 3.1, 4.8.12.2.1).
 _IGNORED_HEADERS = frozenset({"accept", "content-type", "authorization"})
-_FORM = "application/x-www-form-urlencoded"
 _OPERATIONS = frozenset({method.lower() for method in METHODS} | {"trace"})
 _OF_OPERATIONS = frozenset({"operationId", "summary", "responses", "parameters", "requestBody"})
 """Keys of which an operation has at least one; only one that is referred to is held to that."""
@@ -361,7 +361,7 @@ class _Reader:
         ``together`` takes what they have to fulfil together. Raises ValueError where it is needed and is something else.
         """
         about = _object(node.value)
-        media = self._refs.follow(Node(_object(about.get("content")).get(_FORM), node.resolver))
+        media = self._refs.follow(Node(_object(about.get("content")).get(FORM), node.resolver))
         within = Node(_object(media.value).get("schema"), media.resolver)
         flat = shape(self._refs, within)
         if not flat.properties:

@@ -14,8 +14,9 @@ from toolsrv_catalogs.openapi_schema import Shape, parameter, shape
 from toolsrv_catalogs.openapi_style import StyleFault, is_bytes, is_json, style
 from toolsrv_catalogs.text import NAME_LIMIT
 from toolsrv_registry.api import Parameter, PlaceSchema, Style
+from toolsrv_registry.media import FORM, JSON, MULTIPART, bare
 
-_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+_FORMS = (FORM, MULTIPART)
 _BYTES = "application/octet-stream"
 _ABOUT = frozenset({"title", "description", "example", "examples", "deprecated", "default"})
 """Words of a schema that say nothing of its values: such a part is bytes (OpenAPI 3.1, 4.8.14)."""
@@ -70,7 +71,7 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
     if "*" in str(kind) and flat.words.get("format") == "binary":
         in_json, body_type = False, found.text(kind, NAME_LIMIT)
     needed = body.get("required") is True
-    form = _plain(kind) if _plain(kind) in _FORMS else ""
+    form = bare(str(kind)) if bare(str(kind)) in _FORMS else ""
     more = _additional(refs, flat, schema)
     if more is None and flat.properties and not flat.required <= flat.properties.keys():
         more = {}  # it demands what it does not describe
@@ -95,7 +96,7 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
         encoding = _encoding(media, name)
         told: dict[str, Any] = {}
         try:
-            written = _style(encoding, inner_flat.structure) if form == _FORMS[0] else ""
+            written = _style(encoding, inner_flat.structure) if form == FORM else ""
         except StyleFault as fault:
             if must:
                 raise ValueError(f"the property {name[:80]!r} of its body: {fault}") from fault
@@ -106,7 +107,7 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
                 "media": _part_media(refs, encoding, inner_flat, found),
                 "reserved": encoding.get("allowReserved") is True,
             }
-            if form == _FORMS[0] and is_json(told.pop("media") or "text/plain"):
+            if form == FORM and is_json(told.pop("media") or "text/plain"):
                 written = "json"
         make = partial(
             parameter,
@@ -212,14 +213,9 @@ def _about(name: str, examples: Mapping[str, Any], words: Mapping[str, Any]) -> 
     return about | ({"example": examples[name]} if name in examples else {})
 
 
-def _plain(kind: str) -> str:
-    """Return a media type without its parameters, in lower case."""
-    return str(kind).split(";")[0].strip().lower()
-
-
 def _rank(kind: str) -> int:
     """Return 0 for plain JSON, then its other media types, forms, and anything else."""
-    plain = _plain(kind)
+    plain = bare(str(kind))
     if is_json(plain):
-        return 0 if str(kind).strip().lower() == "application/json" else 1 if "*" in plain else 2
+        return 0 if str(kind).strip().lower() == JSON else 1 if "*" in plain else 2
     return 3 + _FORMS.index(plain) if plain in _FORMS else 9

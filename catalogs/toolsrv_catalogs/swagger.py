@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-_FORM, _MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
+from toolsrv_registry.media import FORM, MULTIPART
+
 _BESIDE_SCHEMA = frozenset(
     ["name", "in", "description", "required", "collectionFormat", "allowEmptyValue"]
 )
@@ -134,7 +135,7 @@ def _schema(one: Mapping[str, Any]) -> dict[str, Any]:
 def _body(parameters: list[Any], consumes: list[str]) -> dict[str, Any]:
     whole = next((one for one in parameters if one.get("in") == "body"), None)
     if whole is not None:
-        kinds = [kind for kind in consumes if kind not in (_FORM, _MULTIPART)]
+        kinds = [kind for kind in consumes if kind not in (FORM, MULTIPART)]
         media = {"schema": whole.get("schema", {})}
         return {
             "description": whole.get("description"),
@@ -142,7 +143,7 @@ def _body(parameters: list[Any], consumes: list[str]) -> dict[str, Any]:
             "content": dict.fromkeys(kinds or ["application/json"], media),
         }
     files = any(one.get("type") == "file" for one in parameters)
-    kind = _MULTIPART if files or (_MULTIPART in consumes and _FORM not in consumes) else _FORM
+    kind = MULTIPART if files or (MULTIPART in consumes and FORM not in consumes) else FORM
     named = [one for one in parameters if isinstance(one.get("name"), str)]
     described = {
         one["name"]: _schema(one) | {"description": one.get("description")} for one in named

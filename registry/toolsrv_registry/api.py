@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from toolsrv_registry import names
+from toolsrv_registry import media, names
 
 RESPONSE_SCHEMA = "response_schema"
 """The key, in what else a source says of an API, of what its responses look like."""
@@ -211,8 +211,7 @@ class Api(BaseModel):
     @property
     def sends_json(self) -> bool:
         """Whether a body is JSON, of whatever media type."""
-        plain = self.body_type.partition(";")[0].strip().lower()
-        return not plain or plain == "application/json" or plain.endswith("+json")
+        return not media.bare(self.body_type) or media.is_json(self.body_type)
 
     @property
     def tool_key(self) -> str:

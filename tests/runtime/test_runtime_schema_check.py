@@ -439,3 +439,26 @@ def test_variants_that_differ_in_read_only_properties_alone_may_both_fit() -> No
     api = posted({"properties": {"v": {"allOf": [base, {"oneOf": parts}]}}})
     assert sent(api, {"v": {"n": 1}}) == '{"v":{"n":1}}'
     assert sent(api, {"v": {}}) == '{"v":{}}'
+
+
+def test_a_discriminator_says_which_variant_is_meant_where_several_fit() -> None:
+    schemas = {
+        name: {
+            "type": "object",
+            "properties": {"pet": {"type": "string"}, key: {"type": "integer"}},
+        }
+        for name, key in (("Cat", "lives"), ("Dog", "age"))
+    }
+    listed = [{"$ref": f"#/components/schemas/{name}"} for name in schemas]
+    either = {"oneOf": listed, "discriminator": {"propertyName": "pet"}}
+    api = posted({"properties": {"v": either}}, schemas)
+    assert sent(api, {"v": {"pet": "Cat", "lives": 9}}) == '{"v":{"pet":"Cat","lives":9}}'
+    alone = posted({"properties": {"v": {"oneOf": listed}}}, schemas)
+    assert "fits 1 (a JSON object with pet, lives) and 2 (" in refused(alone, {"v": {"lives": 9}})
+
+
+def test_every_media_type_of_json_is_sent_as_json() -> None:
+    for media in ("text/json", "application/vnd.api+json; charset=utf-8"):
+        api = posted({"properties": {"a": {"type": "integer"}}}, media=media)
+        request = build(api, args.bind(api, {"a": 1}))
+        assert (request.content, request.headers["Content-Type"]) == (b'{"a":1}', media)

@@ -19,6 +19,7 @@ from urllib.parse import quote, quote_plus
 
 from toolsrv_catalogs.text import clean
 from toolsrv_registry import wellformed
+from toolsrv_registry.media import bare, is_json
 from toolsrv_runtime.calls.attachment import Attachment, is_textual, media_of, name_in, sniffed
 
 if TYPE_CHECKING:  # heavy, and named in annotations alone
@@ -134,8 +135,8 @@ def understand(
     text = without(_decoded(data, headers), secrets)
     if too_large:
         return Body(clean(text[:SHOWN_OF_TOO_LARGE], SHOWN_OF_TOO_LARGE), too_large=True)
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    says_json = kind.endswith(("/json", "+json"))
+    kind = bare(headers.get("content-type", ""))
+    says_json = is_json(kind)
     try:
         value = wellformed.loads(text, parse_constant=_no_number, parse_float=_finite)
     except (ValueError, RecursionError):
@@ -154,8 +155,7 @@ def _as_file(
     declared = headers.get("content-type", "")
     size = f"more than {len(data):,}" if too_large else f"{len(data):,}"
     told = f"binary, {size} bytes, {without(media_of(data, declared), secrets)}, not shown"
-    kind = declared.partition(";")[0].strip().lower()
-    says_json = kind.endswith(("/json", "+json")) and not sniffed(data)
+    says_json = is_json(declared) and not sniffed(data)
     name = without(name_in(headers.get("content-disposition", "")), secrets)
     file = None if too_large else Attachment.of(data, declared, name)
     if file is not None and file.holds([one for one in secrets if len(one) >= _SHORT_SECRET]):
@@ -171,7 +171,7 @@ def _is_binary(data: bytes, headers: httpx.Headers) -> bool:
     says so, or if it is UTF-8.
     """
     declared, head = headers.get("content-type", ""), data[:_OPENING]
-    kind, charset = declared.partition(";")[0].strip().lower(), _CHARSET.search(declared)
+    kind, charset = bare(declared), _CHARSET.search(declared)
     if sniffed(head):
         return True
     if head.startswith(_MARKS) or (charset and _encoding(charset[1]).startswith(_WIDE)):

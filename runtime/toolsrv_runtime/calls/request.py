@@ -17,14 +17,12 @@ import httpx
 
 from toolsrv_registry import names
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_registry.media import FORM, MULTIPART, bare, is_json
 from toolsrv_registry.security import CONNECTION_HEADERS, TOKEN
 from toolsrv_runtime.calls.content import (
-    FORM,
-    MULTIPART,
+    Property,
     form_text,
-    is_json,
     json_bytes,
-    media_of,
     written,
 )
 from toolsrv_runtime.calls.given_files import in_text
@@ -68,8 +66,7 @@ class _Parts:
     query: list[tuple[str, str]] = field(default_factory=list)
     headers: dict[str, str] = field(default_factory=dict)
     cookies: dict[str, str] = field(default_factory=dict)
-    body: dict[str, Any] = field(default_factory=dict)
-    fields: dict[str, Parameter] = field(default_factory=dict)
+    body: dict[str, Property] = field(default_factory=dict)
     payload: list[Any] = field(default_factory=list)
 
 
@@ -87,7 +84,9 @@ def build(api: Api, bound: Mapping[str, Any]) -> Outgoing:
     holes = _holes(api)
     parts = _Parts()
     distinct = {parameter.name: parameter for parameter in reversed(api.parameters)}
-    for parameter in reversed(distinct.values()):  # the first of a name stands for all of it
+    others = (api.other(name) or Parameter(name=name) for name in bound if name not in distinct)
+    # The first of a name stands for all of it.
+    for parameter in (*reversed(distinct.values()), *others):
         if parameter.name in bound:
             value = bound[parameter.name]
             place: str = parameter.place
@@ -100,7 +99,6 @@ def build(api: Api, bound: Mapping[str, Any]) -> Outgoing:
                 raise ArgumentError(
                     f"{api.id}: the argument {parameter.key!r} {error}", hint=_OTHER
                 ) from None
-    parts.body |= {name: one for name, one in bound.items() if name not in distinct}
     url = _url(api, parts, holes)
     headers = dict(parts.headers)
     if parts.cookies:
@@ -108,7 +106,7 @@ def build(api: Api, bound: Mapping[str, Any]) -> Outgoing:
         given = [headers.pop(name) for name in list(headers) if name.lower() == "cookie"]
         headers["Cookie"] = "; ".join([*given, *pairs])
     try:
-        content, kind = written(api, parts.body, parts.payload, parts.fields)
+        content, kind = written(api, parts.body, parts.payload)
     except StyleError as error:
         raise ArgumentError(
             f"{api.id}: {error}", hint='write an object, for example \'{"city": "Oslo"}\''
@@ -200,12 +198,12 @@ def _put(api: Api, parts: _Parts, place: str, parameter: Parameter, value: Any) 
                 _one_line(api, name, unquote(text))
                 parts.cookies[key] = text
         case "body":
-            kind = media_of(api.body_type)
+            kind = bare(api.body_type)
             if kind == FORM and style != "json" and leaves_no_trace(value):
                 raise _empty_fault(api, parameter)
             if kind == MULTIPART and value == [] and not is_json(parameter.media):
                 raise _empty_fault(api, parameter)
-            parts.body[name], parts.fields[name] = _in_body(parameter, value), parameter
+            parts.body[name] = parameter, _in_body(parameter, value)
         case "payload":
             parts.payload.append(value)
         case _:
