@@ -14,10 +14,13 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from jsonschema import Draft202012Validator
+
 from toolsrv_catalogs import fields
 from toolsrv_catalogs.openapi_refs import Node, ReferenceFault, split_reference, variants
 from toolsrv_catalogs.text import NAME_LIMIT, clean
 
+_TYPES = Draft202012Validator.TYPE_CHECKER
 TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
 NODES_LIMIT = 300
 """Schemas within one argument's that are kept."""
@@ -323,12 +326,7 @@ def _agreed(types: list[str], allowed: list[Any]) -> tuple[list[str], list[Any]]
 
 
 def _is_of(value: Any, types: list[str]) -> bool:
-    if isinstance(value, bool):
-        return "boolean" in types
-    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
-        return "integer" in types or "number" in types
-    kinds: dict[type, str] = {float: "number", str: "string", list: "array", dict: "object"}
-    return kinds.get(type(value), "null") in types
+    return any(_TYPES.is_type(value, one) for one in types)
 
 
 def _number(text: str) -> int | float | None:

@@ -51,8 +51,8 @@ class Shape:
 
     ``types`` are the types that a value may have, without null; none where that is open;
     ``resolver`` is that of the schema of properties that are not named; ``is_base`` says that
-    other schemas, which it does not list, add properties to it; ``height`` bounds the levels below
-    it that were looked at. Not altered once ``shape`` has returned it.
+    other schemas, which it does not list, add properties to it. Not altered once ``shape`` has
+    returned it.
     """
 
     words: dict[str, Any] = field(default_factory=dict)
@@ -63,7 +63,6 @@ class Shape:
     items: Node | None = None
     resolver: Any = None
     is_base: bool = False
-    height: int = 0
 
     @property
     def type(self) -> str:
@@ -93,16 +92,10 @@ class Shape:
 
 def shape(refs: References, node: Node, depth: int = 0) -> Shape:
     """Return a schema flattened; what cannot be followed is any value, and ``refs.missed`` tells."""
-    # Within the variants of a schema it depends on which: that schema is not looked into again.
-    known: Shape | None = None if refs.open else refs.made("shape", node)
+    make = partial(_shape, refs, node, depth)
     try:
-        if refs.open:
-            return _shape(refs, node, depth)
-        if known is None:
-            return refs.once("shape", node, partial(_shape, refs, node, depth))
-        refs.step()
-        too_deep = depth + known.height > _DEPTH_LIMIT
-        return _shape(refs, node, depth) if too_deep else known
+        # Within the variants of a schema it depends on which: that schema is not looked into again.
+        return make() if refs.open else refs.once("shape", node, make)
     except ReferenceFault as fault:
         refs.miss(fault)
         return Shape()
@@ -221,7 +214,7 @@ def _all_of(parts: list[Shape]) -> Shape:
     """Return what a value has to be that fits all parts; of words the first part's count."""
     if len(parts) == 1:
         return parts[0]
-    result = Shape(properties=_together("allOf", parts), height=_height(parts))
+    result = Shape(properties=_together("allOf", parts))
     for one in parts:
         if "additionalProperties" not in result.words:
             result.resolver = one.resolver
@@ -239,7 +232,7 @@ def _any_of(parts: list[Shape]) -> Shape:
     """Return what a value may be that fits one of the parts."""
     if len(parts) == 1:
         return parts[0]
-    result = Shape(properties=_together("anyOf", parts), height=_height(parts))
+    result = Shape(properties=_together("anyOf", parts))
     result.required = set.intersection(*(one.required for one in parts))
     if all(one.types or one.enum for one in parts):
         kinds = [kind for one in parts for kind in (one.types or (one.type,))]
@@ -256,10 +249,6 @@ def _any_of(parts: list[Shape]) -> Shape:
     if any(one.takes_more for one in parts):
         result.words["additionalProperties"] = True
     return result
-
-
-def _height(parts: list[Shape]) -> int:
-    return 1 + max(one.height for one in parts)
 
 
 def _together(key: str, parts: list[Shape]) -> dict[str, Node]:

@@ -18,7 +18,7 @@ from toolsrv_registry.functions import parameter_keys
 from toolsrv_runtime.calls.body import too_deep
 from toolsrv_runtime.calls.by_type import WrongValueError, as_typed
 from toolsrv_runtime.calls.given_files import FILE_LIMIT, is_data_url
-from toolsrv_runtime.calls.numerals import real
+from toolsrv_runtime.calls.numerals import TwiceError, read
 from toolsrv_runtime.calls.schema_check import schema_fault
 from toolsrv_runtime.calls.schema_values import as_declared, as_read
 from toolsrv_runtime.errors import ArgumentError
@@ -42,7 +42,12 @@ def parse(text: str) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
-        value = json.loads(wellformed.json_text(text), parse_float=real, object_pairs_hook=_once)
+        value = read(wellformed.json_text(text))
+    except TwiceError as error:
+        raise ArgumentError(
+            f"the arguments have {str(error)[:80]!r} twice in one object",
+            hint="give each name once",
+        ) from None
     except (ValueError, RecursionError) as error:  # ValueError also for endless integers
         why = "too deep or too long"
         if isinstance(error, json.JSONDecodeError):
@@ -58,22 +63,6 @@ def parse(text: str) -> dict[str, Any]:
             hint='write an object, for example \'{"city": "Oslo"}\'',
         )
     return value
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object whose names are all different.
-
-    Raises:
-        ArgumentError: one stands twice, and nobody knows which value is meant.
-    """
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ArgumentError(
-            f"the arguments have {twice[:80]!r} twice in one object", hint="give each name once"
-        )
-    return found
 
 
 def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
