@@ -17,6 +17,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from toolsrv_catalogs import fields
+from toolsrv_catalogs.fields import listed, mapping
 from toolsrv_catalogs.openapi_refs import Node, ReferenceFault, split_reference, variants
 from toolsrv_catalogs.text import NAME_LIMIT, clean
 
@@ -129,7 +130,7 @@ class _Builder:
             value = self._follow(node).value
         except ReferenceFault:
             return {}
-        return {"readOnly": True} if _mapping(value).get("readOnly") is True else {}
+        return {"readOnly": True} if mapping(value).get("readOnly") is True else {}
 
     def _lose(self, is_lost: bool, *, names: bool = False) -> None:
         """Note that what is kept may admit more than the schema does, or lacks ``names`` of it."""
@@ -153,7 +154,7 @@ class _Builder:
             result["uniqueItems"] = True
         if needed := _texts(value.get("required")):
             result["required"] = needed
-        named = _mapping(value.get("dependentRequired")).items()
+        named = mapping(value.get("dependentRequired")).items()
         result |= _unless_empty("dependentRequired", {str(key): _texts(one) for key, one in named})
         if depth > 0:
             return result | _annotations(value)
@@ -177,10 +178,10 @@ class _Builder:
         for key in ("items", "propertyNames", *(() if counted else ("contains",))):
             if key in value:
                 result |= _unless_empty(key, within(value[key]))
-        result |= _unless_empty("prefixItems", list(map(within, _list(value.get("prefixItems")))))
+        result |= _unless_empty("prefixItems", list(map(within, listed(value.get("prefixItems")))))
         is_whole = True
         for key, limit in (("properties", NAME_LIMIT), ("patternProperties", _PATTERN_LIMIT)):
-            entries = _mapping(value.get(key))
+            entries = mapping(value.get(key))
             kept = {str(name): one for name, one in entries.items() if _is_text(str(name), limit)}
             is_whole = is_whole and len(kept) == len(entries)
             result |= _unless_empty(key, {name: within(one) for name, one in kept.items()})
@@ -228,7 +229,7 @@ class _Builder:
                 self._lose(not all(chosen), names=True)
             self._open.discard(id(value))
         parts += [self.build(one, depth + 1, part=True) for one in variants(node, "allOf")]
-        for name, one in _mapping(value.get("dependentSchemas")).items():
+        for name, one in mapping(value.get("dependentSchemas")).items():
             parts.append(_unless_empty("dependentSchemas", _unless_empty(str(name), built(one))))
         # A negation or a condition without a part of it would hold too often.
         for keys in (("not",), ("if", "then", "else")):
@@ -412,17 +413,9 @@ def _is_count(value: Any) -> bool:
     return _is_number(value) and value >= 0 and int(value) == value
 
 
-def _mapping(value: Any) -> dict[Any, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
 def _texts(value: Any) -> list[str]:
     """Return the clean names of a list, each once."""
-    return list(dict.fromkeys(one for one in _list(value) if _is_text(one, NAME_LIMIT)))
+    return list(dict.fromkeys(one for one in listed(value) if _is_text(one, NAME_LIMIT)))
 
 
 def _unless_empty(key: str, schema: Any) -> dict[str, Any]:

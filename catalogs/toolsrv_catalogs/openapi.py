@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from toolsrv_catalogs import fields
-from toolsrv_catalogs.fields import METHODS, URL_LIMIT, unused
+from toolsrv_catalogs.fields import METHODS, URL_LIMIT, listed, mapping, unused
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.layout import api_place, numbered
 from toolsrv_catalogs.openapi_body import Body, place_schema, read_body
@@ -123,7 +123,7 @@ class _Reader:
         self._refs = References(document, path, load)
         self._root = document
         self._schemes = Schemes(document, self._refs, found)
-        info = _object(document.get("info"))
+        info = mapping(document.get("info"))
         self._name = found.text(info.get("title"), NAME_LIMIT).strip() or path.stem or "unnamed"
         self._description = found.text(
             info.get("description") or info.get("summary"), DESCRIPTION_LIMIT
@@ -137,16 +137,16 @@ class _Reader:
                 self._found.refuse("API", f"more than {OPERATIONS_LIMIT} operations")
                 break
             operation = self._operation(f"{method} {url_path}", entry)
-            tags = _object(operation.value).get("tags") if operation else None
-            if operation and not wanted.wanted(_list(tags), url_path, method):
+            tags = mapping(operation.value).get("tags") if operation else None
+            if operation and not wanted.wanted(listed(tags), url_path, method):
                 self._found.unselected += 1
             elif operation and (api := self._safely(url_path, method, items, operation)):
                 apis.append(api)
                 extras.append(self._kept_beside(operation, api.name))
         self._found.apis += len(apis)
-        info = _object(self._root.get("info"))
-        docs = _object(self._root.get("externalDocs")).get("url")
-        home = self._found.text(docs or _object(info.get("contact")).get("url"), URL_LIMIT)
+        info = mapping(self._root.get("info"))
+        docs = mapping(self._root.get("externalDocs")).get("url")
+        home = self._found.text(docs or mapping(info.get("contact")).get("url"), URL_LIMIT)
         hosts = [urlsplit(api.url).netloc for api in apis if api.url]
         return Tool(
             category=self._category,
@@ -183,7 +183,7 @@ class _Reader:
             operations = {
                 str(method).upper(): Node(operation, item.resolver)
                 for item in items
-                for methods in (item.value, _object(item.value.get("additionalOperations")))
+                for methods in (item.value, mapping(item.value.get("additionalOperations")))
                 for method, operation in methods.items()
                 if methods is not item.value or str(method).lower() in _OPERATIONS
             }
@@ -313,11 +313,11 @@ class _Reader:
                 except ReferenceFault as fault:
                     self._found.refuse("parameter", str(fault), name=url_path)
                     continue
-                if _object(node.value).get("in") == "querystring":
+                if mapping(node.value).get("in") == "querystring":
                     spread = self._querystring(node, together)
                     merged |= {(name, "query"): one for name, one in spread.items()}
                     continue
-                about = _object(node.value)
+                about = mapping(node.value)
                 name, place = about.get("name"), about.get("in")
                 if not isinstance(name, str) or not name.strip() or place not in _PLACES:
                     reason = "has no name or no known place"
@@ -360,9 +360,9 @@ class _Reader:
 
         ``together`` takes what they have to fulfil together. Raises ValueError where it is needed and is something else.
         """
-        about = _object(node.value)
-        media = self._refs.follow(Node(_object(about.get("content")).get(FORM), node.resolver))
-        within = Node(_object(media.value).get("schema"), media.resolver)
+        about = mapping(node.value)
+        media = self._refs.follow(Node(mapping(about.get("content")).get(FORM), node.resolver))
+        within = Node(mapping(media.value).get("schema"), media.resolver)
         flat = shape(self._refs, within)
         if not flat.properties:
             reason = "its content cannot be sent as a whole query; a form with properties can"
@@ -376,11 +376,11 @@ class _Reader:
             whole = PlaceSchema(place="query", json_schema={"minProperties": 1}, required=True)
         if whole is not None:
             together[:] = [whole]
-        encoding = _object(_object(media.value).get("encoding"))
+        encoding = mapping(mapping(media.value).get("encoding"))
         return {
             name: (
                 one,
-                {"schema": one, "required": name in needed, **_object(encoding.get(name))},
+                {"schema": one, "required": name in needed, **mapping(encoding.get(name))},
             )
             for name, one in flat.properties.items()
         }
@@ -388,9 +388,9 @@ class _Reader:
     def _parameter(self, node: Node, about: dict[str, Any], name: str, place: Place) -> Parameter:
         schema, written = about.get("schema"), ""
         if schema is None:
-            written, media = next(iter(_object(about.get("content")).items()), ("", None))
-            schema = _object(media).get("schema")
-            examples = {key: one for key, one in _object(media).items() if key in _EXAMPLES}
+            written, media = next(iter(mapping(about.get("content")).items()), ("", None))
+            schema = mapping(media).get("schema")
+            examples = {key: one for key, one in mapping(media).items() if key in _EXAMPLES}
             about = about | examples
         within = schema if isinstance(schema, Node) else Node(schema, node.resolver)
         flat = shape(self._refs, within)
@@ -448,11 +448,3 @@ def distinct(
         [renamed.get(id(one), one) for one in required],
         [renamed.get(id(one), one) for one in optional],
     )
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Literal
 
 from toolsrv_catalogs.argument_schema import NODES_LIMIT, argument_schema
+from toolsrv_catalogs.fields import mapping
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.openapi_refs import Node, References
 from toolsrv_catalogs.openapi_schema import Shape, parameter, shape
@@ -53,14 +54,13 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
     Raises ReferenceFault, and ValueError for a needed property that cannot be sent as it must be.
     """
     value, resolver = refs.follow(node)
-    body = value if isinstance(value, dict) else {}
-    content = body.get("content")
-    kinds = content if isinstance(content, dict) else {}
+    body = mapping(value)
+    kinds = mapping(body.get("content"))
     if not kinds:
         return Body()
     kind = min(kinds, key=_rank)
     entry = refs.follow(Node(kinds[kind], resolver))
-    media, resolver = entry.value if isinstance(entry.value, dict) else {}, entry.resolver
+    media, resolver = mapping(entry.value), entry.resolver
     if len(kinds) > 1:
         others = ", ".join(sorted(str(one) for one in kinds if one != kind))
         found.note(f"of several kinds of body {kind!r} is offered, not {others}")
@@ -82,8 +82,7 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
         if not in_json and not form:
             whole = _as_text(whole, kind, flat)
         return Body(body_type, [whole] if needed else [], [] if needed else [whole])
-    example = media.get("example")
-    examples = example if isinstance(example, dict) else {}
+    examples = mapping(media.get("example"))
     required: list[Parameter] = []
     optional: list[Parameter] = []
     nodes = max(_NODES_EACH, min(NODES_LIMIT, _NODES_OF_BODY // max(1, len(flat.properties))))
@@ -93,7 +92,7 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
             continue
         about = _about(name, examples, inner_flat.words)
         must = needed and name in flat.required
-        encoding = _encoding(media, name)
+        encoding = mapping(mapping(media.get("encoding")).get(name))
         told: dict[str, Any] = {}
         try:
             written = _style(encoding, inner_flat.structure) if form == FORM else ""
@@ -173,12 +172,6 @@ def _additional(refs: References, flat: Shape, schema: Node) -> dict[str, Any] |
     if not isinstance(told, dict) or "patternProperties" in flat.words:
         return {}
     return argument_schema(Node(told, flat.resolver or schema.resolver), refs.peek)
-
-
-def _encoding(media: Mapping[str, Any], name: str) -> dict[str, Any]:
-    encodings = media.get("encoding")
-    one = encodings.get(name) if isinstance(encodings, dict) else None
-    return one if isinstance(one, dict) else {}
 
 
 def _part_media(

@@ -14,6 +14,7 @@ from typing import Any
 
 from toolsrv_catalogs import fields
 from toolsrv_catalogs.argument_schema import NODES_LIMIT, TYPES, argument_schema
+from toolsrv_catalogs.fields import listed, mapping
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.openapi_refs import (
     Node,
@@ -194,17 +195,15 @@ def parameter(
 def _own(value: Mapping[str, Any], resolver: Any) -> Shape:
     kinds = value.get("type")
     kinds = kinds if isinstance(kinds, list) else [kinds]
-    properties = value.get("properties")
     required = value.get("required")
     return Shape(
         words={k: v for k, v in value.items() if k not in {"allOf", "oneOf", "anyOf"}},
         types=tuple(kind for kind in kinds if isinstance(kind, str) and kind in TYPES - {"null"}),
-        enum=[value["const"]] if "const" in value else list(_list(value.get("enum"))),
+        enum=[value["const"]] if "const" in value else list(listed(value.get("enum"))),
         properties={
-            str(name): Node(one, resolver)
-            for name, one in (properties.items() if isinstance(properties, dict) else ())
+            str(name): Node(one, resolver) for name, one in mapping(value.get("properties")).items()
         },
-        required={one for one in _list(required) if isinstance(one, str)},
+        required={one for one in listed(required) if isinstance(one, str)},
         items=Node(value["items"], resolver) if "items" in value else None,
         resolver=resolver,
     )
@@ -301,7 +300,7 @@ def _default(
             continue
         examples.append(value.get("value") if isinstance(value, dict) else None)
     examples.append(words.get("example"))
-    examples += _list(words.get("examples"))[:1]
+    examples += listed(words.get("examples"))[:1]
     example = next((one for one in examples if one is not None), None)
     return words.get("default"), example
 
@@ -375,11 +374,6 @@ def _type_of(values: Iterable[Any]) -> str:
 def _conditional(node: Node) -> list[Node]:
     """Return the schemas that hold under a condition: what they name may be given."""
     value, resolver = node
-    dependent = value.get("dependentSchemas")
     found = [value[key] for key in ("if", "then", "else") if key in value and "if" in value]
-    found += dependent.values() if isinstance(dependent, dict) else ()
+    found += mapping(value.get("dependentSchemas")).values()
     return [Node(one, resolver) for one in found]
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

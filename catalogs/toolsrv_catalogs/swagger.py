@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from toolsrv_catalogs.fields import listed, mapping
 from toolsrv_registry.media import FORM, MULTIPART
 
 _BESIDE_SCHEMA = frozenset(
@@ -40,15 +41,15 @@ def as_openapi(document: Mapping[str, Any]) -> dict[str, Any]:
         "components": {
             "securitySchemes": {
                 name: _scheme(one)
-                for name, one in _object(document.get("securityDefinitions")).items()
+                for name, one in mapping(document.get("securityDefinitions")).items()
             }
         },
         "responses": {
             name: _response(one, produces)
-            for name, one in _object(document.get("responses")).items()
+            for name, one in mapping(document.get("responses")).items()
         },
         "paths": {
-            path: _path(item, document) for path, item in _object(document.get("paths")).items()
+            path: _path(item, document) for path, item in mapping(document.get("paths")).items()
         },
     }
 
@@ -85,7 +86,7 @@ def _operation(
     body += [one for one in own if _in_body(one)]
     consumes = operation.get("consumes", document.get("consumes"))
     produces = _texts(operation.get("produces", document.get("produces")))
-    responses = _object(operation.get("responses"))
+    responses = mapping(operation.get("responses"))
     result = dict(operation)
     result["parameters"] = [_parameter(one) for one in own if not _in_body(one)]
     result["responses"] = {code: _response(one, produces) for code, one in responses.items()}
@@ -100,8 +101,8 @@ def _operation(
 def _parameters(value: Any, document: Mapping[str, Any]) -> list[Any]:
     """Return parameters, those of the document itself in place of references to them."""
     found = []
-    known = _object(document.get("parameters"))
-    for one in value if isinstance(value, list) else []:
+    known = mapping(document.get("parameters"))
+    for one in listed(value):
         target = one.get("$ref") if isinstance(one, dict) else None
         name = target.removeprefix("#/parameters/") if isinstance(target, str) else ""
         found.append(known.get(name.replace("~1", "/").replace("~0", "~"), one))
@@ -173,9 +174,5 @@ def _scheme(one: Any) -> Any:
     return one
 
 
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def _texts(value: Any) -> list[str]:
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    return [one for one in listed(value) if isinstance(one, str)]
