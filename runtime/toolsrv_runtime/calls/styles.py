@@ -25,7 +25,11 @@ _TRIPLET = re.compile(r"(%[0-9A-Fa-f]{2})")
 
 
 class StyleError(Exception):
-    """A value cannot be written in its style; the message goes on after the argument's name."""
+    """A value cannot be written where it must go; the message goes on after the argument's name."""
+
+    def __init__(self, message: str, hint: str = "leave it out, or choose another API") -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 def escaped(value: Any) -> str:
