@@ -7,7 +7,7 @@ Formats are checked where a value plainly is none. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from fractions import Fraction
 from functools import cache
@@ -70,7 +70,8 @@ class SchemaFault(NamedTuple):
 def schema_fault(schema: Mapping[str, Any], value: Any) -> SchemaFault | None:
     """Return why a value does not fulfil a JSON Schema; None where it does, or nobody can tell."""
     try:
-        return _fault(_nearest(validator(schema).iter_errors(value)))
+        # Of several errors the first of those that are nearest to the top.
+        return _fault(min(validator(schema).iter_errors(value), key=_steps, default=None))
     except (Unresolvable, RecursionError):
         return None
 
@@ -95,11 +96,6 @@ def one_of(allowed: list[str]) -> str:
     """Return allowed values as an error lists them."""
     more = f", … ({len(allowed)} in all)" if len(allowed) > _SHOWN else ""
     return f"one of {', '.join(allowed[:_SHOWN])}{more}"
-
-
-def _nearest(errors: Iterable[ValidationError]) -> ValidationError | None:
-    """Return the first of the errors that are nearest to the top."""
-    return min(errors, key=_steps, default=None)
 
 
 def _steps(error: ValidationError) -> int:
@@ -130,13 +126,9 @@ def _clearest(error: ValidationError) -> tuple[ValidationError, str]:
         if not fitting:
             values = [spell(one) for each in missed for one in _allowed(each)]
             return missed[0], wrong(missed[0].instance, one_of(list(dict.fromkeys(values))))
-        group = min(fitting, key=_count)
+        group = min(fitting, key=len)
         error = min(group, key=_steps)
     return error, ""
-
-
-def _count(errors: list[ValidationError]) -> int:
-    return len(errors)
 
 
 def _is_kind(error: ValidationError) -> bool:
@@ -259,20 +251,25 @@ def _pattern_properties(checked: Any, value: Any, instance: Any, schema: Any) ->
 
 
 def _additional(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
-    if not checked.is_type(instance, "object"):
-        return
-    patterns = schema.get("patternProperties", {})
-    others = [
-        name
-        for name in instance
-        if name not in schema.get("properties", {})
-        and not any(matches(one, name) is not False for one in patterns)
-    ]
-    if checked.is_type(value, "object"):
+    if checked.is_type(instance, "object"):
+        yield from _others(checked, value, instance, _named(instance, schema))
+
+
+def _named(instance: Any, schema: Any) -> set[str]:
+    """Return the properties that a schema names, or may name by a pattern."""
+    patterns = schema.get("patternProperties", ())
+    names = {name for name in instance if any(matches(one, name) is not False for one in patterns)}
+    return names | (set(schema.get("properties", ())) & instance.keys())
+
+
+def _others(checked: Any, value: Any, instance: Any, known: set[str]) -> _Errors:
+    """Yield what is wrong with properties that are not known."""
+    others = [name for name in instance if name not in known]
+    if value is False and others:
+        yield ValidationError(f"takes no {', '.join(map(repr, others))[:200]}")
+    elif checked.is_type(value, "object"):
         for name in others:
             yield from checked.descend(instance[name], value, path=name)
-    elif value is False and others:
-        yield ValidationError(f"takes no {', '.join(map(repr, others))[:200]}")
 
 
 def _dependent(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
@@ -313,15 +310,8 @@ def _told(variant: Any) -> str:
 
 
 def _unevaluated(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
-    if _looks_through.get() or not checked.is_type(instance, "object"):
-        return
-    known = _evaluated(checked, instance, schema)
-    others = [name for name in instance if name not in known]
-    if value is False and others:
-        yield ValidationError(f"takes no {', '.join(map(repr, others))[:200]}")
-    elif checked.is_type(value, "object"):
-        for name in others:
-            yield from checked.descend(instance[name], value, path=name)
+    if not _looks_through.get() and checked.is_type(instance, "object"):
+        yield from _others(checked, value, instance, _evaluated(checked, instance, schema))
 
 
 def _evaluated(checked: Any, instance: Any, schema: Any) -> set[str]:
@@ -330,9 +320,7 @@ def _evaluated(checked: Any, instance: Any, schema: Any) -> set[str]:
         return set()
     if "additionalProperties" in schema or "$ref" in schema or "$dynamicRef" in schema:
         return set(instance)  # what a reference names is left to whoever is called
-    names = set(schema.get("properties", ())) & instance.keys()
-    for pattern in schema.get("patternProperties", ()):
-        names |= {name for name in instance if matches(pattern, name) is not False}
+    names = _named(instance, schema)
     parts = list(schema.get("allOf", ()))
     parts += [one for name, one in schema.get("dependentSchemas", {}).items() if name in instance]
     chosen = [one for key in CHOICES for one in schema.get(key, ())]
