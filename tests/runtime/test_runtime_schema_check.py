@@ -462,3 +462,12 @@ def test_every_media_type_of_json_is_sent_as_json() -> None:
         api = posted({"properties": {"a": {"type": "integer"}}}, media=media)
         request = build(api, args.bind(api, {"a": 1}))
         assert (request.content, request.headers["Content-Type"]) == (b'{"a":1}', media)
+
+
+@pytest.mark.parametrize("key", ["oneOf", "anyOf"])
+def test_numbers_given_as_text_are_read_within_variants(key: str) -> None:
+    sized = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
+    api = posted({"properties": {"v": {key: [sized, {"type": "array", "items": sized}]}}})
+    assert sent(api, {"v": {"n": "5"}}) == '{"v":{"n":5}}'
+    assert sent(api, {"v": [{"n": "5"}]}) == '{"v":[{"n":5}]}'
+    assert "at n must be a whole number" in refused(api, {"v": {"n": "five"}})

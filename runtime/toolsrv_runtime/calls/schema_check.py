@@ -79,7 +79,8 @@ def schema_fault(schema: Mapping[str, Any], value: Any) -> SchemaFault | None:
 def validator(schema: Mapping[str, Any]) -> Validator:
     """Return a validator of a JSON Schema from outside: of the draft that it names, or 2020-12."""
     kind = validator_for(schema, default=Draft202012Validator)
-    return _guarded(kind)(schema, registry=Registry())
+    made: Validator = _guarded(kind)(schema, registry=Registry())
+    return made
 
 
 def fits_several(error: ValidationError) -> bool:
@@ -197,9 +198,9 @@ def _text(error: ValidationError) -> str:
 
 
 @cache
-def _guarded(kind: type[Validator]) -> type[Validator]:
+def _guarded(kind: type[Validator]) -> Any:
     """Return a draft's validator with the keywords that are read otherwise here."""
-    made: type[Validator] = extend(  # type: ignore[no-untyped-call]
+    made: Any = extend(  # type: ignore[no-untyped-call]
         kind,
         {
             "pattern": _pattern,
@@ -214,7 +215,7 @@ def _guarded(kind: type[Validator]) -> type[Validator]:
             "format": _format,
         },
     )
-    made.evolve = _evolve  # type: ignore[method-assign]
+    made.evolve = _evolve
     return made
 
 
@@ -258,8 +259,12 @@ def _additional(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors
 def _named(instance: Any, schema: Any) -> set[str]:
     """Return the properties that a schema names, or may name by a pattern."""
     patterns = schema.get("patternProperties", ())
-    names = {name for name in instance if any(matches(one, name) is not False for one in patterns)}
-    return names | (set(schema.get("properties", ())) & instance.keys())
+    return {
+        name
+        for name in instance
+        if name in schema.get("properties", ())
+        or any(matches(one, name) is not False for one in patterns)
+    }
 
 
 def _others(checked: Any, value: Any, instance: Any, known: set[str]) -> _Errors:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from itertools import chain
 from typing import Any
 
-from toolsrv_registry.schema_view import CHOICES
+from toolsrv_registry.schema_view import CHOICES, alternatives
 from toolsrv_runtime.calls import numerals
 from toolsrv_runtime.calls.by_type import WrongValueError
 from toolsrv_runtime.calls.numerals import spell
@@ -112,7 +112,7 @@ def _readings(schema: Mapping[str, Any], value: Any) -> Iterator[Any]:
             yield spell(value)
         yield _inside(schema, [value])
     elif isinstance(value, list | dict):
-        yield _inside(schema, value)
+        yield from (_inside(one, value) for one in (schema, *alternatives(schema)))
 
 
 def _inside(schema: Mapping[str, Any], value: list[Any] | dict[str, Any]) -> Any:
