@@ -307,33 +307,24 @@ def _agreed(types: list[str], allowed: list[Any]) -> tuple[list[str], list[Any]]
     Values are often written in another type than the one that is declared (``enum: [1, 2]`` of a
     string, in YAML). They are meant in the declared one; where they cannot be, they decide.
     """
-    if not types:
-        return [], allowed
-    meant = []
-    for value in allowed:
-        if _is_of(value, types):
-            meant.append(value)
-        elif value is None:  # allowed by another word, or not at all
-            continue
-        elif "boolean" in types and value in ("true", "false"):
-            meant.append(value == "true")
-        elif "string" in types and not isinstance(value, dict | list):
-            meant.append(fields.spelled(value))
-        elif isinstance(value, str) and (number := _number(value)) is not None:
-            meant.append(number)
-        else:
-            return [], allowed
+    meant = [_meant(one, types) for one in allowed if one is not None or "null" in types]
     return (types, meant) if meant and all(_is_of(one, types) for one in meant) else ([], allowed)
+
+
+def _meant(value: Any, types: list[str]) -> Any:
+    if _is_of(value, types):
+        return value
+    if "boolean" in types and value in ("true", "false"):
+        return value == "true"
+    if "string" in types and not isinstance(value, dict | list):
+        return fields.spelled(value)
+    if isinstance(value, str) and _NUMBER.fullmatch(value):
+        return float(value) if "." in value else int(value)
+    return value
 
 
 def _is_of(value: Any, types: list[str]) -> bool:
     return any(_TYPES.is_type(value, one) for one in types)
-
-
-def _number(text: str) -> int | float | None:
-    if not _NUMBER.fullmatch(text):
-        return None
-    return float(text) if "." in text else int(text)
 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:

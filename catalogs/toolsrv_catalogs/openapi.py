@@ -299,23 +299,22 @@ class _Reader:
 
         ``together`` takes what those of a query have to fulfil together.
         """
-        merged: dict[tuple[str, str], tuple[Node, dict[str, Any]]] = {}
-        given: dict[tuple[str, str], Node] = {}
+        merged: dict[tuple[str, str], tuple[Node, dict[str, Any], Node]] = {}
         for owner in (*items, operation):
-            listed = self._refs.follow(Node(owner.value.get("parameters"), owner.resolver))
-            entries = listed.value
+            found = self._refs.follow(Node(owner.value.get("parameters"), owner.resolver))
+            entries = found.value
             if not isinstance(entries, list | None):
                 raise ReferenceFault("parameters is no list")
             own: set[tuple[str, str]] = set()
             for entry in entries or []:
                 try:
-                    node = self._refs.follow(Node(entry, listed.resolver))
+                    node = self._refs.follow(Node(entry, found.resolver))
                 except ReferenceFault as fault:
                     self._found.refuse("parameter", str(fault), name=url_path)
                     continue
                 if mapping(node.value).get("in") == "querystring":
-                    spread = self._querystring(node, together)
-                    merged |= {(name, "query"): one for name, one in spread.items()}
+                    for name, (one, about) in self._querystring(node, together).items():
+                        merged[name, "query"] = (one, about, one)
                     continue
                 about = mapping(node.value)
                 name, place = about.get("name"), about.get("in")
@@ -327,14 +326,12 @@ class _Reader:
                         twice = f"{name!r} is there twice in {place}; the last one counts"
                         self._found.note(f"{url_path[:80]}: {twice}")
                     own.add((name, place))
-                    merged[name, place] = (node, about)
-                    given[name, place] = Node(entry, listed.resolver)
+                    merged[name, place] = (node, about, Node(entry, found.resolver))
         required: list[Parameter] = []
         optional: list[Parameter] = []
-        for (name, place), (node, about) in merged.items():
+        for (name, place), (node, about, entry) in merged.items():
             needed = place == "path" or about.get("required") is True
             try:
-                entry = given.get((name, place), node)
                 make = partial(self._parameter, node, about, name, _PLACES[place])
                 one = self._refs.once("parameter", entry, make)
             except StyleFault as fault:
