@@ -147,10 +147,11 @@ def place_schema(
         return None
     each = frozenset({"type"}) if beyond & _OF_NAMED else _OF_EACH
     told = {key: one for key, one in whole.items() if key not in each}
-    if more is not None and not told.keys() & (_OF_NAMED | {"additionalProperties"}):
+    others = (told.get("additionalProperties"), told.get("unevaluatedProperties", False))
+    if more is not None and others == (None, False):
         told["additionalProperties"] = more or True
         if more:
-            told["properties"] = {name: {} for name in named}
+            told["properties"] = {name: {} for name in named} | told.get("properties", {})
     return PlaceSchema(place=place, json_schema=told, required=required)
 
 

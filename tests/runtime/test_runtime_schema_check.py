@@ -471,3 +471,13 @@ def test_numbers_given_as_text_are_read_within_variants(key: str) -> None:
     assert sent(api, {"v": {"n": "5"}}) == '{"v":{"n":5}}'
     assert sent(api, {"v": [{"n": "5"}]}) == '{"v":[{"n":5}]}'
     assert "at n must be a whole number" in refused(api, {"v": {"n": "five"}})
+
+
+def test_a_part_that_takes_any_property_leaves_none_unevaluated() -> None:
+    part: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    closed = {"unevaluatedProperties": False}
+    free = posted({"allOf": [part | {"additionalProperties": True}], **closed})
+    assert sent(free, {"a": 1, "b": [2]}) == '{"a":1,"b":[2]}'
+    texts = posted({"allOf": [part | {"additionalProperties": {"type": "string"}}], **closed})
+    assert sent(texts, {"a": 1, "b": "c"}) == '{"a":1,"b":"c"}'
+    assert "'b' must be text" in refused(texts, {"a": 1, "b": [2]})
