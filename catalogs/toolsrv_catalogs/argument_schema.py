@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -20,6 +19,7 @@ from toolsrv_catalogs import fields
 from toolsrv_catalogs.fields import listed, mapping
 from toolsrv_catalogs.openapi_refs import Node, ReferenceFault, split_reference, variants
 from toolsrv_catalogs.text import NAME_LIMIT, clean
+from toolsrv_registry import numerals
 
 _TYPES = Draft202012Validator.TYPE_CHECKER
 TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
@@ -30,7 +30,6 @@ _DEPTHS = (12, 6, 4, 3, 2, 1)
 _PATTERN_LIMIT = 1_000
 _TEXT_LIMIT = 80
 """Characters of a description, and of a default's JSON, below the first level."""
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,40})(?:\.[0-9]{1,40})?", re.ASCII)
 _PLAIN = {"type", "items", "properties", "required", "format", "contentEncoding"}
 _NOTHING = {"not": dict[str, Any]()}
 _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
@@ -318,9 +317,8 @@ def _meant(value: Any, types: list[str]) -> Any:
         return value == "true"
     if "string" in types and not isinstance(value, dict | list):
         return fields.spelled(value)
-    if isinstance(value, str) and _NUMBER.fullmatch(value):
-        return float(value) if "." in value else int(value)
-    return value
+    number = numerals.number(value) if isinstance(value, str) else None
+    return value if number is None else number
 
 
 def _is_of(value: Any, types: list[str]) -> bool:

@@ -15,9 +15,9 @@ from typing import Any
 from toolsrv_registry import wellformed
 from toolsrv_registry.api import Api, Parameter, PlaceSchema
 from toolsrv_registry.functions import parameter_keys
-from toolsrv_runtime.calls.body import too_deep
+from toolsrv_registry.numerals import TwiceError, read
+from toolsrv_registry.wellformed import too_deep
 from toolsrv_runtime.calls.given_files import FILE_LIMIT, is_data_url
-from toolsrv_runtime.calls.numerals import TwiceError, read
 from toolsrv_runtime.calls.schema_check import schema_fault
 from toolsrv_runtime.calls.schema_values import WrongValueError, as_declared, as_read, as_typed
 from toolsrv_runtime.errors import ArgumentError

@@ -28,9 +28,6 @@ if TYPE_CHECKING:  # heavy, and named in annotations alone
 SHOWN_OF_TOO_LARGE = 20_000
 """Characters that are kept of a body that is over the limit."""
 
-_DEPTH = 200
-"""Levels of JSON; deeper is text. A reader of ours or of a client may not be made for more."""
-
 _HTML = re.compile(r"<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 _OPENING = 8_192
 """Characters of a body in which a web page has to begin, whatever comments stand before it."""
@@ -143,7 +140,7 @@ def understand(
         plain = clean(text, len(text))
         page = kind in {"text/html", "application/xhtml+xml"} or _opens_as_page(text)
         return Body(plain, web_page=page, broken_json=says_json and not page and bool(text.strip()))
-    if too_deep(value):
+    if wellformed.too_deep(value):
         return Body(clean(text, len(text)), broken_json=True)
     return Body(_spelt_out(value, secrets) if secrets else value)
 
@@ -246,18 +243,3 @@ def without(text: str, secrets: Collection[str]) -> str:
         }:
             text = text.replace(spelt, "[key]")
     return text
-
-
-def too_deep(value: Any) -> bool:
-    """Whether JSON is nested deeper than ``_DEPTH``; one pass, level by level."""
-    level = [value]
-    for _ in range(_DEPTH):
-        level = [
-            inner
-            for one in level
-            if isinstance(one, (dict, list))
-            for inner in (one.values() if isinstance(one, dict) else one)
-        ]
-        if not level:
-            return False
-    return True

@@ -13,6 +13,7 @@ import httpx
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.media import FORM, JSON, MULTIPART, bare, is_json
+from toolsrv_registry.numerals import dumps, spell
 from toolsrv_runtime.calls.attachment import is_textual
 from toolsrv_runtime.calls.given_files import (
     GivenFile,
@@ -23,7 +24,6 @@ from toolsrv_runtime.calls.given_files import (
     read_file,
     takes_base64,
 )
-from toolsrv_runtime.calls.numerals import dumps, spell
 from toolsrv_runtime.calls.styles import StyleError, escaped, pairs, reserved
 
 Property = tuple[Parameter, Any]

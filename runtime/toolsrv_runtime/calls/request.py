@@ -18,6 +18,7 @@ import httpx
 from toolsrv_registry import names
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.media import FORM, MULTIPART, bare, is_json
+from toolsrv_registry.numerals import spell, structure
 from toolsrv_registry.security import CONNECTION_HEADERS, TOKEN
 from toolsrv_runtime.calls.content import (
     Property,
@@ -26,7 +27,6 @@ from toolsrv_runtime.calls.content import (
     written,
 )
 from toolsrv_runtime.calls.given_files import in_text
-from toolsrv_runtime.calls.numerals import spell, structure
 from toolsrv_runtime.calls.styles import (
     StyleError,
     escaped,

@@ -20,10 +20,10 @@ from jsonschema.validators import extend, validator_for
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
+from toolsrv_registry.numerals import spell
 from toolsrv_registry.schema_view import CHOICES, merged
 from toolsrv_runtime.calls.ecma_patterns import matches
 from toolsrv_runtime.calls.format_checks import format_fault, is_checked
-from toolsrv_runtime.calls.numerals import spell
 
 _SHOWN = 20
 _NAMES = {

@@ -19,10 +19,10 @@ from decimal import Decimal
 from itertools import chain
 from typing import Any
 
+from toolsrv_registry import numerals
 from toolsrv_registry.api import Parameter
+from toolsrv_registry.numerals import spell
 from toolsrv_registry.schema_view import CHOICES, alternatives
-from toolsrv_runtime.calls import numerals
-from toolsrv_runtime.calls.numerals import spell
 from toolsrv_runtime.calls.schema_check import (
     SchemaFault,
     fits_several,

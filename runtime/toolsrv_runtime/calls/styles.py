@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from toolsrv_registry.api import Style
-from toolsrv_runtime.calls.numerals import spell
+from toolsrv_registry.numerals import spell
 
 Escape = Callable[[str], str]
 

@@ -8,7 +8,7 @@ import re
 from decimal import Decimal
 from typing import Any, Self
 
-from toolsrv_runtime.calls.body import too_deep
+from toolsrv_registry.wellformed import too_deep
 
 _LARGEST_EXPONENT = 400
 _PLAIN = re.compile(r"-?(?:0|[1-9][0-9]{0,400})(?:\.[0-9]{1,400})?", re.ASCII)
@@ -110,7 +110,7 @@ def dumps(value: Any, comma: str = ", ", colon: str = ": ") -> str:
     """Return a value as JSON, with the digits of its numbers as they were given.
 
     Args:
-        value: a JSON value that is not too deep (``body.too_deep``).
+        value: a JSON value that is not too deep (``wellformed.too_deep``).
         comma: what parts items.
         colon: what parts a name from its value.
 
