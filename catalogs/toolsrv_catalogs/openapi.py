@@ -55,6 +55,8 @@ _OF_OPERATIONS = frozenset({"operationId", "summary", "responses", "parameters",
 _EXAMPLES = frozenset({"example", "examples"})
 _MISSED_LIMIT = 5
 """Faults of parts that are told of one operation."""
+_Described = dict[tuple[str, str], tuple[Node, dict[str, Any], Node]]
+"""Parameters by name and place: what describes one, as an object too, and where it is listed."""
 _PLACEHOLDER = re.compile(r"\{([^{}/]+)\}")
 
 
@@ -299,7 +301,7 @@ class _Reader:
 
         ``together`` takes what those of a query have to fulfil together.
         """
-        merged: dict[tuple[str, str], tuple[Node, dict[str, Any], Node]] = {}
+        merged: _Described = {}
         for owner in (*items, operation):
             found = self._refs.follow(Node(owner.value.get("parameters"), owner.resolver))
             entries = found.value
@@ -313,8 +315,7 @@ class _Reader:
                     self._found.refuse("parameter", str(fault), name=url_path)
                     continue
                 if mapping(node.value).get("in") == "querystring":
-                    for name, (one, about) in self._querystring(node, together).items():
-                        merged[name, "query"] = (one, about, one)
+                    merged |= self._querystring(node, together)
                     continue
                 about = mapping(node.value)
                 name, place = about.get("name"), about.get("in")
@@ -350,9 +351,7 @@ class _Reader:
                 required.append(Parameter(name=name, place="path"))
         return required, optional
 
-    def _querystring(
-        self, node: Node, together: list[PlaceSchema]
-    ) -> dict[str, tuple[Node, dict[str, Any]]]:
+    def _querystring(self, node: Node, together: list[PlaceSchema]) -> _Described:
         """Return the fields of a whole query that is a form, as parameters of it (OpenAPI 3.2).
 
         ``together`` takes what they have to fulfil together. Raises ValueError where it is needed and is something else.
@@ -374,13 +373,11 @@ class _Reader:
         if whole is not None:
             together[:] = [whole]
         encoding = mapping(mapping(media.value).get("encoding"))
-        return {
-            name: (
-                one,
-                {"schema": one, "required": name in needed, **mapping(encoding.get(name))},
-            )
-            for name, one in flat.properties.items()
-        }
+        found: _Described = {}
+        for name, one in flat.properties.items():
+            told = {"schema": one, "required": name in needed, **mapping(encoding.get(name))}
+            found[name, "query"] = (one, told, one)
+        return found
 
     def _parameter(self, node: Node, about: dict[str, Any], name: str, place: Place) -> Parameter:
         schema, written = about.get("schema"), ""
