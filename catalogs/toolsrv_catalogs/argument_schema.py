@@ -13,15 +13,12 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jsonschema import Draft202012Validator
-
 from toolsrv_catalogs import fields
 from toolsrv_catalogs.fields import listed, mapping
 from toolsrv_catalogs.openapi_refs import Node, ReferenceFault, split_reference, variants
 from toolsrv_catalogs.text import NAME_LIMIT, clean
 from toolsrv_registry import numerals
 
-_TYPES = Draft202012Validator.TYPE_CHECKER
 TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
 NODES_LIMIT = 300
 """Schemas within one argument's that are kept."""
@@ -322,7 +319,12 @@ def _meant(value: Any, types: list[str]) -> Any:
 
 
 def _is_of(value: Any, types: list[str]) -> bool:
-    return any(_TYPES.is_type(value, one) for one in types)
+    if isinstance(value, bool):
+        return "boolean" in types
+    if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
+        return "integer" in types or "number" in types
+    kinds: dict[type, str] = {str: "string", list: "array", dict: "object", type(None): "null"}
+    return kinds.get(type(value), "number") in types
 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
