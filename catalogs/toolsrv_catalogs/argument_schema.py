@@ -1,34 +1,32 @@
 """JSON Schemas of arguments: self-contained, bounded, and never stricter than the source.
 
 A schema of a document becomes JSON Schema 2020-12 without references: OpenAPI 3.0's ``nullable``
-is a type, its ``exclusiveMinimum: true`` a number, ``oneOf`` is ``anyOf``, and a discriminator is
-a property with allowed values. What lies too deep, is too much or cannot be followed admits
-anything.
+is a type, its ``exclusiveMinimum: true`` a number, and a discriminator is a property with allowed
+values. What lies too deep, is too much or cannot be followed admits anything; what would then be
+stricter is left out (``not``, ``if``, ``unevaluatedProperties``), and ``oneOf`` becomes ``anyOf``.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import Any
 
 from toolsrv_catalogs import fields
+from toolsrv_catalogs.fields import listed, mapping
 from toolsrv_catalogs.openapi_refs import Node, ReferenceFault, split_reference, variants
 from toolsrv_catalogs.text import NAME_LIMIT, clean
+from toolsrv_registry import numerals
 
 TYPES = frozenset({"string", "integer", "number", "boolean", "array", "object", "null"})
 NODES_LIMIT = 300
 """Schemas within one argument's that are kept."""
 _DEPTHS = (12, 6, 4, 3, 2, 1)
 """Levels that are kept: the most with which a schema stays within its limit."""
-_LEVEL_LIMIT = 500
 _PATTERN_LIMIT = 1_000
 _TEXT_LIMIT = 80
 """Characters of a description, and of a default's JSON, below the first level."""
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,40})(?:\.[0-9]{1,40})?", re.ASCII)
 _PLAIN = {"type", "items", "properties", "required", "format", "contentEncoding"}
 _NOTHING = {"not": dict[str, Any]()}
 _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"})
@@ -36,6 +34,7 @@ _COUNTS = frozenset(
     ["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"]
 )
 _CHOICES = ("anyOf", "oneOf")
+_UNEVALUATED = "unevaluatedProperties"
 _COMPOSED = frozenset({"allOf", "anyOf", "oneOf", "discriminator", "if", "dependentSchemas"})
 _COMPOSING = _COMPOSED | {"not"}
 _LIMITING = _BOUNDS | _COUNTS | {"multipleOf", "pattern", "format"}
@@ -79,201 +78,191 @@ def _no_references(node: Node) -> Node:
     return node
 
 
-class _Level:
-    """The names of one object's read-only properties, in all parts of its schema."""
-
-    def __init__(self, builder: _Builder, node: Node) -> None:
-        self._builder = builder
-        self._node = node
-
-    @cached_property
-    def read_only(self) -> frozenset[str]:
-        waiting, seen, found = [self._node], 0, set[str]()
-        while waiting and seen < _LEVEL_LIMIT:
-            seen += 1
-            reference, beside = split_reference(waiting.pop())
-            if beside is not None:
-                waiting += [reference, beside]
-                continue
-            value, resolver = self._builder.looked_up(reference)
-            for name, entry in _mapping(value.get("properties")).items():
-                seen += 1
-                if self._builder.looked_up(Node(entry, resolver)).value.get("readOnly") is True:
-                    found.add(str(name))
-            for key in ("allOf", *_CHOICES):
-                waiting += variants(Node(value, resolver), key)
-        return frozenset(found)
-
-
 class _Builder:
     def __init__(self, follow: Follow, depth: int, nodes: int, *, is_last: bool = True) -> None:
         self._follow = follow
         self._depth = depth
         self._left = nodes
         self._is_last = is_last
-        self._cut = 0
+        self._lost = 0
+        self._unnamed = 0
         self._open: set[int] = set()
 
-    def looked_up(self, node: Node) -> Node:
-        """Return the object that a node stands for, an empty one where it is none."""
-        try:
-            found = self._follow(node)
-        except ReferenceFault:
-            return Node({}, node.resolver)
-        return found if isinstance(found.value, dict) else Node({}, node.resolver)
-
-    def build(
-        self, node: Node, depth: int, level: _Level | None = None, *, part: bool = False
-    ) -> dict[str, Any]:
-        """Return a schema; ``level`` is that of the object it describes a ``part`` of."""
+    def build(self, node: Node, depth: int, *, part: bool = False) -> dict[str, Any]:
+        """Return a schema; a ``part`` describes a value that another schema describes too."""
         self._left -= 1
         if self._left < 0 and not self._is_last:
             raise _TooLargeError
         if depth > self._depth or self._left < 0:
-            self._cut += 1
-            return {}
-        level = level or _Level(self, node)
+            return self._cut(node)
+        unnamed = self._unnamed
         reference, beside = split_reference(node)
         if beside is not None:
-            parts = [self.build(one, depth + 1, level, part=True) for one in (reference, beside)]
-            both = _shorter({"allOf": [one for one in parts if one]})
-            return _nullable(both) if beside.value.get("nullable") is True else both
+            rest = {key: one for key, one in beside.value.items() if key != _UNEVALUATED}
+            both = (reference, Node(rest, beside.resolver))
+            built = [self.build(one, depth + 1, part=True) for one in both]
+            result, here = {"allOf": [one for one in built if one]}, beside
+        else:
+            try:
+                here = self._follow(node)
+            except ReferenceFault:
+                return self._cut(node)
+            if not isinstance(here.value, dict):
+                return dict(_NOTHING) if here.value is False else {}
+            result = self._own(here.value, depth)
+            self._inner(here, depth, result, part=part)
+            if here.value.keys() & _COMPOSING:
+                result |= _unless_empty("allOf", self._composed(here, depth, part=part))
+        result = _shorter(result)
+        self._unevaluated(here, depth, unnamed, result, part=part)
+        if not part and (names := _read_only(result)):
+            self._lose(_ask_less(result, names))
+        return _nullable(result) if here.value.get("nullable") is True else result
+
+    def _cut(self, node: Node) -> dict[str, Any]:
+        """Return what stands for a schema that is not kept: of a property whether it is read-only."""
+        self._lose(True, names=True)
         try:
-            value, resolver = self._follow(node)
+            value = self._follow(node).value
         except ReferenceFault:
-            self._cut += 1
             return {}
-        if value is False:
-            return dict(_NOTHING)
-        if not isinstance(value, dict):
-            return {}
-        result: dict[str, Any] = {}
-        if value.get("not") == {}:  # nothing at all is allowed
-            result |= _NOTHING
-        types = _types(value)
+        return {"readOnly": True} if mapping(value).get("readOnly") is True else {}
+
+    def _lose(self, is_lost: bool, *, names: bool = False) -> None:
+        """Note that what is kept may admit more than the schema does, or lacks ``names`` of it."""
+        self._lost += is_lost
+        self._unnamed += is_lost and names
+
+    def _own(self, value: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        """Return what a schema says without schemas within it."""
+        types, result = _types(value), _limits(value)
+        self._lose(not types and "type" in value)
+        self._lose(not value.keys() & {"pattern", "format"} <= result.keys())
         if (allowed := _allowed(value)) is not None:
-            types, allowed = _agreed(types, allowed)
-            result["enum"] = allowed
+            types, result["enum"] = _agreed(types, allowed)
+        else:
+            self._lose(not value.keys().isdisjoint({"enum", "const"}))
         if types:
             result["type"] = types[0] if len(types) == 1 else types
-        result |= _limits(value)
         if not types or "string" in types:
             result |= _bytes(value)
-        if depth > 0:
-            result |= _annotations(value)
-        elif value.get("default", 0) == "":  # what else is a default stands beside the schema
-            result["default"] = ""
-        elif "default" in value and value["default"] is None and _takes_null(value):
-            result["default"] = None
-        self._list(value, resolver, depth, result)
-        self._object(value, resolver, depth, level, result, part=part)
-        self._composed(Node(value, resolver), depth, level, result, part=part)
-        result = _shorter(result)
-        return _nullable(result) if value.get("nullable") is True else result
-
-    def _within(self, value: Any, resolver: Any, depth: int) -> dict[str, Any]:
-        return self.build(Node(value, resolver), depth + 1)
-
-    def _list(
-        self, value: Mapping[str, Any], resolver: Any, depth: int, result: dict[str, Any]
-    ) -> None:
-        first = value.get("prefixItems")
-        if isinstance(first, list) and first:
-            result["prefixItems"] = [self._within(one, resolver, depth) for one in first]
-        if "items" in value:
-            result |= _unless_empty("items", self._within(value["items"], resolver, depth))
         if value.get("uniqueItems") is True:
             result["uniqueItems"] = True
-        if "contains" in value and "maxContains" not in value and value.get("minContains") != 0:
-            contained = self._within(value["contains"], resolver, depth)
-            result |= _unless_empty("contains", contained)
-
-    def _object(
-        self,
-        value: Mapping[str, Any],
-        resolver: Any,
-        depth: int,
-        level: _Level,
-        result: dict[str, Any],
-        *,
-        part: bool,
-    ) -> None:
-        entries = _mapping(value.get("properties"))
-        built = {
-            str(name): self._within(one, resolver, depth)
-            for name, one in entries.items()
-            if clean(str(name), NAME_LIMIT) == str(name)
-        }
-        if built:
-            result["properties"] = built
-        needed = [one for one in _texts(value.get("required")) if one not in level.read_only]
-        if needed:
+        if needed := _texts(value.get("required")):
             result["required"] = needed
-        patterned = _mapping(value.get("patternProperties"))
-        patterns = {
-            name: self._within(one, resolver, depth)
-            for name, one in patterned.items()
-            if _is_pattern(name)
-        }
-        if patterns:
-            result["patternProperties"] = patterns
+        named = mapping(value.get("dependentRequired")).items()
+        result |= _unless_empty("dependentRequired", {str(key): _texts(one) for key, one in named})
+        if depth > 0:
+            return result | _annotations(value)
+        default = value.get("default", 0)  # what else is a default stands beside the schema
+        if default == "" or (default is None and _takes_null(value)):
+            result["default"] = default
+        return result
+
+    def _inner(self, node: Node, depth: int, result: dict[str, Any], *, part: bool) -> None:
+        """Add the schemas of what is in a list or an object."""
+        value, resolver = node
+
+        def within(one: Any) -> dict[str, Any]:
+            unnamed = self._unnamed
+            built = self.build(Node(one, resolver), depth + 1)
+            self._unnamed = unnamed  # of another value
+            return built
+
+        counted = "maxContains" in value or value.get("minContains") == 0
+        self._lose(counted)
+        for key in ("items", "propertyNames", *(() if counted else ("contains",))):
+            if key in value:
+                result |= _unless_empty(key, within(value[key]))
+        result |= _unless_empty("prefixItems", list(map(within, listed(value.get("prefixItems")))))
+        is_whole = True
+        for key, limit in (("properties", NAME_LIMIT), ("patternProperties", _PATTERN_LIMIT)):
+            entries = mapping(value.get(key))
+            kept = {str(name): one for name, one in entries.items() if _is_text(str(name), limit)}
+            is_whole = is_whole and len(kept) == len(entries)
+            result |= _unless_empty(key, {name: within(one) for name, one in kept.items()})
+        self._lose(not is_whole, names=True)
         others = value.get("additionalProperties")
-        if others is True or (isinstance(others, dict) and not others):
-            result["additionalProperties"] = True
-        elif isinstance(others, dict):
-            result["additionalProperties"] = self._within(others, resolver, depth)
-        is_whole = len(built) + len(patterns) == len(entries) + len(patterned)
-        if others is False and is_whole and not part and not value.keys() & _COMPOSED:
+        if isinstance(others, dict) or others is True:
+            result["additionalProperties"] = within(others) if others not in (True, {}) else True
+        elif others is False and is_whole and not part and not value.keys() & _COMPOSED:
             # Beside parts it would forbid what those describe, which hardly a document means.
             result["additionalProperties"] = False
-        if "propertyNames" in value:
-            named = self._within(value["propertyNames"], resolver, depth)
-            result |= _unless_empty("propertyNames", named)
-        dependent = {
-            str(name): _texts(one) for name, one in _mapping(value.get("dependentRequired")).items()
-        }
-        result |= _unless_empty("dependentRequired", dependent)
+        else:
+            self._lose(others is False)
 
-    def _composed(
-        self, node: Node, depth: int, level: _Level, result: dict[str, Any], *, part: bool
+    def _unevaluated(
+        self, node: Node, depth: int, unnamed: int, result: dict[str, Any], *, part: bool
     ) -> None:
-        value, resolver = node
-        if not value.keys() & _COMPOSING and "allOf" not in result:
+        """Keep what a schema says of properties that no part of it names, if all parts are kept."""
+        told = node.value.get(_UNEVALUATED, True)
+        if told is not False and not isinstance(told, dict):
             return
+        if part or unnamed != self._unnamed:  # a part would forbid what the others describe
+            self._lose(True)
+        else:
+            others = self.build(Node(told, node.resolver), depth + 1) if told else told
+            result |= {_UNEVALUATED: others} if others != {} else {}
+
+    def _composed(self, node: Node, depth: int, *, part: bool) -> list[dict[str, Any]]:
+        """Return the parts of a schema that describe the same value."""
+        value, resolver = node
+        parts: list[dict[str, Any]] = [dict(_NOTHING)] if value.get("not") == {} else []
         beside = part or "allOf" in value or "properties" in value
-        parts = [result["allOf"]] if "allOf" in result else []
+        is_told = "discriminator" in value  # which variant is meant, whatever else fits
 
-        def built(one: Node) -> dict[str, Any]:
-            return self.build(one, depth + 1, level, part=True)
+        def built(one: Any) -> dict[str, Any]:
+            return self.build(Node(one, resolver), depth + 1, part=True)
 
+        self._lose(id(value) in self._open, names=True)
         if id(value) not in self._open:
             self._open.add(id(value))
             for key in _CHOICES:
-                chosen = [
-                    self.build(one, depth + 1, level, part=beside) for one in variants(node, key)
-                ]
+                lost = self._lost
+                chosen = [self.build(one, depth + 1, part=beside) for one in variants(node, key)]
                 if chosen and all(chosen):  # one that admits anything makes all of them do
-                    parts.append({"anyOf": chosen})
+                    parts.append({"anyOf" if is_told or lost != self._lost else key: chosen})
+                self._lose(not all(chosen), names=True)
             self._open.discard(id(value))
-        parts += [one for one in map(built, variants(node, "allOf")) if one]
-        for name, one in _mapping(value.get("dependentSchemas")).items():
-            if then := built(Node(one, resolver)):
-                parts.append({"dependentSchemas": {str(name): then}})
-        cut = self._cut
-        if isinstance(value.get("not"), dict) and value["not"]:
-            refused = built(Node(value["not"], resolver))
-            if cut == self._cut and refused and "oneOf" not in value["not"]:
-                parts.append({"not": refused})
-        if isinstance(value.get("if"), dict):
-            branch = {
-                key: built(Node(value[key], resolver))
-                for key in ("if", "then", "else")
-                if key in value
-            }
-            if cut == self._cut:  # a condition without a part of it would hold too often
-                parts.append(branch)
-        if parts:
-            result["allOf"] = parts
+        parts += [self.build(one, depth + 1, part=True) for one in variants(node, "allOf")]
+        for name, one in mapping(value.get("dependentSchemas")).items():
+            parts.append(_unless_empty("dependentSchemas", _unless_empty(str(name), built(one))))
+        # A negation or a condition without a part of it would hold too often.
+        for keys in (("not",), ("if", "then", "else")):
+            if isinstance(value.get(keys[0]), dict) and value[keys[0]]:
+                lost = self._lost
+                whole = {key: built(value[key]) for key in keys if key in value}
+                parts.append(whole if lost == self._lost and whole != {"not": {}} else {})
+                self._lose(lost != self._lost, names=keys[0] == "if")
+        return [one for one in parts if one]
+
+
+def _read_only(schema: Mapping[str, Any]) -> set[str]:
+    """Return the read-only properties of an object, in all parts of its schema."""
+    found = {
+        name
+        for name, one in schema.get("properties", {}).items()
+        if any(inner.get("readOnly") for inner in (one, *one.get("allOf", ())))
+    }
+    for key in ("allOf", *_CHOICES):
+        for part in schema.get(key, ()):
+            found |= _read_only(part)
+    return found
+
+
+def _ask_less(schema: dict[str, Any], names: set[str]) -> bool:
+    """Demand properties in no part of a schema any more; return whether one did."""
+    needed = schema.pop("required", [])
+    schema |= _unless_empty("required", [name for name in needed if name not in names])
+    asked = len(schema.get("required", [])) < len(needed)
+    for key in ("allOf", *_CHOICES):
+        changed = [_ask_less(part, names) for part in schema.get(key, ())]
+        asked |= any(changed)
+        if key == "oneOf" and any(changed):  # variants may have differed in that alone
+            schema["anyOf"] = schema.pop("oneOf")
+    for key in ("if", "then", "else"):
+        asked |= key in schema and _ask_less(schema[key], names)
+    return asked
 
 
 def _types(value: Mapping[str, Any]) -> list[str]:
@@ -314,23 +303,19 @@ def _agreed(types: list[str], allowed: list[Any]) -> tuple[list[str], list[Any]]
     Values are often written in another type than the one that is declared (``enum: [1, 2]`` of a
     string, in YAML). They are meant in the declared one; where they cannot be, they decide.
     """
-    if not types:
-        return [], allowed
-    meant = []
-    for value in allowed:
-        if _is_of(value, types):
-            meant.append(value)
-        elif value is None:  # allowed by another word, or not at all
-            continue
-        elif "boolean" in types and value in ("true", "false"):
-            meant.append(value == "true")
-        elif "string" in types and not isinstance(value, dict | list):
-            meant.append(fields.spelled(value))
-        elif isinstance(value, str) and (number := _number(value)) is not None:
-            meant.append(number)
-        else:
-            return [], allowed
+    meant = [_meant(one, types) for one in allowed if one is not None or "null" in types]
     return (types, meant) if meant and all(_is_of(one, types) for one in meant) else ([], allowed)
+
+
+def _meant(value: Any, types: list[str]) -> Any:
+    if _is_of(value, types):
+        return value
+    if "boolean" in types and value in ("true", "false"):
+        return value == "true"
+    if "string" in types and not isinstance(value, dict | list):
+        return fields.spelled(value)
+    number = numerals.number(value) if isinstance(value, str) else None
+    return value if number is None else number
 
 
 def _is_of(value: Any, types: list[str]) -> bool:
@@ -338,14 +323,8 @@ def _is_of(value: Any, types: list[str]) -> bool:
         return "boolean" in types
     if isinstance(value, int) or (isinstance(value, float) and value.is_integer()):
         return "integer" in types or "number" in types
-    kinds: dict[type, str] = {float: "number", str: "string", list: "array", dict: "object"}
-    return kinds.get(type(value), "null") in types
-
-
-def _number(text: str) -> int | float | None:
-    if not _NUMBER.fullmatch(text):
-        return None
-    return float(text) if "." in text else int(text)
+    kinds: dict[type, str] = {str: "string", list: "array", dict: "object", type(None): "null"}
+    return kinds.get(type(value), "number") in types
 
 
 def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
@@ -380,10 +359,10 @@ def _limits(value: Mapping[str, Any]) -> dict[str, Any]:
     step = value.get("multipleOf")
     if step is not None and _is_number(step) and step > 0:
         found["multipleOf"] = step
-    if _is_pattern(value.get("pattern")):
+    if _is_text(value.get("pattern"), _PATTERN_LIMIT):
         found["pattern"] = value["pattern"]
     form = value.get("format")
-    if isinstance(form, str) and form and clean(form, _TEXT_LIMIT) == form:
+    if form and _is_text(form, _TEXT_LIMIT):
         found["format"] = form
     return found
 
@@ -413,8 +392,8 @@ def _is_short(value: Any) -> bool:
     return len(text) <= _TEXT_LIMIT and clean(text, _TEXT_LIMIT) == text
 
 
-def _is_pattern(value: Any) -> bool:
-    return isinstance(value, str) and clean(value, _PATTERN_LIMIT) == value
+def _is_text(value: Any, limit: int) -> bool:
+    return isinstance(value, str) and clean(value, limit) == value
 
 
 def _is_number(value: Any) -> bool:
@@ -425,16 +404,10 @@ def _is_count(value: Any) -> bool:
     return _is_number(value) and value >= 0 and int(value) == value
 
 
-def _mapping(value: Any) -> dict[Any, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def _texts(value: Any) -> list[str]:
     """Return the clean names of a list, each once."""
-    entries = value if isinstance(value, list) else []
-    named = [one for one in entries if isinstance(one, str) and clean(one, NAME_LIMIT) == one]
-    return list(dict.fromkeys(named))
+    return list(dict.fromkeys(one for one in listed(value) if _is_text(one, NAME_LIMIT)))
 
 
-def _unless_empty(key: str, schema: dict[str, Any]) -> dict[str, Any]:
+def _unless_empty(key: str, schema: Any) -> dict[str, Any]:
     return {key: schema} if schema else {}

@@ -23,7 +23,7 @@ _ASPECTS = {
     "optional": "arguments",
     "body_type": "body",
     "body_required": "body",
-    "more": "arguments",
+    "together": "arguments",
     "accept": "media type",
     "security": "security",
 }
@@ -52,8 +52,6 @@ def aspects(served: Api, new: Api) -> tuple[str, ...]:
     for name in Api.model_fields:
         if getattr(served, name) != getattr(new, name):
             found[_ASPECTS.get(name, "definition")] = None
-    if served.mcp and new.mcp and served.mcp.input_schema != new.mcp.input_schema:
-        found["arguments"] = None
     return tuple(found)
 
 
@@ -71,15 +69,15 @@ def _lines(api: Api) -> list[str]:
     if api.body_type:
         lines.append(f"body: {api.body_type}")
     if api.mcp is not None:
-        schema = json.dumps(api.mcp.input_schema, ensure_ascii=False, indent=1)
-        lines += [*_block("arguments", schema), f"definition: sha256 {api.mcp.fingerprint}"]
+        lines.append(f"definition: sha256 {api.mcp.fingerprint}")
     if api.accept:
         lines.append(f"asks for: {api.accept}")
     if api.body_required:
         lines.append("body: always sent")
-    if api.more is not None:
-        lines.append(f"body: other properties too {spelled(api.more)}")
-    lines += [f"{one.place}: together {spelled(one.model_dump())}" for one in api.together]
+    for one in api.together:
+        schema = json.dumps(one.json_schema, ensure_ascii=False, indent=1)
+        needed = "required" if one.required else "optional"
+        lines += _block(f"{one.place} as a whole, {needed}", schema)
     for group in api.security:
         lines.append("security: " + (" and ".join(f"{s.kind} {s.name}" for s in group) or "none"))
         lines += [f"  {s.name}: {s.place} {s.key} {s.scheme}" for s in group]

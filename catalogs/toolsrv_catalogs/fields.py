@@ -27,6 +27,16 @@ _CATEGORY_LIMIT = 80
 OTHER = "Other"
 
 
+def mapping(value: Any) -> dict[str, Any]:
+    """Return an object of a document, an empty one where something else stands in its place."""
+    return value if isinstance(value, dict) else {}
+
+
+def listed(value: Any) -> list[Any]:
+    """Return a list of a document, an empty one where something else stands in its place."""
+    return value if isinstance(value, list) else []
+
+
 def category(value: Any, found: FileFindings) -> str:
     """Return the directory form of a category, always one harmless path component."""
     name = names.standardize_category(found.text(value, _CATEGORY_LIMIT))

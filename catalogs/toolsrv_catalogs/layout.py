@@ -167,8 +167,6 @@ def _ours(api: Api, taken: set[str]) -> dict[str, Any]:
         ours["body_required"] = True
     if api.accept:
         ours["accept"] = api.accept
-    if api.more is not None:
-        ours["more"] = api.more
     if api.together:
         ours["together"] = [one.model_dump() for one in api.together]
     if api.security:

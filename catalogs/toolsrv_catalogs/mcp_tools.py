@@ -13,6 +13,10 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
+from jsonschema.validators import validator_for
+
 from toolsrv_catalogs import fields
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.importer import Reading
@@ -21,7 +25,7 @@ from toolsrv_catalogs.openapi_refs import Node, ReferenceFault, References
 from toolsrv_catalogs.openapi_schema import parameter, shape
 from toolsrv_catalogs.text import DESCRIPTION_LIMIT, NAME_LIMIT, clean
 from toolsrv_registry import names
-from toolsrv_registry.api import Api, Catalog, McpTool, Parameter, Tool
+from toolsrv_registry.api import Api, Catalog, McpTool, Parameter, PlaceSchema, Tool
 from toolsrv_registry.errors import DataError
 
 TOOLS_LIMIT = 10_000
@@ -123,6 +127,7 @@ class _Reader:
             raise ValueError("is listed twice; the first one counts")
         schema = _schema(definition)
         required, optional = self._parameters(schema)
+        rule = PlaceSchema(place="body", json_schema=schema, required=True)
         text = self._found.text(definition.get("description"), DESCRIPTION_LIMIT).strip()
         title = self._found.text(definition.get("title"), NAME_LIMIT).strip()
         self._names.add(name)
@@ -137,13 +142,21 @@ class _Reader:
             url=f"mcp://{self._server}/{quote(name, safe='')}",
             required=tuple(required),
             optional=tuple(optional),
-            mcp=McpTool(
-                server=self._server,
-                name=name,
-                input_schema=schema,
-                fingerprint=fingerprint(definition),
-            ),
+            together=(rule,) if self._is_schema(name, schema) else (),
+            mcp=McpTool(server=self._server, name=name, fingerprint=fingerprint(definition)),
         )
+
+    def _is_schema(self, name: str, schema: dict[str, Any]) -> bool:
+        """Whether a schema is one; else the tool itself says what it wants."""
+        try:
+            validator_for(schema, default=Draft202012Validator).check_schema(schema)
+        except (SchemaError, RecursionError) as fault:
+            text = str(fault).partition("\n")[0][:120]
+            self._found.note(
+                f"{name[:80]}: its arguments are not checked, its schema is none: {text}"
+            )
+            return False
+        return True
 
     def _parameters(self, schema: dict[str, Any]) -> tuple[list[Parameter], list[Parameter]]:
         refs = References(schema, PurePosixPath("inputSchema.json"), _no_other_file)

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from toolsrv_catalogs import fields
-from toolsrv_catalogs.fields import METHODS, URL_LIMIT, unused
+from toolsrv_catalogs.fields import METHODS, URL_LIMIT, listed, mapping, unused
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.layout import api_place, numbered
 from toolsrv_catalogs.openapi_body import Body, place_schema, read_body
@@ -37,6 +37,7 @@ from toolsrv_catalogs.swagger import as_openapi, is_swagger
 from toolsrv_catalogs.text import DESCRIPTION_LIMIT, NAME_LIMIT
 from toolsrv_registry.api import Api, Parameter, Place, PlaceSchema, Tool
 from toolsrv_registry.errors import DataError
+from toolsrv_registry.media import FORM
 
 OPERATIONS_LIMIT = 50_000
 PARAMETERS_LIMIT = 5_000
@@ -48,13 +49,14 @@ _PLACES: dict[str, Place] = {
 }
 # Said by other means: media types and security schemes (OpenAPI 3.1, 4.8.12.2.1).
 _IGNORED_HEADERS = frozenset({"accept", "content-type", "authorization"})
-_FORM = "application/x-www-form-urlencoded"
 _OPERATIONS = frozenset({method.lower() for method in METHODS} | {"trace"})
 _OF_OPERATIONS = frozenset({"operationId", "summary", "responses", "parameters", "requestBody"})
 """Keys of which an operation has at least one; only one that is referred to is held to that."""
 _EXAMPLES = frozenset({"example", "examples"})
 _MISSED_LIMIT = 5
 """Faults of parts that are told of one operation."""
+_Described = dict[tuple[str, str], tuple[Node, dict[str, Any], Node]]
+"""Parameters by name and place: what describes one, as an object too, and where it is listed."""
 _PLACEHOLDER = re.compile(r"\{([^{}/]+)\}")
 
 
@@ -123,7 +125,7 @@ class _Reader:
         self._refs = References(document, path, load)
         self._root = document
         self._schemes = Schemes(document, self._refs, found)
-        info = _object(document.get("info"))
+        info = mapping(document.get("info"))
         self._name = found.text(info.get("title"), NAME_LIMIT).strip() or path.stem or "unnamed"
         self._description = found.text(
             info.get("description") or info.get("summary"), DESCRIPTION_LIMIT
@@ -137,16 +139,16 @@ class _Reader:
                 self._found.refuse("API", f"more than {OPERATIONS_LIMIT} operations")
                 break
             operation = self._operation(f"{method} {url_path}", entry)
-            tags = _object(operation.value).get("tags") if operation else None
-            if operation and not wanted.wanted(_list(tags), url_path, method):
+            tags = mapping(operation.value).get("tags") if operation else None
+            if operation and not wanted.wanted(listed(tags), url_path, method):
                 self._found.unselected += 1
             elif operation and (api := self._safely(url_path, method, items, operation)):
                 apis.append(api)
                 extras.append(self._kept_beside(operation, api.name))
         self._found.apis += len(apis)
-        info = _object(self._root.get("info"))
-        docs = _object(self._root.get("externalDocs")).get("url")
-        home = self._found.text(docs or _object(info.get("contact")).get("url"), URL_LIMIT)
+        info = mapping(self._root.get("info"))
+        docs = mapping(self._root.get("externalDocs")).get("url")
+        home = self._found.text(docs or mapping(info.get("contact")).get("url"), URL_LIMIT)
         hosts = [urlsplit(api.url).netloc for api in apis if api.url]
         return Tool(
             category=self._category,
@@ -183,7 +185,7 @@ class _Reader:
             operations = {
                 str(method).upper(): Node(operation, item.resolver)
                 for item in items
-                for methods in (item.value, _object(item.value.get("additionalOperations")))
+                for methods in (item.value, mapping(item.value.get("additionalOperations")))
                 for method, operation in methods.items()
                 if methods is not item.value or str(method).lower() in _OPERATIONS
             }
@@ -260,7 +262,6 @@ class _Reader:
             optional=tuple(optional),
             body_type=body.media,
             body_required=body.is_needed,
-            more=body.more,
             together=tuple(together),
             accept=self._accept(operation),
             security=security,
@@ -300,25 +301,23 @@ class _Reader:
 
         ``together`` takes what those of a query have to fulfil together.
         """
-        merged: dict[tuple[str, str], tuple[Node, dict[str, Any]]] = {}
-        given: dict[tuple[str, str], Node] = {}
+        merged: _Described = {}
         for owner in (*items, operation):
-            listed = self._refs.follow(Node(owner.value.get("parameters"), owner.resolver))
-            entries = listed.value
+            found = self._refs.follow(Node(owner.value.get("parameters"), owner.resolver))
+            entries = found.value
             if not isinstance(entries, list | None):
                 raise ReferenceFault("parameters is no list")
             own: set[tuple[str, str]] = set()
             for entry in entries or []:
                 try:
-                    node = self._refs.follow(Node(entry, listed.resolver))
+                    node = self._refs.follow(Node(entry, found.resolver))
                 except ReferenceFault as fault:
                     self._found.refuse("parameter", str(fault), name=url_path)
                     continue
-                if _object(node.value).get("in") == "querystring":
-                    spread = self._querystring(node, together)
-                    merged |= {(name, "query"): one for name, one in spread.items()}
+                if mapping(node.value).get("in") == "querystring":
+                    merged |= self._querystring(node, together)
                     continue
-                about = _object(node.value)
+                about = mapping(node.value)
                 name, place = about.get("name"), about.get("in")
                 if not isinstance(name, str) or not name.strip() or place not in _PLACES:
                     reason = "has no name or no known place"
@@ -328,14 +327,12 @@ class _Reader:
                         twice = f"{name!r} is there twice in {place}; the last one counts"
                         self._found.note(f"{url_path[:80]}: {twice}")
                     own.add((name, place))
-                    merged[name, place] = (node, about)
-                    given[name, place] = Node(entry, listed.resolver)
+                    merged[name, place] = (node, about, Node(entry, found.resolver))
         required: list[Parameter] = []
         optional: list[Parameter] = []
-        for (name, place), (node, about) in merged.items():
+        for (name, place), (node, about, entry) in merged.items():
             needed = place == "path" or about.get("required") is True
             try:
-                entry = given.get((name, place), node)
                 make = partial(self._parameter, node, about, name, _PLACES[place])
                 one = self._refs.once("parameter", entry, make)
             except StyleFault as fault:
@@ -354,16 +351,14 @@ class _Reader:
                 required.append(Parameter(name=name, place="path"))
         return required, optional
 
-    def _querystring(
-        self, node: Node, together: list[PlaceSchema]
-    ) -> dict[str, tuple[Node, dict[str, Any]]]:
+    def _querystring(self, node: Node, together: list[PlaceSchema]) -> _Described:
         """Return the fields of a whole query that is a form, as parameters of it (OpenAPI 3.2).
 
         ``together`` takes what they have to fulfil together. Raises ValueError where it is needed and is something else.
         """
-        about = _object(node.value)
-        media = self._refs.follow(Node(_object(about.get("content")).get(_FORM), node.resolver))
-        within = Node(_object(media.value).get("schema"), media.resolver)
+        about = mapping(node.value)
+        media = self._refs.follow(Node(mapping(about.get("content")).get(FORM), node.resolver))
+        within = Node(mapping(media.value).get("schema"), media.resolver)
         flat = shape(self._refs, within)
         if not flat.properties:
             reason = "its content cannot be sent as a whole query; a form with properties can"
@@ -377,21 +372,19 @@ class _Reader:
             whole = PlaceSchema(place="query", json_schema={"minProperties": 1}, required=True)
         if whole is not None:
             together[:] = [whole]
-        encoding = _object(_object(media.value).get("encoding"))
-        return {
-            name: (
-                one,
-                {"schema": one, "required": name in needed, **_object(encoding.get(name))},
-            )
-            for name, one in flat.properties.items()
-        }
+        encoding = mapping(mapping(media.value).get("encoding"))
+        found: _Described = {}
+        for name, one in flat.properties.items():
+            told = {"schema": one, "required": name in needed, **mapping(encoding.get(name))}
+            found[name, "query"] = (one, told, one)
+        return found
 
     def _parameter(self, node: Node, about: dict[str, Any], name: str, place: Place) -> Parameter:
         schema, written = about.get("schema"), ""
         if schema is None:
-            written, media = next(iter(_object(about.get("content")).items()), ("", None))
-            schema = _object(media).get("schema")
-            examples = {key: one for key, one in _object(media).items() if key in _EXAMPLES}
+            written, media = next(iter(mapping(about.get("content")).items()), ("", None))
+            schema = mapping(media).get("schema")
+            examples = {key: one for key, one in mapping(media).items() if key in _EXAMPLES}
             about = about | examples
         within = schema if isinstance(schema, Node) else Node(schema, node.resolver)
         flat = shape(self._refs, within)
@@ -449,11 +442,3 @@ def distinct(
         [renamed.get(id(one), one) for one in required],
         [renamed.get(id(one), one) for one in optional],
     )
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
 from toolsrv_catalogs.argument_schema import NODES_LIMIT, argument_schema
+from toolsrv_catalogs.fields import mapping
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.openapi_refs import Node, References
 from toolsrv_catalogs.openapi_schema import Shape, parameter, shape
 from toolsrv_catalogs.openapi_style import StyleFault, is_bytes, is_json, style
 from toolsrv_catalogs.text import NAME_LIMIT
 from toolsrv_registry.api import Parameter, PlaceSchema, Style
+from toolsrv_registry.media import FORM, JSON, MULTIPART, bare
 
-_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+_FORMS = (FORM, MULTIPART)
 _BYTES = "application/octet-stream"
 _ABOUT = frozenset({"title", "description", "example", "examples", "deprecated", "default"})
 """Words of a schema that say nothing of its values: such a part is bytes (OpenAPI 3.1, 4.8.14)."""
@@ -25,6 +27,8 @@ _NODES_EACH, _NODES_OF_BODY = 32, 1_200
 """Schemas that are kept of each property of a body at least, and of all about."""
 _OF_EACH = frozenset({"type", "properties", "additionalProperties"})
 """What a body's schema says of single properties; their own schemas say it too."""
+_OF_NAMED = frozenset({"patternProperties", "unevaluatedProperties"})
+"""What depends on which properties are named."""
 WHOLE = "body"
 """The name of the parameter that stands for a body that is no object."""
 
@@ -33,16 +37,14 @@ WHOLE = "body"
 class Body:
     """What a body brings: media type (``""`` for JSON), parameters, and what is beside them.
 
-    ``is_needed`` says that it is sent without properties too; ``more`` is the schema of
-    properties that are not named, None where there are none; ``together`` is what properties
-    have to fulfil together.
+    ``is_needed`` says that it is sent without properties too; ``together`` is what properties
+    have to fulfil together, those that are not named among them.
     """
 
     media: str = ""
     required: list[Parameter] = field(default_factory=list)
     optional: list[Parameter] = field(default_factory=list)
     is_needed: bool = False
-    more: dict[str, Any] | None = None
     together: PlaceSchema | None = None
 
 
@@ -52,14 +54,13 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
     Raises ReferenceFault, and ValueError for a needed property that cannot be sent as it must be.
     """
     value, resolver = refs.follow(node)
-    body = value if isinstance(value, dict) else {}
-    content = body.get("content")
-    kinds = content if isinstance(content, dict) else {}
+    body = mapping(value)
+    kinds = mapping(body.get("content"))
     if not kinds:
         return Body()
     kind = min(kinds, key=_rank)
     entry = refs.follow(Node(kinds[kind], resolver))
-    media, resolver = entry.value if isinstance(entry.value, dict) else {}, entry.resolver
+    media, resolver = mapping(entry.value), entry.resolver
     if len(kinds) > 1:
         others = ", ".join(sorted(str(one) for one in kinds if one != kind))
         found.note(f"of several kinds of body {kind!r} is offered, not {others}")
@@ -70,7 +71,7 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
     if "*" in str(kind) and flat.words.get("format") == "binary":
         in_json, body_type = False, found.text(kind, NAME_LIMIT)
     needed = body.get("required") is True
-    form = _plain(kind) if _plain(kind) in _FORMS else ""
+    form = bare(str(kind)) if bare(str(kind)) in _FORMS else ""
     more = _additional(refs, flat, schema)
     if more is None and flat.properties and not flat.required <= flat.properties.keys():
         more = {}  # it demands what it does not describe
@@ -81,8 +82,7 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
         if not in_json and not form:
             whole = _as_text(whole, kind, flat)
         return Body(body_type, [whole] if needed else [], [] if needed else [whole])
-    example = media.get("example")
-    examples = example if isinstance(example, dict) else {}
+    examples = mapping(media.get("example"))
     required: list[Parameter] = []
     optional: list[Parameter] = []
     nodes = max(_NODES_EACH, min(NODES_LIMIT, _NODES_OF_BODY // max(1, len(flat.properties))))
@@ -92,10 +92,10 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
             continue
         about = _about(name, examples, inner_flat.words)
         must = needed and name in flat.required
-        encoding = _encoding(media, name)
+        encoding = mapping(mapping(media.get("encoding")).get(name))
         told: dict[str, Any] = {}
         try:
-            written = _style(encoding, inner_flat.structure) if form == _FORMS[0] else ""
+            written = _style(encoding, inner_flat.structure) if form == FORM else ""
         except StyleFault as fault:
             if must:
                 raise ValueError(f"the property {name[:80]!r} of its body: {fault}") from fault
@@ -106,7 +106,7 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
                 "media": _part_media(refs, encoding, inner_flat, found),
                 "reserved": encoding.get("allowReserved") is True,
             }
-            if form == _FORMS[0] and is_json(told.pop("media") or "text/plain"):
+            if form == FORM and is_json(told.pop("media") or "text/plain"):
                 written = "json"
         make = partial(
             parameter,
@@ -124,19 +124,34 @@ def read_body(refs: References, node: Node, found: FileFindings) -> Body:
         own = form or name in examples  # then it is said of this body, not of its schema
         one = make() if own else refs.once(f"property {name}", schema, make)
         (required if must else optional).append(one)
-    together = place_schema(refs, schema, "body", required=needed)
-    return Body(body_type, required, optional, is_needed=needed, more=more, together=together)
+    together = place_schema(refs, schema, "body", required=needed, more=more, named=flat.properties)
+    return Body(body_type, required, optional, is_needed=needed, together=together)
 
 
 def place_schema(
-    refs: References, schema: Node, place: Literal["body", "query"], *, required: bool
+    refs: References,
+    schema: Node,
+    place: Literal["body", "query"],
+    *,
+    required: bool,
+    more: dict[str, Any] | None = None,
+    named: Iterable[str] = (),
 ) -> PlaceSchema | None:
-    """Return what the properties of a schema have to fulfil together, None where that is nothing."""
+    """Return what the properties of a schema have to fulfil together, None where that is nothing.
+
+    ``more`` is the schema of properties that are not ``named``, None where none are taken.
+    """
     whole = refs.once("whole", schema, partial(argument_schema, schema, refs.peek))
     beyond = whole.keys() - _OF_EACH - ({"required"} if required else set())
-    if not beyond:
+    if not beyond and more is None:
         return None
-    told = {key: one for key, one in whole.items() if key not in _OF_EACH}
+    each = frozenset({"type"}) if beyond & _OF_NAMED else _OF_EACH
+    told = {key: one for key, one in whole.items() if key not in each}
+    others = (told.get("additionalProperties"), told.get("unevaluatedProperties", False))
+    if more is not None and others == (None, False):
+        told["additionalProperties"] = more or True
+        if more:
+            told["properties"] = {name: {} for name in named} | told.get("properties", {})
     return PlaceSchema(place=place, json_schema=told, required=required)
 
 
@@ -152,18 +167,12 @@ def _as_text(whole: Parameter, kind: str, flat: Shape) -> Parameter:
 
 def _additional(refs: References, flat: Shape, schema: Node) -> dict[str, Any] | None:
     """Return the schema of properties beside the named ones, None where it names no such."""
-    told = flat.words.get("additionalProperties")
+    told = flat.others
     if not flat.takes_more:
         return None
-    if not isinstance(told, dict):
+    if not isinstance(told, dict) or "patternProperties" in flat.words:
         return {}
     return argument_schema(Node(told, flat.resolver or schema.resolver), refs.peek)
-
-
-def _encoding(media: Mapping[str, Any], name: str) -> dict[str, Any]:
-    encodings = media.get("encoding")
-    one = encodings.get(name) if isinstance(encodings, dict) else None
-    return one if isinstance(one, dict) else {}
 
 
 def _part_media(
@@ -198,14 +207,9 @@ def _about(name: str, examples: Mapping[str, Any], words: Mapping[str, Any]) -> 
     return about | ({"example": examples[name]} if name in examples else {})
 
 
-def _plain(kind: str) -> str:
-    """Return a media type without its parameters, in lower case."""
-    return str(kind).split(";")[0].strip().lower()
-
-
 def _rank(kind: str) -> int:
     """Return 0 for plain JSON, then its other media types, forms, and anything else."""
-    plain = _plain(kind)
+    plain = bare(str(kind))
     if is_json(plain):
-        return 0 if str(kind).strip().lower() == "application/json" else 1 if "*" in plain else 2
+        return 0 if str(kind).strip().lower() == JSON else 1 if "*" in plain else 2
     return 3 + _FORMS.index(plain) if plain in _FORMS else 9

@@ -171,11 +171,6 @@ class References:
             self._made[key] = made
         return made
 
-    def made(self, what: str, node: Node) -> Any:
-        """Return what ``once`` has made of a reference; None where it has not."""
-        key = self._key(what, node)
-        return None if key is None else self._made.get(key)
-
     def _key(self, what: str, node: Node) -> tuple[str, int, str] | None:
         value = node.value
         if not isinstance(value, dict) or len(value) != 1 or id(node.resolver) not in self._bases:

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
 from toolsrv_catalogs import fields
+from toolsrv_catalogs.fields import listed, mapping
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.layout import SCHEMA
 from toolsrv_catalogs.openapi_refs import Node, ReferenceFault, References
 from toolsrv_catalogs.openapi_schema import Shape, shape
 from toolsrv_catalogs.openapi_style import is_json
 from toolsrv_catalogs.text import NAME_LIMIT, clean
+from toolsrv_registry.media import JSON
 
 DEPTH = 6
 FIELDS = 200
@@ -57,36 +60,31 @@ def read_response(
 
 def accepted(refs: References, node: Node) -> str:
     """Return what to ask for: JSON where a success offers it, else all types of successes."""
-    kinds: dict[str, None] = {}
     try:
-        value, resolver = refs.follow(node)
-        for status, entry in value.items() if isinstance(value, dict) else ():
-            answer = refs.follow(Node(entry, resolver)).value if str(status)[:1] == "2" else None
-            content = answer.get("content") if isinstance(answer, dict) else None
-            kinds |= {
-                str(kind).strip(): None
-                for kind in (content if isinstance(content, dict) else ())
-                if _MEDIA.fullmatch(str(kind).strip())
-            }
+        kinds = dict.fromkeys(kind for kind, _ in _successes(refs, node) if _MEDIA.fullmatch(kind))
     except ReferenceFault:
         return ""
     as_json = [kind for kind in kinds if is_json(kind) and "*" not in kind]
-    plain = [kind for kind in as_json if kind.lower() == "application/json"]
+    plain = [kind for kind in as_json if kind.lower() == JSON]
     return (plain or as_json or [", ".join(kinds)])[0]
 
 
 def _success(refs: References, node: Node) -> Node | None:
     """Return the schema of the first success that is JSON, in the document's order."""
-    value, resolver = refs.follow(node)
-    for status, entry in value.items() if isinstance(value, dict) else ():
-        if str(status)[:1] != "2" or len(str(status)) != 3:
-            continue
-        answer, inside = refs.follow(Node(entry, resolver))
-        content = answer.get("content") if isinstance(answer, dict) else None
-        for kind, media in content.items() if isinstance(content, dict) else ():
-            if is_json(kind) and isinstance(media, dict) and "schema" in media:
-                return Node(media["schema"], inside)
+    for kind, (media, resolver) in _successes(refs, node):
+        if is_json(kind) and "schema" in mapping(media):
+            return Node(media["schema"], resolver)
     return None
+
+
+def _successes(refs: References, node: Node) -> Iterator[tuple[str, Node]]:
+    """Yield media types of successes with what is said of them. Raises ReferenceFault."""
+    value, resolver = refs.follow(node)
+    for status, entry in mapping(value).items():
+        if str(status)[:1] == "2" and len(str(status)) == 3:
+            answer, inside = refs.follow(Node(entry, resolver))
+            for kind, media in mapping(mapping(answer).get("content")).items():
+                yield str(kind).strip(), Node(media, inside)
 
 
 def _mirrored(refs: References, node: Node) -> Any:
@@ -130,8 +128,7 @@ def _varies(refs: References, node: Node, flat: Shape) -> bool:
         return True
     value, resolver = refs.follow(node)
     for key in ("oneOf", "anyOf"):
-        variants = value.get(key) if isinstance(value, dict) else None
-        for one in variants if isinstance(variants, list) else ():
+        for one in listed(mapping(value).get(key)):
             variant = shape(refs, Node(one, resolver))
             if variant.type != "null" and not _named(variant):
                 return True

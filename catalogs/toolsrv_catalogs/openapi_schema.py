@@ -14,6 +14,7 @@ from typing import Any
 
 from toolsrv_catalogs import fields
 from toolsrv_catalogs.argument_schema import NODES_LIMIT, TYPES, argument_schema
+from toolsrv_catalogs.fields import listed, mapping
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.openapi_refs import (
     Node,
@@ -51,8 +52,8 @@ class Shape:
 
     ``types`` are the types that a value may have, without null; none where that is open;
     ``resolver`` is that of the schema of properties that are not named; ``is_base`` says that
-    other schemas, which it does not list, add properties to it; ``height`` bounds the levels below
-    it that were looked at. Not altered once ``shape`` has returned it.
+    other schemas, which it does not list, add properties to it. Not altered once ``shape`` has
+    returned it.
     """
 
     words: dict[str, Any] = field(default_factory=dict)
@@ -63,7 +64,6 @@ class Shape:
     items: Node | None = None
     resolver: Any = None
     is_base: bool = False
-    height: int = 0
 
     @property
     def type(self) -> str:
@@ -78,25 +78,25 @@ class Shape:
         return next((kind for kind in ("object", "array") if kind in self.types), self.type)
 
     @property
+    def others(self) -> Any:
+        """What it says of properties that it does not name."""
+        words = self.words
+        return words.get("additionalProperties", words.get("unevaluatedProperties"))
+
+    @property
     def takes_more(self) -> bool:
         """Whether it says that it takes properties which it does not name."""
-        told = self.words.get("additionalProperties")
+        told = self.others
         named = bool(self.words.get("patternProperties"))
         return self.is_base or named or told is True or isinstance(told, dict)
 
 
 def shape(refs: References, node: Node, depth: int = 0) -> Shape:
     """Return a schema flattened; what cannot be followed is any value, and ``refs.missed`` tells."""
-    # Within the variants of a schema it depends on which: that schema is not looked into again.
-    known: Shape | None = None if refs.open else refs.made("shape", node)
+    make = partial(_shape, refs, node, depth)
     try:
-        if refs.open:
-            return _shape(refs, node, depth)
-        if known is None:
-            return refs.once("shape", node, partial(_shape, refs, node, depth))
-        refs.step()
-        too_deep = depth + known.height > _DEPTH_LIMIT
-        return _shape(refs, node, depth) if too_deep else known
+        # Within the variants of a schema it depends on which: that schema is not looked into again.
+        return make() if refs.open else refs.once("shape", node, make)
     except ReferenceFault as fault:
         refs.miss(fault)
         return Shape()
@@ -129,6 +129,9 @@ def _shape(refs: References, node: Node, depth: int) -> Shape:
     elif chooses and "discriminator" not in value:
         refs.miss(ReferenceFault("a schema is one of its own variants"))
     result = _all_of(parts)
+    for one in _conditional(here):
+        for name in shape(refs, one, depth + 1).properties:
+            result.properties.setdefault(name, Node({}, None))  # its value too has a condition
     told = value.get("discriminator")
     alone = not (isinstance(told, dict) and told.get("mapping")) and not value.keys() & _CHOICES
     result.is_base = bool(told) and alone and not refs.open
@@ -192,17 +195,15 @@ def parameter(
 def _own(value: Mapping[str, Any], resolver: Any) -> Shape:
     kinds = value.get("type")
     kinds = kinds if isinstance(kinds, list) else [kinds]
-    properties = value.get("properties")
     required = value.get("required")
     return Shape(
         words={k: v for k, v in value.items() if k not in {"allOf", "oneOf", "anyOf"}},
         types=tuple(kind for kind in kinds if isinstance(kind, str) and kind in TYPES - {"null"}),
-        enum=[value["const"]] if "const" in value else list(_list(value.get("enum"))),
+        enum=[value["const"]] if "const" in value else list(listed(value.get("enum"))),
         properties={
-            str(name): Node(one, resolver)
-            for name, one in (properties.items() if isinstance(properties, dict) else ())
+            str(name): Node(one, resolver) for name, one in mapping(value.get("properties")).items()
         },
-        required={one for one in _list(required) if isinstance(one, str)},
+        required={one for one in listed(required) if isinstance(one, str)},
         items=Node(value["items"], resolver) if "items" in value else None,
         resolver=resolver,
     )
@@ -212,7 +213,7 @@ def _all_of(parts: list[Shape]) -> Shape:
     """Return what a value has to be that fits all parts; of words the first part's count."""
     if len(parts) == 1:
         return parts[0]
-    result = Shape(properties=_together("allOf", parts), height=_height(parts))
+    result = Shape(properties=_together("allOf", parts))
     for one in parts:
         if "additionalProperties" not in result.words:
             result.resolver = one.resolver
@@ -230,7 +231,7 @@ def _any_of(parts: list[Shape]) -> Shape:
     """Return what a value may be that fits one of the parts."""
     if len(parts) == 1:
         return parts[0]
-    result = Shape(properties=_together("anyOf", parts), height=_height(parts))
+    result = Shape(properties=_together("anyOf", parts))
     result.required = set.intersection(*(one.required for one in parts))
     if all(one.types or one.enum for one in parts):
         kinds = [kind for one in parts for kind in (one.types or (one.type,))]
@@ -247,10 +248,6 @@ def _any_of(parts: list[Shape]) -> Shape:
     if any(one.takes_more for one in parts):
         result.words["additionalProperties"] = True
     return result
-
-
-def _height(parts: list[Shape]) -> int:
-    return 1 + max(one.height for one in parts)
 
 
 def _together(key: str, parts: list[Shape]) -> dict[str, Node]:
@@ -303,7 +300,7 @@ def _default(
             continue
         examples.append(value.get("value") if isinstance(value, dict) else None)
     examples.append(words.get("example"))
-    examples += _list(words.get("examples"))[:1]
+    examples += listed(words.get("examples"))[:1]
     example = next((one for one in examples if one is not None), None)
     return words.get("default"), example
 
@@ -374,5 +371,9 @@ def _type_of(values: Iterable[Any]) -> str:
     )
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _conditional(node: Node) -> list[Node]:
+    """Return the schemas that hold under a condition: what they name may be given."""
+    value, resolver = node
+    found = [value[key] for key in ("if", "then", "else") if key in value and "if" in value]
+    found += mapping(value.get("dependentSchemas")).values()
+    return [Node(one, resolver) for one in found]

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from toolsrv_catalogs.fields import URL_LIMIT
+from toolsrv_catalogs.fields import URL_LIMIT, mapping
 from toolsrv_catalogs.findings import FileFindings
 from toolsrv_catalogs.openapi_refs import Node, ReferenceFault, References
 from toolsrv_catalogs.text import NAME_LIMIT
@@ -27,8 +27,8 @@ class Schemes:
     """The security schemes of one document; each is read once."""
 
     def __init__(self, document: Mapping[str, Any], refs: References, found: FileFindings) -> None:
-        components = _object(document.get("components"))
-        self._entries = _object(components.get("securitySchemes"))
+        components = mapping(document.get("components"))
+        self._entries = mapping(components.get("securitySchemes"))
         self._general = document.get("security")
         self._refs = refs
         self._found = found
@@ -57,10 +57,10 @@ class Schemes:
         text = self._found.text
         try:
             root = self._refs.root.resolver
-            value = _object(self._refs.follow(Node(self._entries.get(name), root)).value)
+            value = mapping(self._refs.follow(Node(self._entries.get(name), root)).value)
         except ReferenceFault:
             value = {}
-        client = _object(_object(value.get("flows")).get("clientCredentials"))
+        client = mapping(mapping(value.get("flows")).get("clientCredentials"))
         try:
             scheme = SecurityScheme.model_validate(
                 {
@@ -84,8 +84,4 @@ class Schemes:
 
 def _named(requirement: Any) -> Mapping[str, Any]:
     """Return a requirement by names; a bare name, which no version allows, is one too."""
-    return {requirement: []} if isinstance(requirement, str) else _object(requirement)
-
-
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+    return {requirement: []} if isinstance(requirement, str) else mapping(requirement)

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from toolsrv_registry import media as media_types
 from toolsrv_registry.api import Place, Style
+from toolsrv_registry.media import bare
 
 _DEFAULTS: dict[str, str] = {
     "query": "form",
@@ -91,13 +93,12 @@ def content_style(media: str, kind: str) -> Style:
 
 def is_json(media: str) -> bool:
     """Whether a media type is JSON, or anything."""
-    plain = media.split(";", maxsplit=1)[0].strip().lower()
-    return plain in {"application/json", "*/*", "application/*"} or plain.endswith("+json")
+    return bare(media) in {"*/*", "application/*"} or media_types.is_json(media)
 
 
 def is_bytes(media: str) -> bool:
     """Whether a media type is that of bytes and not of text."""
-    plain = media.split(";", maxsplit=1)[0].strip().lower()
+    plain = bare(media)
     family, _, kind = plain.partition("/")
     if family in {"image", "audio", "video", "font"}:
         return not kind.endswith("+xml")

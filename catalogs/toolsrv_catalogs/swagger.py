@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-_FORM, _MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
+from toolsrv_catalogs.fields import listed, mapping
+from toolsrv_registry.media import FORM, MULTIPART
+
 _BESIDE_SCHEMA = frozenset(
     ["name", "in", "description", "required", "collectionFormat", "allowEmptyValue"]
 )
@@ -39,15 +41,15 @@ def as_openapi(document: Mapping[str, Any]) -> dict[str, Any]:
         "components": {
             "securitySchemes": {
                 name: _scheme(one)
-                for name, one in _object(document.get("securityDefinitions")).items()
+                for name, one in mapping(document.get("securityDefinitions")).items()
             }
         },
         "responses": {
             name: _response(one, produces)
-            for name, one in _object(document.get("responses")).items()
+            for name, one in mapping(document.get("responses")).items()
         },
         "paths": {
-            path: _path(item, document) for path, item in _object(document.get("paths")).items()
+            path: _path(item, document) for path, item in mapping(document.get("paths")).items()
         },
     }
 
@@ -84,7 +86,7 @@ def _operation(
     body += [one for one in own if _in_body(one)]
     consumes = operation.get("consumes", document.get("consumes"))
     produces = _texts(operation.get("produces", document.get("produces")))
-    responses = _object(operation.get("responses"))
+    responses = mapping(operation.get("responses"))
     result = dict(operation)
     result["parameters"] = [_parameter(one) for one in own if not _in_body(one)]
     result["responses"] = {code: _response(one, produces) for code, one in responses.items()}
@@ -99,8 +101,8 @@ def _operation(
 def _parameters(value: Any, document: Mapping[str, Any]) -> list[Any]:
     """Return parameters, those of the document itself in place of references to them."""
     found = []
-    known = _object(document.get("parameters"))
-    for one in value if isinstance(value, list) else []:
+    known = mapping(document.get("parameters"))
+    for one in listed(value):
         target = one.get("$ref") if isinstance(one, dict) else None
         name = target.removeprefix("#/parameters/") if isinstance(target, str) else ""
         found.append(known.get(name.replace("~1", "/").replace("~0", "~"), one))
@@ -134,7 +136,7 @@ def _schema(one: Mapping[str, Any]) -> dict[str, Any]:
 def _body(parameters: list[Any], consumes: list[str]) -> dict[str, Any]:
     whole = next((one for one in parameters if one.get("in") == "body"), None)
     if whole is not None:
-        kinds = [kind for kind in consumes if kind not in (_FORM, _MULTIPART)]
+        kinds = [kind for kind in consumes if kind not in (FORM, MULTIPART)]
         media = {"schema": whole.get("schema", {})}
         return {
             "description": whole.get("description"),
@@ -142,7 +144,7 @@ def _body(parameters: list[Any], consumes: list[str]) -> dict[str, Any]:
             "content": dict.fromkeys(kinds or ["application/json"], media),
         }
     files = any(one.get("type") == "file" for one in parameters)
-    kind = _MULTIPART if files or (_MULTIPART in consumes and _FORM not in consumes) else _FORM
+    kind = MULTIPART if files or (MULTIPART in consumes and FORM not in consumes) else FORM
     named = [one for one in parameters if isinstance(one.get("name"), str)]
     described = {
         one["name"]: _schema(one) | {"description": one.get("description")} for one in named
@@ -172,9 +174,5 @@ def _scheme(one: Any) -> Any:
     return one
 
 
-def _object(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
 def _texts(value: Any) -> list[str]:
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    return [one for one in listed(value) if isinstance(one, str)]

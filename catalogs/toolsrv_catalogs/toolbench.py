@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from toolsrv_catalogs import fields
 from toolsrv_catalogs.argument_schema import kept_schema
-from toolsrv_catalogs.fields import METHODS, URL_LIMIT, unused
+from toolsrv_catalogs.fields import METHODS, URL_LIMIT, listed, unused
 from toolsrv_catalogs.findings import FileFindings, What
 from toolsrv_catalogs.hosts import address_fault, host_fault
 from toolsrv_catalogs.layout import OURS, api_document, api_place, numbered, tool_head
@@ -283,7 +283,7 @@ def _api_extra(entry: Mapping[str, Any], name: str, found: FileFindings) -> dict
         extra["keys"] = keys
     parameters = {}
     for key in LISTS:
-        for parameter in _list(entry.get(key)):
+        for parameter in listed(entry.get(key)):
             if isinstance(parameter, dict) and parameter.keys() - PARAMETER_KEYS:
                 more = {k: v for k, v in parameter.items() if k not in PARAMETER_KEYS}
                 if (one := clean(str(parameter.get("name") or ""), NAME_LIMIT)).strip():
@@ -322,14 +322,13 @@ def _ours(value: Any, name: str, found: FileFindings) -> dict[str, Any]:
         "body_type": found.text(value.get("body_type"), NAME_LIMIT),
         "body_required": value.get("body_required") is True,
         "accept": found.text(value.get("accept"), NAME_LIMIT),
-        "more": kept_schema(value.get("more")),
         "together": tuple(
             PlaceSchema(
                 place=one["place"],
                 json_schema=kept_schema(one.get("json_schema")) or {},
                 required=one.get("required") is True,
             )
-            for one in _list(value.get("together"))
+            for one in listed(value.get("together"))
             if isinstance(one, dict) and one.get("place") in ("body", "query")
         ),
         "security": cleaned,
@@ -361,7 +360,7 @@ def _parameter(name: str, entry: Mapping[str, Any], found: FileFindings) -> Para
         type=found.text(entry.get("type"), NAME_LIMIT) or "STRING",
         description=found.text(entry.get("description"), PARAMETER_DESCRIPTION_LIMIT),
         default=fields.default(entry.get("default"), found),
-        enum=fields.enum(_list(entry.get("enum")), found),
+        enum=fields.enum(listed(entry.get("enum")), found),
         place=_PLACES.get(place, "") if isinstance(place, str) else "",
         style=_STYLES.get(style, "") if isinstance(style, str) else "",
         wire=found.text(ours.get("wire"), NAME_LIMIT),
@@ -374,12 +373,8 @@ def _parameter(name: str, entry: Mapping[str, Any], found: FileFindings) -> Para
 
 def _objects(value: Any, what: What, found: FileFindings) -> list[Mapping[str, Any]]:
     """Return the objects of a list; anything else in it is refused."""
-    entries = _list(value)
+    entries = listed(value)
     for number, entry in enumerate(entries, start=1):
         if not isinstance(entry, dict):
             found.refuse(what, "is no object", name=f"number {number}")
     return [entry for entry in entries if isinstance(entry, dict)]
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from toolsrv_registry import names
+from toolsrv_registry import media, names
 
 RESPONSE_SCHEMA = "response_schema"
 """The key, in what else a source says of an API, of what its responses look like."""
@@ -129,7 +129,8 @@ class PlaceSchema(BaseModel):
 
     ``place`` is ``body`` (an object's properties) or ``query``; ``json_schema`` is a JSON Schema
     (2020-12, self-contained) of an object with the names of the request. Not ``required``, it
-    holds only where one of them is given. What each argument's own schema says is left out.
+    holds only where one of them is given. What each argument's own schema says is left out; of a
+    tool of an MCP server it is the whole argument schema, as the server lists it.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -142,16 +143,15 @@ class PlaceSchema(BaseModel):
 class McpTool(BaseModel):
     """A tool of an MCP server.
 
-    ``server`` is the name under which the server is kept, ``name`` the tool's own name there,
-    ``input_schema`` its argument schema as the server lists it, and ``fingerprint`` the SHA-256
-    of its whole definition: what a call compares with what the server lists then.
+    ``server`` is the name under which the server is kept, ``name`` the tool's own name there, and
+    ``fingerprint`` the SHA-256 of its whole definition: what a call compares with what the server
+    lists then.
     """
 
     model_config = ConfigDict(frozen=True)
 
     server: str
     name: str
-    input_schema: dict[str, Any]
     fingerprint: str
 
 
@@ -163,10 +163,10 @@ class Api(BaseModel):
     ``url`` may hold ``{parameter}`` placeholders; the rest of the arguments go to the query
     string (GET) or a JSON body, unless their ``place`` says otherwise. ``body_type`` is the
     media type of a body, ``""`` for plain JSON; ``body_required`` sends one without properties
-    too, and ``more`` is the JSON Schema of properties beside the named ones, None where there are
-    none. ``together`` holds what arguments have to fulfil together: variants, dependencies. ``accept`` is the media type that is asked for, ``""`` for any. ``security`` lists
-    alternatives, each a group of credentials that are needed together; empty when nothing is known
-    to be needed. ``mcp`` is set where the API is a tool of an MCP server: its ``method`` is then GET
+    too. ``together`` holds what the arguments of a place have to fulfil together: variants,
+    dependencies, properties beside the named ones. ``accept`` is the media type that is asked for,
+    ``""`` for any. ``security`` lists alternatives, each a group of credentials that are needed
+    together; empty when nothing is known to be needed. ``mcp`` is set where the API is a tool of an MCP server: its ``method`` is then GET
     for a tool that only reads, else POST, and its ``url`` is ``mcp://SERVER/TOOL``.
     """
 
@@ -184,7 +184,6 @@ class Api(BaseModel):
     optional: tuple[Parameter, ...] = ()
     body_type: str = Field(default="", exclude_if=_empty)
     body_required: bool = Field(default=False, exclude_if=_empty)
-    more: dict[str, Any] | None = Field(default=None, exclude_if=_missing)
     together: tuple[PlaceSchema, ...] = Field(default=(), exclude_if=_empty)
     accept: str = Field(default="", exclude_if=_empty)
     security: tuple[tuple[SecurityScheme, ...], ...] = Field(default=(), exclude_if=_empty)
@@ -196,10 +195,23 @@ class Api(BaseModel):
         return self.required + self.optional
 
     @property
+    def others(self) -> dict[str, Any] | None:
+        """The JSON Schema of properties of the body beside the named ones; None for no such."""
+        schema = next((one.json_schema for one in self.together if one.place == "body"), {})
+        told = schema.get("additionalProperties", schema.get("unevaluatedProperties"))
+        if told is True or "patternProperties" in schema or (self.mcp and isinstance(told, dict)):
+            return {}  # which schema is theirs shows when all are held to it
+        return told if isinstance(told, dict) else None
+
+    def other(self, name: str) -> Parameter | None:
+        """Return the parameter of a property of the body beside the named ones, if it takes such."""
+        schema = self.others
+        return None if schema is None else Parameter(name=name, place="body", json_schema=schema)
+
+    @property
     def sends_json(self) -> bool:
         """Whether a body is JSON, of whatever media type."""
-        plain = self.body_type.partition(";")[0].strip().lower()
-        return not plain or plain == "application/json" or plain.endswith("+json")
+        return not media.bare(self.body_type) or media.is_json(self.body_type)
 
     @property
     def tool_key(self) -> str:

@@ -140,8 +140,8 @@ def whole_schema(api: Api) -> dict[str, Any]:
     Property names are the keys of ``parameter_keys``. Unlike ``argument_schema`` it has every
     bound, and what arguments have to fulfil together; a call enforces it.
     """
-    if api.mcp is not None:
-        return {"$schema": _DIALECT} | api.mcp.input_schema
+    if api.mcp is not None and api.together:
+        return {"$schema": _DIALECT} | api.together[0].json_schema
     keys = parameter_keys(api)
     required = _required_keys(api, keys, literal=False)
     found: dict[str, Any] = {
@@ -149,7 +149,7 @@ def whole_schema(api: Api) -> dict[str, Any]:
         "type": "object",
         "properties": {key: _described(parameter) for key, parameter in keys.items()},
         "required": [key for key in required if not keys[key].has_default],
-        "additionalProperties": False if api.more is None else api.more,
+        "additionalProperties": False if api.others is None else api.others,
     }
     parts = [_of_place(rule, keys) for rule in api.together]
     return found | ({"allOf": parts} if parts else {})
@@ -198,7 +198,7 @@ def _renamed(
             found[key] = inner
         elif key == "required":
             found[key] = [names_of.get(name, name) for name in one]
-        elif key in ("allOf", "anyOf"):
+        elif key in ("allOf", "anyOf", "oneOf"):
             found[key] = [_renamed(part, names_of, alone=alone) for part in one]
         elif key in ("not", "if", "then", "else"):
             found[key] = _renamed(one, names_of, alone=alone)

@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+CHOICES = frozenset({"anyOf", "oneOf"})
+"""Keywords of variants. An import never puts both in one schema."""
 ENUM_LIMIT = 256
 """Allowed values that a model is shown; of more it is shown none."""
 NODES_LIMIT = 400
@@ -22,8 +24,14 @@ _NAME = 60
 _EXAMPLE_DEPTH = 6
 
 
+def alternatives(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the schemas of which a value has to fit one, by ``anyOf`` or ``oneOf``, but null's."""
+    parts = [one for key in CHOICES for one in schema.get(key, ()) if isinstance(one, dict)]
+    return [one for one in parts if one.get("type") != "null"]
+
+
 def merged(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema with what its ``allOf`` says in it; of two ``anyOf`` the first stays."""
+    """Return a schema with what its ``allOf`` says in it; of two lists of variants the first stays."""
     result = {key: one for key, one in schema.items() if key != "allOf"}
     for part in schema.get("allOf", ()):
         inner = merged(part) if isinstance(part, dict) else {}
@@ -40,6 +48,8 @@ def merged(schema: Mapping[str, Any]) -> dict[str, Any]:
             result["enum"] = narrowed or result["enum"]
         if result.get("type") == "number" and inner.get("type") == "integer":
             result["type"] = "integer"
+        if result.keys() & CHOICES:
+            inner = {key: one for key, one in inner.items() if key not in CHOICES}
         result = inner | result
     return result
 
@@ -76,7 +86,7 @@ class _ModelView:
             found["enum"] = values
         if self._texts and isinstance(whole.get("description"), str):
             found["description"] = whole["description"]
-        variants = _variants(whole)
+        variants = alternatives(whole)
         if len(variants) > 1:
             # A reader of variants looks at nothing beside them.
             beside = {key: whole[key] for key in _BESIDE if key in whole}
@@ -84,9 +94,7 @@ class _ModelView:
             text = {"description": found["description"]} if "description" in found else {}
             return text | {"anyOf": parts}
         if variants:
-            return self.shown(
-                {key: one for key, one in whole.items() if key != "anyOf"} | {"allOf": variants}
-            )
+            return self.shown(_but_variants(whole) | {"allOf": variants})
         if isinstance(whole.get("items"), dict):
             found["items"] = self.shown(whole["items"])
         return found | self._properties(whole)
@@ -128,9 +136,8 @@ def example(schema: Mapping[str, Any], depth: int = 0) -> Any:
             return whole[key]
     if whole.get("enum"):
         return whole["enum"][0]
-    if depth < _EXAMPLE_DEPTH and (variants := _variants(whole)):
-        beside = {key: one for key, one in whole.items() if key != "anyOf"}
-        return example(beside | {"allOf": [variants[0]]}, depth + 1)
+    if depth < _EXAMPLE_DEPTH and (variants := alternatives(whole)):
+        return example(_but_variants(whole) | {"allOf": [variants[0]]}, depth + 1)
     kind = next((one for one in _listed(whole.get("type")) if one != "null"), "")
     if kind == "object" or (not kind and "properties" in whole):
         fields = whole.get("properties", {})
@@ -177,7 +184,7 @@ def _lines(schema: Mapping[str, Any], depth: int) -> Iterator[str]:
     if isinstance(others, dict) and others:
         yield f"{indent}{_field('any other name', others, is_needed=False)}"[:_LINE]
         yield from _lines(others, depth + 1)
-    variants = _variants(whole)
+    variants = alternatives(whole)
     if len(variants) == 1:
         yield from _lines(variants[0], depth)
     elif any(next(_lines(one, 0), None) for one in variants):
@@ -225,7 +232,7 @@ def _kind(schema: Mapping[str, Any]) -> str:
     """Return the types of a schema in words."""
     kinds = _listed(schema.get("type"))
     if not kinds:
-        kinds = [kind for one in _variants(schema) for kind in _kind(merged(one)).split(" or ")]
+        kinds = [kind for one in alternatives(schema) for kind in _kind(merged(one)).split(" or ")]
     if not kinds and "properties" in schema:
         kinds = ["object"]
     if not kinds and "enum" in schema:
@@ -235,10 +242,8 @@ def _kind(schema: Mapping[str, Any]) -> str:
     return " or ".join(dict.fromkeys(map(str, kinds))) or "any"
 
 
-def _variants(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the variants of a schema but null."""
-    parts = [one for one in schema.get("anyOf", ()) if isinstance(one, dict)]
-    return [one for one in parts if one.get("type") != "null"]
+def _but_variants(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: one for key, one in schema.items() if key not in CHOICES}
 
 
 def _listed(kinds: Any) -> list[Any]:

@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+DEPTH_LIMIT = 200
+"""Levels of JSON; a reader of ours or of a client may not be made for more."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPED = re.compile(r"\\u[dD][89a-fA-F]")
 _ESCAPE = re.compile(
@@ -73,3 +75,18 @@ def value(item: Any) -> Any:
     """
     written = json.dumps(item)
     return json.loads(json_text(written)) if _ESCAPED.search(written) else item
+
+
+def too_deep(item: Any) -> bool:
+    """Whether JSON is nested deeper than ``DEPTH_LIMIT``; one pass, level by level."""
+    level = [item]
+    for _ in range(DEPTH_LIMIT):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, (dict, list))
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not level:
+            return False
+    return True

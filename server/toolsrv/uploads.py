@@ -17,6 +17,7 @@ from toolsrv_catalogs.text import clean
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.errors import UsageError
 from toolsrv_registry.functions import parameter_keys
+from toolsrv_registry.schema_view import alternatives
 from toolsrv_runtime.calls.attachment import guessed_media
 from toolsrv_runtime.calls.given_files import FILE_LIMIT, GivenFile, data_url, is_binary
 
@@ -124,7 +125,7 @@ def _schema(parameter: Parameter | None) -> Mapping[str, Any]:
 
 def _resolved(value: Any, schema: Mapping[str, Any], find: Find) -> Any:
     if isinstance(value, str):
-        parts = (schema, *schema.get("anyOf", ()), *schema.get("allOf", ()))
+        parts = (schema, *alternatives(schema), *schema.get("allOf", ()))
         is_path = value[:1] == "@" and len(value) > 1 and "\n" not in value
         if is_path and any(map(is_binary, parts)):
             return data_url(_file(find(value[1:])))

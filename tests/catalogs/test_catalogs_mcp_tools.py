@@ -39,8 +39,7 @@ SCHEMA: dict[str, Any] = {
 
 def test_an_argument_schema_is_kept_whole_and_its_arguments_are_offered() -> None:
     api = _apis(_tool(inputSchema=SCHEMA))["tide"]
-    assert api.mcp is not None
-    assert api.mcp.input_schema == SCHEMA
+    assert [one.json_schema for one in api.together] == [SCHEMA]
     assert [one.name for one in api.required] == ["ship"]
     assert [one.name for one in api.optional] == ["when", "crew"]
     ship = api.required[0]
@@ -98,6 +97,13 @@ def test_a_tool_that_cannot_be_taken_is_refused_alone(change: dict[str, Any], re
     assert [api.name for api in reading.catalog.apis] == ["good"]
     (refusal,) = reading.files[0].refused
     assert reason in refusal.reason
+
+
+@pytest.mark.parametrize("schema", [{"type": "nonsense"}, {"properties": 3}, {"required": "a"}])
+def test_a_schema_that_is_none_holds_nobody(schema: dict[str, Any]) -> None:
+    reading = read_mcp_tools([_tool(inputSchema=schema)], name="harbour")
+    assert reading.catalog.apis[0].together == ()
+    assert any("its schema is none" in note for note in reading.files[0].notes)
 
 
 def test_a_schema_that_refers_to_itself_is_taken() -> None:

@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from toolsrv_runtime.calls.schema_check import takes_more, whole_fault
+from toolsrv_catalogs.mcp_tools import read_mcp_tools
+from toolsrv_runtime.calls.arguments import bind
+from toolsrv_runtime.calls.schema_check import schema_fault
+from toolsrv_runtime.errors import ArgumentError
 from toolsrv_runtime.mcp_client.results import exchange_of
 
 IMAGE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
@@ -74,6 +77,11 @@ def test_values_that_the_server_was_given_are_in_no_response() -> None:
     assert exchange_of(answer, 10_000, ("s3cret-token",)).response == {"the [key]": ["x [key]", 1]}
 
 
+def whole_fault(schema: dict[str, Any], given: dict[str, Any]) -> str:
+    fault = schema_fault(schema, given)
+    return "" if fault is None else fault.words()
+
+
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 
 
@@ -98,14 +106,14 @@ def test_a_whole_schema_is_held(
 @pytest.mark.parametrize(
     "schema",
     [
-        {"type": "nonsense"},
-        {"properties": 3},
         {"$ref": "#"},
         {"$ref": "http://127.0.0.1:9/never"},
         {"properties": {"a": {"$ref": "#/nowhere"}}},
     ],
 )
-def test_a_schema_that_is_none_holds_nobody_and_fetches_nothing(schema: dict[str, Any]) -> None:
+def test_a_schema_that_leads_nowhere_holds_nobody_and_fetches_nothing(
+    schema: dict[str, Any],
+) -> None:
     assert whole_fault(schema, {"a": 1}) == ""
 
 
@@ -117,8 +125,60 @@ def test_no_regular_expression_of_a_schema_runs_for_long() -> None:
     assert time.process_time() - started < 5
 
 
-def test_arguments_without_a_name_are_taken_where_the_schema_says_so() -> None:
-    assert takes_more({"additionalProperties": True})
-    assert takes_more({"additionalProperties": {"type": "string"}})
-    assert not takes_more({})
-    assert not takes_more({"additionalProperties": False})
+@pytest.mark.parametrize(
+    ("schema", "taken"),
+    [
+        ({"additionalProperties": True}, True),
+        ({"additionalProperties": {"type": "string"}}, True),
+        ({"unevaluatedProperties": {"$ref": "#/$defs/x"}}, True),
+        ({"patternProperties": {"^x-": {}}}, True),
+        ({}, False),
+        ({"additionalProperties": False}, False),
+    ],
+)
+def test_arguments_without_a_name_are_taken_where_the_schema_says_so(
+    schema: dict[str, Any], taken: bool
+) -> None:
+    tool = {
+        "name": "t",
+        "inputSchema": {"type": "object", "$defs": {"x": {"type": "string"}}, **schema},
+    }
+    (api,) = read_mcp_tools([tool], name="harbour").catalog.apis
+    if not taken:
+        with pytest.raises(ArgumentError, match="unknown argument 'x-a'"):
+            bind(api, {"x-a": "b"})
+        return
+    assert bind(api, {"x-a": "b"}) == {"x-a": "b"}
+    if "$ref" in str(schema):
+        with pytest.raises(ArgumentError, match="'x-a' must be text, not 1"):
+            bind(api, {"x-a": 1})
+
+
+def test_variants_and_further_properties_of_a_whole_schema_are_held() -> None:
+    schema: dict[str, Any] = {
+        "$defs": {"base": {"properties": {"id": {}}}},
+        "oneOf": [{"required": ["a"], "properties": {"a": {}}}, {"required": ["b"]}],
+        "unevaluatedProperties": False,
+    }
+    assert whole_fault(schema, {"a": 1}) == ""
+    assert "takes no 'c'" in whole_fault(schema, {"a": 1, "c": 1})
+    assert "fits 1 (any value with a) and 2" in whole_fault(schema, {"a": 1, "b": 1})
+    assert whole_fault(schema | {"$ref": "#/$defs/base"}, {"a": 1, "id": 1}) == ""
+
+
+def test_a_schema_of_a_draft_of_its_own_within_another_keeps_the_limits() -> None:
+    part = {"$schema": "https://json-schema.org/draft/2020-12/schema", "pattern": "^(a|aa)+$"}
+    schema = {"properties": {"a": part}}
+    started = time.process_time()
+    assert whole_fault(schema, {"a": "a" * 60 + "!"}) == ""
+    assert time.process_time() - started < 5
+
+
+def test_further_properties_of_parts_within_parts_take_no_endless_time() -> None:
+    schema: dict[str, Any] = {"properties": {"a": {}}}
+    for _ in range(60):
+        schema = {"anyOf": [schema], "unevaluatedProperties": False}
+    started = time.process_time()
+    assert whole_fault(schema, {"a": 1}) == ""
+    assert whole_fault(schema, {"b": 1}) != ""
+    assert time.process_time() - started < 5

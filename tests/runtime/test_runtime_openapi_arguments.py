@@ -514,7 +514,9 @@ SCHEMAS = st.recursive(
     ),
     lambda inner: st.one_of(
         inner.map(lambda one: {"type": "array", "items": one}),
-        st.lists(inner, min_size=1, max_size=3).map(lambda many: {"oneOf": many}),
+        st.lists(inner, min_size=1, max_size=3).map(
+            lambda many: {"oneOf": many, "unevaluatedProperties": False}
+        ),
         st.lists(inner, min_size=1, max_size=3).map(
             lambda many: {"allOf": many, "type": "object", "anyOf": many, "nullable": True}
         ),

@@ -305,3 +305,179 @@ def test_a_schema_that_leads_back_to_itself_is_kept_as_far_as_it_fits() -> None:
 def test_a_number_with_its_digits_is_a_number_and_is_copied_whole() -> None:
     value = copy.deepcopy(args.parse('{"v": [1.10]}'))["v"][0]
     assert (value, repr(value), value + 1) == (1.1, "1.10", 2.1)
+
+
+# --- exactly one variant, and no property that none of them names ---------------------------------
+
+
+@pytest.mark.parametrize(
+    ("variants", "good", "bad"),
+    [
+        ([{"type": "integer"}, {"type": "number", "minimum": 5}], [1, 5.5], 6),
+        ([{"type": "string", "maxLength": 3}, {"type": "string", "minLength": 3}], ["a", "abcd"], "abc"),
+        ([{"required": ["a"]}, {"required": ["b"]}], [{"a": 1}, {"b": 1}], {"a": 1, "b": 1}),
+        ([{"type": "array", "items": {"type": "string"}}, {"type": "array", "maxItems": 1}], [["a", "b"], [1]], ["a"]),
+        ([{"type": "string", "nullable": True}, {"type": "integer", "nullable": True}], ["a", 1], None),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_value_fits_exactly_one_variant_of_one_of(
+    variants: list[Any], good: list[Any], bad: Any, deep: bool
+) -> None:
+    schema = {"oneOf": variants}
+    inner = {"type": "object", "properties": {"w": schema}} if deep else schema
+    api = posted({"type": "object", "properties": {"v": inner}})
+    loose = posted({"type": "object", "properties": {"v": {"anyOf": variants}}})
+
+    def given(value: Any) -> dict[str, Any]:
+        return {"v": {"w": value} if deep else value}
+
+    for value in good:
+        assert json.loads(sent(api, given(value))) == given(value)
+    text = refused(api, given(bad))
+    assert "must fit one variant alone, and fits 1 (" in text
+    assert ") and 2 (" in text
+    assert sent(loose, {"v": bad})  # any of them is enough where the document says so
+
+
+def test_a_refusal_says_which_variants_a_body_fits() -> None:
+    card = {"type": "object", "title": "Card", "required": ["number"], "properties": {"number": {}}}
+    bank = {"type": "object", "required": ["iban"], "properties": {"iban": {"type": "string"}}}
+    api = posted({"oneOf": [card, bank]})
+    assert sent(api, {"iban": "NO1"}) == '{"iban":"NO1"}'
+    assert "the body must fit one variant alone, and fits 1 (Card with number) and 2 (a JSON object with iban)" in refused(
+        api, {"number": 1, "iban": "NO1"}
+    )  # fmt: skip
+    assert "the body lacks" in refused(api, {})
+
+
+def test_a_text_that_fits_two_variants_is_not_read_as_a_third() -> None:
+    variants = [{"type": "string"}, {"type": "string", "maxLength": 9}, {"type": "boolean"}]
+    api = posted({"properties": {"v": {"oneOf": variants}}})
+    assert sent(api, {"v": True}) == '{"v":true}'
+    assert "fits 1 (text) and 2 (text)" in refused(api, {"v": "true"})
+
+
+def test_a_number_given_as_text_is_counted_once_it_is_read() -> None:
+    variants = [{"type": "integer", "maximum": 5}, {"type": "integer", "minimum": 5}]
+    api = posted({"properties": {"v": {"oneOf": variants}}})
+    assert sent(api, {"v": "4"}) == '{"v":4}'
+    assert "and fits 1 (a whole number) and 2" in refused(api, {"v": "5"})
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [
+        {"type": "string", "format": "of its own"},
+        {"type": "string", "pattern": "x" * 2_000},
+        {"type": "array", "contains": {"type": "integer"}, "maxContains": 1},
+        {"$ref": "#/nowhere"},
+        {"type": "strange"},
+        {},
+    ],
+)
+def test_what_cannot_be_held_whole_counts_against_no_other_variant(variant: Any) -> None:
+    api = posted({"properties": {"v": {"oneOf": [variant, {"type": ["string", "array"]}]}}})
+    for value in ("a", ["a"]):
+        assert json.loads(sent(api, {"v": value})) == {"v": value}
+
+
+BASE = {"type": "object", "required": ["id"], "properties": {"id": {"type": "integer"}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"allOf": [BASE], "properties": {"a": {}}, "unevaluatedProperties": False},
+         {"id": 1, "a": 2}, {"id": 1, "b": 2}),
+        ({"$ref": "#/components/schemas/Base", "properties": {"a": {}}, "unevaluatedProperties": False},
+         {"id": 1, "a": 2}, {"id": 1, "b": 2}),
+        ({"anyOf": [BASE, {"required": ["a"], "properties": {"a": {}}}], "unevaluatedProperties": False},
+         {"id": 1}, {"id": "x", "a": 1}),
+        ({"oneOf": [BASE, {"required": ["a"], "properties": {"a": {}}}], "unevaluatedProperties": False},
+         {"a": 1}, {"a": 1, "b": 1}),
+        ({"if": {"required": ["k"], "properties": {"k": {"const": 1}}}, "then": {"properties": {"a": {}}},
+          "unevaluatedProperties": False}, {"k": 1, "a": 1}, {"k": 2, "a": 1}),
+        ({"dependentSchemas": {"k": {"properties": {"a": {}}}}, "properties": {"k": {}},
+          "unevaluatedProperties": False}, {"k": 1, "a": 1}, {"a": 1}),
+        ({"allOf": [BASE], "patternProperties": {"^x-": {}}, "unevaluatedProperties": {"type": "string"}},
+         {"id": 1, "x-a": 1, "b": "c"}, {"id": 1, "b": 1}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("deep", [False, True])
+def test_properties_that_no_part_names_are_refused(
+    schema: dict[str, Any], good: dict[str, Any], bad: dict[str, Any], deep: bool
+) -> None:
+    api = posted(
+        {"type": "object", "properties": {"v": schema}} if deep else schema, {"Base": BASE}
+    )
+    assert json.loads(sent(api, {"v": good} if deep else good)) == ({"v": good} if deep else good)
+    text = refused(api, {"v": bad} if deep else bad)
+    words = ("takes no '", "must be text", "unknown argument", "must be a whole number")
+    assert any(word in text for word in words)
+
+
+def test_properties_of_a_part_that_is_not_kept_are_not_refused() -> None:
+    deep: dict[str, Any] = {"properties": {"a": {"type": "integer"}}}
+    for _ in range(20):
+        deep = {"allOf": [deep, {"properties": {"b": {}}}]}
+    api = posted({"properties": {"v": deep | {"unevaluatedProperties": False}}})
+    assert sent(api, {"v": {"a": 1}}) == '{"v":{"a":1}}'
+    dead = {"allOf": [{"$ref": "#/nowhere"}], "unevaluatedProperties": False}
+    assert sent(posted({"properties": {"v": dead}}), {"v": {"a": 1}}) == '{"v":{"a":1}}'
+
+
+def test_variants_survive_an_export() -> None:
+    schema = {"oneOf": [CAT, DOG], "unevaluatedProperties": False}
+    tool = read({"requestBody": {"content": {JSON: {"schema": {"properties": {"v": schema}}}}}})
+    assert read_tool(tool_document(tool), "Other").apis[0].parameters == tool.apis[0].parameters
+
+
+def test_variants_that_differ_in_read_only_properties_alone_may_both_fit() -> None:
+    base = {"properties": {"id": {"type": "integer", "readOnly": True}, "n": {}}}
+    parts = [{"required": ["id"]}, {"required": ["n"]}]
+    api = posted({"properties": {"v": {"allOf": [base, {"oneOf": parts}]}}})
+    assert sent(api, {"v": {"n": 1}}) == '{"v":{"n":1}}'
+    assert sent(api, {"v": {}}) == '{"v":{}}'
+
+
+def test_a_discriminator_says_which_variant_is_meant_where_several_fit() -> None:
+    schemas = {
+        name: {
+            "type": "object",
+            "properties": {"pet": {"type": "string"}, key: {"type": "integer"}},
+        }
+        for name, key in (("Cat", "lives"), ("Dog", "age"))
+    }
+    listed = [{"$ref": f"#/components/schemas/{name}"} for name in schemas]
+    either = {"oneOf": listed, "discriminator": {"propertyName": "pet"}}
+    api = posted({"properties": {"v": either}}, schemas)
+    assert sent(api, {"v": {"pet": "Cat", "lives": 9}}) == '{"v":{"pet":"Cat","lives":9}}'
+    alone = posted({"properties": {"v": {"oneOf": listed}}}, schemas)
+    assert "fits 1 (a JSON object with pet, lives) and 2 (" in refused(alone, {"v": {"lives": 9}})
+
+
+def test_every_media_type_of_json_is_sent_as_json() -> None:
+    for media in ("text/json", "application/vnd.api+json; charset=utf-8"):
+        api = posted({"properties": {"a": {"type": "integer"}}}, media=media)
+        request = build(api, args.bind(api, {"a": 1}))
+        assert (request.content, request.headers["Content-Type"]) == (b'{"a":1}', media)
+
+
+@pytest.mark.parametrize("key", ["oneOf", "anyOf"])
+def test_numbers_given_as_text_are_read_within_variants(key: str) -> None:
+    sized = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
+    api = posted({"properties": {"v": {key: [sized, {"type": "array", "items": sized}]}}})
+    assert sent(api, {"v": {"n": "5"}}) == '{"v":{"n":5}}'
+    assert sent(api, {"v": [{"n": "5"}]}) == '{"v":[{"n":5}]}'
+    assert "at n must be a whole number" in refused(api, {"v": {"n": "five"}})
+
+
+def test_a_part_that_takes_any_property_leaves_none_unevaluated() -> None:
+    part: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "integer"}}}
+    closed = {"unevaluatedProperties": False}
+    free = posted({"allOf": [part | {"additionalProperties": True}], **closed})
+    assert sent(free, {"a": 1, "b": [2]}) == '{"a":1,"b":[2]}'
+    texts = posted({"allOf": [part | {"additionalProperties": {"type": "string"}}], **closed})
+    assert sent(texts, {"a": 1, "b": "c"}) == '{"a":1,"b":"c"}'
+    assert "'b' must be text" in refused(texts, {"a": 1, "b": [2]})

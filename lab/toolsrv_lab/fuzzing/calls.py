@@ -25,9 +25,9 @@ from toolsrv_lab.fuzzing.strategies import (
 from toolsrv_lab.fuzzing.target import Target, hold
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import parameter_keys
+from toolsrv_registry.numerals import spell
 from toolsrv_runtime.calls import body
 from toolsrv_runtime.calls.arguments import bind, parse
-from toolsrv_runtime.calls.numerals import spell
 from toolsrv_runtime.calls.policy import check_address
 from toolsrv_runtime.calls.request import BODILESS, Outgoing, build
 from toolsrv_runtime.errors import ArgumentError, PolicyError

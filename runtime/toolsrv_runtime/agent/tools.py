@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolsrv_catalogs.text import clean
+from toolsrv_registry import numerals
 from toolsrv_registry.api import Parameter
 from toolsrv_registry.functions import Function
 from toolsrv_registry.schema_view import model_schema
@@ -17,7 +17,6 @@ DESCRIPTION_LIMIT = 600
 
 SHORT_LIMIT = 80
 
-_PLAIN_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?")
 
 NO_FUNCTION_FITS = "no_function_fits"
 
@@ -96,7 +95,7 @@ def _numeric(schema: dict[str, Any], parameter: Parameter | None) -> dict[str, A
     if schema.get("type") != ["number", "string"] or parameter is None:
         return schema
     shown = str(parameter.default or parameter.example or "")
-    is_code = shown != "" and not _PLAIN_NUMBER.fullmatch(shown)
+    is_code = shown != "" and numerals.number(shown) is None
     return schema if is_code else {"type": "number"}
 
 

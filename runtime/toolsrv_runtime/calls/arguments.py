@@ -13,14 +13,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolsrv_registry import wellformed
-from toolsrv_registry.api import Api, McpTool, Parameter, PlaceSchema
+from toolsrv_registry.api import Api, Parameter, PlaceSchema
 from toolsrv_registry.functions import parameter_keys
-from toolsrv_runtime.calls.body import too_deep
-from toolsrv_runtime.calls.by_type import WrongValueError, as_typed
+from toolsrv_registry.numerals import TwiceError, read
+from toolsrv_registry.wellformed import too_deep
 from toolsrv_runtime.calls.given_files import FILE_LIMIT, is_data_url
-from toolsrv_runtime.calls.numerals import real
-from toolsrv_runtime.calls.schema_check import schema_fault, takes_more, whole_fault
-from toolsrv_runtime.calls.schema_values import as_declared, as_read
+from toolsrv_runtime.calls.schema_check import schema_fault
+from toolsrv_runtime.calls.schema_values import WrongValueError, as_declared, as_read, as_typed
 from toolsrv_runtime.errors import ArgumentError
 
 VALUE_LIMIT = 8_000_000
@@ -42,7 +41,12 @@ def parse(text: str) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
-        value = json.loads(wellformed.json_text(text), parse_float=real, object_pairs_hook=_once)
+        value = read(wellformed.json_text(text))
+    except TwiceError as error:
+        raise ArgumentError(
+            f"the arguments have {str(error)[:80]!r} twice in one object",
+            hint="give each name once",
+        ) from None
     except (ValueError, RecursionError) as error:  # ValueError also for endless integers
         why = "too deep or too long"
         if isinstance(error, json.JSONDecodeError):
@@ -58,22 +62,6 @@ def parse(text: str) -> dict[str, Any]:
             hint='write an object, for example \'{"city": "Oslo"}\'',
         )
     return value
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object whose names are all different.
-
-    Raises:
-        ArgumentError: one stands twice, and nobody knows which value is meant.
-    """
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ArgumentError(
-            f"the arguments have {twice[:80]!r} twice in one object", hint="give each name once"
-        )
-    return found
 
 
 def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,41 +85,28 @@ def bind(api: Api, arguments: Mapping[str, Any]) -> dict[str, Any]:
     bound: dict[str, Any] = {}
     problems: list[str] = []
     for name, value in arguments.items():
-        parameter = originals.get(name) or keys.get(name)
-        if parameter is None and api.mcp is not None and takes_more(api.mcp.input_schema):
-            bound[name] = value
-        elif parameter is None and api.more is not None:
-            try:
-                bound[name] = _more(api, name, value)
-            except WrongValueError as error:
-                problems.append(f"the argument {name[:80]!r} {error}")
-        elif parameter is None:
+        parameter = originals.get(name) or keys.get(name) or api.other(name)
+        if parameter is None:
             problems.append(_unknown(name, list(keys)))
-        elif parameter.name in bound:
-            problems.append(f"the argument {key_of[parameter.name]!r} is given twice")
-        elif fault := _fault(value):
-            problems.append(f"the argument {key_of[parameter.name]!r} {fault}")
-            bound[parameter.name] = None
+            continue
+        key = key_of.setdefault(parameter.name, name[:80])
+        if parameter.name in bound:
+            problems.append(f"the argument {key!r} is given twice")
         elif parameter.json_schema is not None or value not in ("", None):
             try:
                 bound[parameter.name] = _convert(api, parameter, value)
             except WrongValueError as error:
-                problems.append(f"the argument {key_of[parameter.name]!r} {error}")
+                problems.append(f"the argument {key!r} {error}")
                 bound[parameter.name] = None
     for parameter in api.required:
         if parameter.name in bound:
             continue
-        if parameter.has_default:
+        try:
             bound[parameter.name] = _default(api, parameter)
-        else:
-            problems.append(f"the argument {key_of[parameter.name]!r} is missing")
-    if api.mcp is not None and not problems:
-        problems += _of_tool(api.mcp, bound)
+        except WrongValueError as error:
+            problems.append(f"the argument {key_of[parameter.name]!r} {error}")
     if not problems:
         problems += [one for rule in api.together if (one := _together(api, rule, bound, key_of))]
-    for name, value in bound.items():  # defaults too, and what was written as JSON in a text
-        if fault := _fault(value):
-            problems.append(f"the argument {key_of.get(name, name[:80])!r} {fault}")
     if problems:
         raise ArgumentError(f"{api.id}: {'; '.join(problems)}", hint=_wanted(keys, api))
     return bound
@@ -143,14 +118,11 @@ def convert(api: Api, parameter: Parameter, value: Any) -> Any:
     Raises:
         ArgumentError: it is of another type, or cannot be written.
     """
-    hint = f"it is the value of {parameter.name[:80]!r}"
     try:
-        found = value if (fault := _fault(value)) else _convert(api, parameter, value)
+        return _convert(api, parameter, value)
     except WrongValueError as error:
+        hint = f"it is the value of {parameter.name[:80]!r}"
         raise ArgumentError(str(error), hint=hint) from None
-    if fault := fault or _fault(found):
-        raise ArgumentError(fault, hint=hint)
-    return found
 
 
 def writable(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -158,14 +130,6 @@ def writable(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: value for name, value in arguments.items() if not _fault(name) and not _fault(value)
     }
-
-
-def _of_tool(tool: McpTool, bound: Mapping[str, Any]) -> list[str]:
-    """Return why an MCP tool's own schema does not take the arguments."""
-    if any(_fault(value) for value in bound.values()):
-        return []
-    fault = whole_fault(tool.input_schema, bound)
-    return [f"the arguments do not fit its schema: {fault}"] if fault else []
 
 
 def _together(
@@ -176,10 +140,8 @@ def _together(
     given: dict[str, Any] = {}
     names: dict[str, str] = {}
     for name, value in bound.items():
-        parameter = described.get(name)
-        if parameter is None and rule.place == "body":
-            given[name], names[name] = value, name[:80]
-        elif parameter is not None and parameter.place == rule.place:
+        parameter = described.get(name) or api.other(name)
+        if parameter is not None and parameter.place == rule.place:
             wire = parameter.wire or name
             names[wire] = key_of[name]
             # A form has the texts that numbers were given as.
@@ -190,32 +152,25 @@ def _together(
     if fault is None:
         return ""
     if not fault.path:
-        return f"the {_PLACES[rule.place]} {fault.text}"
+        return f"the {'input' if api.mcp else _PLACES[rule.place]} {fault.text}"
     return f"the argument {names.get(str(fault.path[0]), '')!r} {fault.words(1)}"
 
 
 def _convert(api: Api, parameter: Parameter, value: Any) -> Any:
+    """Return a value as it is sent. Raises WrongValueError."""
+    for one in (parameter.name, value):
+        _check(one)
     limit = _BYTES_LIMIT if is_data_url(value) else VALUE_LIMIT
     if isinstance(value, str) and len(value) > limit:
         raise WrongValueError(f"must be at most {limit} characters, not {value[:60]!r}…")
     if parameter.json_schema is None:
-        return as_typed(parameter, value)
+        return _check(as_typed(parameter, value))
     in_body = parameter.place in ("body", "payload")
     in_json = parameter.style == "json" or (in_body and api.sends_json)
     found = as_declared(parameter.json_schema, value, in_json=in_json)
     if not in_json and _holds_null(found):
         raise WrongValueError("is or holds null, which only JSON can say; leave it out")
-    return found
-
-
-def _more(api: Api, name: str, value: Any) -> Any:
-    """Return a property of the body beside the named ones, as its schema takes it."""
-    if fault := _fault(name) or _fault(value):
-        raise WrongValueError(fault)
-    found = as_declared(api.more or {}, value, in_json=api.sends_json)
-    if not api.sends_json and _holds_null(found):
-        raise WrongValueError("is or holds null, which only JSON can say; leave it out")
-    return found
+    return _check(found)
 
 
 def _holds_null(value: Any) -> bool:
@@ -225,12 +180,24 @@ def _holds_null(value: Any) -> bool:
 
 
 def _default(api: Api, parameter: Parameter) -> Any:
-    """Return a default in its declared type; as the API's own word where it does not fit it."""
+    """Return a default in its declared type; as the API's own word where it does not fit it.
+
+    Raises WrongValueError where there is none.
+    """
+    if not parameter.has_default:
+        raise WrongValueError("is missing")
     value = (parameter.json_schema or {}).get("default", parameter.default)
     try:
         return _convert(api, parameter, value)
     except WrongValueError:
-        return value
+        return _check(value)
+
+
+def _check(value: Any) -> Any:
+    """Return a value. Raises WrongValueError where it cannot be written."""
+    if fault := _fault(value):
+        raise WrongValueError(fault)
+    return value
 
 
 def _fault(value: Any) -> str:

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from toolsrv_catalogs.text import clean
 from toolsrv_registry.file_names import portable_name
+from toolsrv_registry.media import bare
 
 BYTES = "application/octet-stream"
 NAME_LIMIT = 100
@@ -157,7 +158,7 @@ def is_textual(media: str) -> bool:
 
 def media_of(content: bytes, declared: str) -> str:
     """Return the media type of bytes: the declared one, unless it says nothing or is wrong."""
-    said = declared.partition(";")[0].strip().lower()
+    said = bare(declared)
     found = sniffed(content)
     if said in _NAMES_NO_KIND or is_textual(said) or not _MEDIA.fullmatch(said):
         return found or BYTES

@@ -19,6 +19,7 @@ from urllib.parse import quote, quote_plus
 
 from toolsrv_catalogs.text import clean
 from toolsrv_registry import wellformed
+from toolsrv_registry.media import bare, is_json
 from toolsrv_runtime.calls.attachment import Attachment, is_textual, media_of, name_in, sniffed
 
 if TYPE_CHECKING:  # heavy, and named in annotations alone
@@ -26,9 +27,6 @@ if TYPE_CHECKING:  # heavy, and named in annotations alone
 
 SHOWN_OF_TOO_LARGE = 20_000
 """Characters that are kept of a body that is over the limit."""
-
-_DEPTH = 200
-"""Levels of JSON; deeper is text. A reader of ours or of a client may not be made for more."""
 
 _HTML = re.compile(r"<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE)
 _OPENING = 8_192
@@ -134,15 +132,15 @@ def understand(
     text = without(_decoded(data, headers), secrets)
     if too_large:
         return Body(clean(text[:SHOWN_OF_TOO_LARGE], SHOWN_OF_TOO_LARGE), too_large=True)
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    says_json = kind.endswith(("/json", "+json"))
+    kind = bare(headers.get("content-type", ""))
+    says_json = is_json(kind)
     try:
         value = wellformed.loads(text, parse_constant=_no_number, parse_float=_finite)
     except (ValueError, RecursionError):
         plain = clean(text, len(text))
         page = kind in {"text/html", "application/xhtml+xml"} or _opens_as_page(text)
         return Body(plain, web_page=page, broken_json=says_json and not page and bool(text.strip()))
-    if too_deep(value):
+    if wellformed.too_deep(value):
         return Body(clean(text, len(text)), broken_json=True)
     return Body(_spelt_out(value, secrets) if secrets else value)
 
@@ -154,8 +152,7 @@ def _as_file(
     declared = headers.get("content-type", "")
     size = f"more than {len(data):,}" if too_large else f"{len(data):,}"
     told = f"binary, {size} bytes, {without(media_of(data, declared), secrets)}, not shown"
-    kind = declared.partition(";")[0].strip().lower()
-    says_json = kind.endswith(("/json", "+json")) and not sniffed(data)
+    says_json = is_json(declared) and not sniffed(data)
     name = without(name_in(headers.get("content-disposition", "")), secrets)
     file = None if too_large else Attachment.of(data, declared, name)
     if file is not None and file.holds([one for one in secrets if len(one) >= _SHORT_SECRET]):
@@ -171,7 +168,7 @@ def _is_binary(data: bytes, headers: httpx.Headers) -> bool:
     says so, or if it is UTF-8.
     """
     declared, head = headers.get("content-type", ""), data[:_OPENING]
-    kind, charset = declared.partition(";")[0].strip().lower(), _CHARSET.search(declared)
+    kind, charset = bare(declared), _CHARSET.search(declared)
     if sniffed(head):
         return True
     if head.startswith(_MARKS) or (charset and _encoding(charset[1]).startswith(_WIDE)):
@@ -246,18 +243,3 @@ def without(text: str, secrets: Collection[str]) -> str:
         }:
             text = text.replace(spelt, "[key]")
     return text
-
-
-def too_deep(value: Any) -> bool:
-    """Whether JSON is nested deeper than ``_DEPTH``; one pass, level by level."""
-    level = [value]
-    for _ in range(_DEPTH):
-        level = [
-            inner
-            for one in level
-            if isinstance(one, (dict, list))
-            for inner in (one.values() if isinstance(one, dict) else one)
-        ]
-        if not level:
-            return False
-    return True

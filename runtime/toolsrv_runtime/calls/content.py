@@ -12,6 +12,8 @@ from typing import Any
 import httpx
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_registry.media import FORM, JSON, MULTIPART, bare, is_json
+from toolsrv_registry.numerals import dumps, spell
 from toolsrv_runtime.calls.attachment import is_textual
 from toolsrv_runtime.calls.given_files import (
     GivenFile,
@@ -22,24 +24,11 @@ from toolsrv_runtime.calls.given_files import (
     read_file,
     takes_base64,
 )
-from toolsrv_runtime.calls.numerals import dumps, spell
 from toolsrv_runtime.calls.styles import StyleError, escaped, pairs, reserved
 
-FORM, MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
-_JSON = "application/json"
-
+Property = tuple[Parameter, Any]
+"""A property of a body with its value."""
 _Part = tuple[str, tuple[str | None, bytes, str | None]]
-
-
-def media_of(body_type: str) -> str:
-    """Return a media type without its parameters, in lower case."""
-    return body_type.partition(";")[0].strip().lower()
-
-
-def is_json(media: str) -> bool:
-    """Whether a part of this media type is JSON."""
-    plain = media_of(media)
-    return plain == _JSON or plain.endswith("+json")
 
 
 def form_text(fields: Iterable[tuple[str, str]]) -> bytes:
@@ -47,78 +36,63 @@ def form_text(fields: Iterable[tuple[str, str]]) -> bytes:
     return "&".join(f"{escaped(name)}={value}" for name, value in fields).encode("ascii")
 
 
-def written(
-    api: Api,
-    body: Mapping[str, Any],
-    payload: list[Any],
-    fields: Mapping[str, Parameter],
-) -> tuple[bytes, str]:
+def written(api: Api, body: Mapping[str, Property], payload: list[Any]) -> tuple[bytes, str]:
     """Return a body's bytes and its media type, both empty where there is no body.
 
     Args:
         api: whose ``body_type`` and ``body_required`` say what is sent.
         body: properties by their names in the request.
         payload: the whole body as one value, or nothing.
-        fields: the parameters of the properties.
 
     Raises:
         StyleError: the whole body of a form is no object, or a property cannot be written.
     """
-    plain = media_of(api.body_type)
+    plain = bare(api.body_type)
     if payload and plain in (FORM, MULTIPART):
         if not isinstance(payload[0], dict):
             raise StyleError("its body is a form, which takes a JSON object")
-        body, payload = payload[0], []
+        body = {name: (Parameter(name=name), one) for name, one in payload[0].items()}
+        payload = []
     if payload:
         if api.sends_json:
-            return json_bytes(payload[0]), api.body_type or _JSON
+            return json_bytes(payload[0]), api.body_type or JSON
         file = read_file(spell(payload[0]), "body")
         ranges = "*" in plain or "," in plain
         return file.content, fitting_media(api.body_type, file) if ranges else api.body_type
     if not body and not api.body_required:
         return b"", ""
     if plain == FORM:
-        form = [one for name, value in body.items() for one in _field(name, value, fields)]
+        form = [one for name, (about, value) in body.items() for one in _field(name, value, about)]
         return form_text(form), FORM
     if plain == MULTIPART:
-        parts = [one for name, value in body.items() for one in _parts(name, value, fields)]
+        parts = [one for name, (about, value) in body.items() for one in _parts(name, value, about)]
         return _multipart(parts)
-    return json_bytes(body), api.body_type or _JSON
+    return json_bytes({name: value for name, (_, value) in body.items()}), api.body_type or JSON
 
 
-def _field(name: str, value: Any, fields: Mapping[str, Parameter]) -> Iterable[tuple[str, str]]:
+def _field(name: str, value: Any, about: Parameter) -> Iterable[tuple[str, str]]:
     """Return a field of a form: an object is JSON text where no encoding says otherwise."""
-    parameter = fields.get(name)
-    style = parameter.style if parameter is not None else ""
-    value = in_text(value, None if parameter is None else parameter.json_schema)
-    if isinstance(value, dict) and not style:
-        style = "json"
-    escape = reserved if parameter is not None and parameter.reserved else escaped
-    return pairs(name, value, style, escape=escape)
+    value = in_text(value, about.json_schema)
+    style = about.style or ("json" if isinstance(value, dict) else "")
+    return pairs(name, value, style, escape=reserved if about.reserved else escaped)
 
 
-def _parts(name: str, value: Any, fields: Mapping[str, Parameter]) -> Iterable[_Part]:
+def _parts(name: str, value: Any, about: Parameter) -> Iterable[_Part]:
     """Return the parts that a property becomes: one for each item of a list."""
-    parameter = fields.get(name)
-    media = parameter.media if parameter is not None else ""
-    if isinstance(value, list) and not is_json(media):
-        items = _schema(parameter).get("items")
+    schema = about.json_schema or {}
+    if isinstance(value, list) and not is_json(about.media):
+        items = schema.get("items")
         inner = items if isinstance(items, dict) else {}
-        return [_part(name, one, inner, parameter, media) for one in value]
-    return [_part(name, value, _schema(parameter), parameter, media)]
+        return [_part(name, one, inner, about) for one in value]
+    return [_part(name, value, schema, about)]
 
 
-def _schema(parameter: Parameter | None) -> dict[str, Any]:
-    return (parameter.json_schema or {}) if parameter is not None else {}
-
-
-def _part(
-    name: str, value: Any, schema: dict[str, Any], parameter: Parameter | None, media: str
-) -> _Part:
+def _part(name: str, value: Any, schema: dict[str, Any], about: Parameter) -> _Part:
+    media = about.media
     if is_json(media) or isinstance(value, list | dict):
         content = json_bytes(in_text(value, schema))
-        return name, (None, content, media if is_json(media) else _JSON)
-    if not _is_file(schema, parameter, media, value):
+        return name, (None, content, media if is_json(media) else JSON)
+    if not _is_file(schema, about, value):
         return name, (None, spell(value).encode(), _first(media) or None)
     file = read_file(spell(value), name)
     kind = fitting_media(media, file)
@@ -132,11 +106,9 @@ def _first(media: str) -> str:
     return next((one.strip() for one in media.split(",") if "*" not in one), "")
 
 
-def _is_file(schema: dict[str, Any], parameter: Parameter | None, media: str, value: Any) -> bool:
-    if is_binary(schema) or (parameter is not None and parameter.type == "BINARY"):
-        return True
-    plain = media_of(_first(media))
-    if plain and not is_textual(plain):
+def _is_file(schema: dict[str, Any], about: Parameter, value: Any) -> bool:
+    plain = bare(_first(about.media))
+    if is_binary(schema) or about.type == "BINARY" or (plain and not is_textual(plain)):
         return True
     return is_data_url(value) and "type" not in schema
 

@@ -15,9 +15,9 @@ import httpx
 
 from toolsrv_registry.api import Api, Parameter
 from toolsrv_registry.functions import parameter_keys
+from toolsrv_registry.numerals import spell
 from toolsrv_registry.security import CONNECTION_HEADERS, TOKEN
 from toolsrv_runtime.calls.auth import with_header, with_parameter
-from toolsrv_runtime.calls.numerals import spell
 from toolsrv_runtime.calls.request import BODILESS, Outgoing, too_long
 from toolsrv_runtime.errors import ArgumentError
 

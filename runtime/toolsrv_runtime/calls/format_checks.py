@@ -64,6 +64,11 @@ _CHECKS: dict[str, tuple[str, Callable[[str], bool]]] = {
 }
 
 
+def is_checked(name: Any) -> bool:
+    """Whether values are held to a format."""
+    return name in _INTEGERS or name in _CHECKS
+
+
 def format_fault(name: Any, value: Any) -> str:
     """Return why a value is not of a format, as a sentence without its subject; ``""`` if it is.
 

@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
+from toolsrv_registry.media import bare
+from toolsrv_registry.schema_view import alternatives
 from toolsrv_runtime.calls.attachment import BYTES, sniffed
 from toolsrv_runtime.calls.styles import StyleError
 
@@ -117,7 +119,7 @@ def in_text(value: Any, schema: Mapping[str, Any] | None) -> Any:
 
 
 def _of_parts(value: Any, schema: Mapping[str, Any]) -> Any:
-    for part in (*schema.get("anyOf", ()), *schema.get("allOf", ())):
+    for part in (*alternatives(schema), *schema.get("allOf", ())):
         value = in_text(value, part)
     return value
 
@@ -139,7 +141,7 @@ def fitting_media(offered: str, file: GivenFile) -> str:
     kinds = [one.strip() for one in offered.split(",") if one.strip()]
     own = file.media.lower()
     family = f"{own.partition('/')[0]}/*"
-    if own and {one.partition(";")[0].strip().lower() for one in kinds} & {own, family, "*/*"}:
+    if own and {bare(one) for one in kinds} & {own, family, "*/*"}:
         return file.media
     exact = [one for one in kinds if "*" not in one and one != BYTES]
     return exact[0] if exact else file.media or BYTES

@@ -17,18 +17,16 @@ import httpx
 
 from toolsrv_registry import names
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_registry.media import FORM, MULTIPART, bare, is_json
+from toolsrv_registry.numerals import spell, structure
 from toolsrv_registry.security import CONNECTION_HEADERS, TOKEN
 from toolsrv_runtime.calls.content import (
-    FORM,
-    MULTIPART,
+    Property,
     form_text,
-    is_json,
     json_bytes,
-    media_of,
     written,
 )
 from toolsrv_runtime.calls.given_files import in_text
-from toolsrv_runtime.calls.numerals import spell, structure
 from toolsrv_runtime.calls.styles import (
     StyleError,
     escaped,
@@ -68,8 +66,7 @@ class _Parts:
     query: list[tuple[str, str]] = field(default_factory=list)
     headers: dict[str, str] = field(default_factory=dict)
     cookies: dict[str, str] = field(default_factory=dict)
-    body: dict[str, Any] = field(default_factory=dict)
-    fields: dict[str, Parameter] = field(default_factory=dict)
+    body: dict[str, Property] = field(default_factory=dict)
     payload: list[Any] = field(default_factory=list)
 
 
@@ -87,7 +84,13 @@ def build(api: Api, bound: Mapping[str, Any]) -> Outgoing:
     holes = _holes(api)
     parts = _Parts()
     distinct = {parameter.name: parameter for parameter in reversed(api.parameters)}
-    for parameter in reversed(distinct.values()):  # the first of a name stands for all of it
+    others = (
+        api.other(name) or Parameter(name=name, place="body")
+        for name in bound
+        if name not in distinct
+    )
+    # The first of a name stands for all of it.
+    for parameter in (*reversed(distinct.values()), *others):
         if parameter.name in bound:
             value = bound[parameter.name]
             place: str = parameter.place
@@ -97,10 +100,9 @@ def build(api: Api, bound: Mapping[str, Any]) -> Outgoing:
             try:
                 _put(api, parts, place, parameter, value)
             except StyleError as error:
-                raise ArgumentError(
-                    f"{api.id}: the argument {parameter.key!r} {error}", hint=_OTHER
-                ) from None
-    parts.body |= {name: one for name, one in bound.items() if name not in distinct}
+                key = names.readable_api_name(parameter.name)
+                told = f"{api.id}: the argument {key!r} {error}"
+                raise ArgumentError(told, hint=error.hint) from None
     url = _url(api, parts, holes)
     headers = dict(parts.headers)
     if parts.cookies:
@@ -108,7 +110,7 @@ def build(api: Api, bound: Mapping[str, Any]) -> Outgoing:
         given = [headers.pop(name) for name in list(headers) if name.lower() == "cookie"]
         headers["Cookie"] = "; ".join([*given, *pairs])
     try:
-        content, kind = written(api, parts.body, parts.payload, parts.fields)
+        content, kind = written(api, parts.body, parts.payload)
     except StyleError as error:
         raise ArgumentError(
             f"{api.id}: {error}", hint='write an object, for example \'{"city": "Oslo"}\''
@@ -179,33 +181,37 @@ def _holes(api: Api) -> dict[str, str]:
 
 
 def _put(api: Api, parts: _Parts, place: str, parameter: Parameter, value: Any) -> None:
+    """Write a value where it goes. Raises StyleError."""
     name, style = parameter.wire or parameter.name, parameter.style
     if place not in ("body", "payload") or api.sends_json:
         value = in_text(value, parameter.json_schema)
-    if place not in ("body", "payload") and style != "json" and leaves_no_trace(value):
-        raise _empty_fault(api, parameter)
+    kind = bare(api.body_type) if place == "body" else ""
+    if place not in ("body", "payload") or kind == FORM:
+        is_lost = style != "json" and leaves_no_trace(value)
+    else:
+        is_lost = kind == MULTIPART and value == [] and not is_json(parameter.media)
+    if is_lost:
+        told = "is or holds an empty list or object, which cannot be written there"
+        raise StyleError(told, hint="leave it out")
     match place:
         case "path":
             text = in_path(name, value, style)
-            _segment(api, name, unquote(text))
+            if _one_line(unquote(text)).strip() in {"", ".", ".."}:
+                told = f"is {unquote(text)!r}, which would name another place than the API's"
+                raise StyleError(told, hint="give a value with letters or digits in it")
             parts.path[parameter.name] = text
         case "header":
             if not TOKEN.fullmatch(name) or name.lower() in CONNECTION_HEADERS:
-                raise ArgumentError(f"{api.id}: the header {name!r} cannot be set", hint=_OTHER)
-            parts.headers[name] = _in_header(api, name, unescaped(value, style))
+                raise StyleError(f"goes to the header {name!r}, which cannot be set")
+            parts.headers[name] = _in_header(unescaped(value, style))
         case "cookie":
             for key, text in in_cookies(name, value, style):
                 if not TOKEN.fullmatch(key):
-                    raise ArgumentError(f"{api.id}: the cookie {key!r} cannot be set", hint=_OTHER)
-                _one_line(api, name, unquote(text))
+                    raise StyleError(f"goes to the cookie {key!r}, which cannot be set")
+                _one_line(unquote(text))
                 parts.cookies[key] = text
         case "body":
-            kind = media_of(api.body_type)
-            if kind == FORM and style != "json" and leaves_no_trace(value):
-                raise _empty_fault(api, parameter)
-            if kind == MULTIPART and value == [] and not is_json(parameter.media):
-                raise _empty_fault(api, parameter)
-            parts.body[name], parts.fields[name] = _in_body(parameter, value), parameter
+            parts.body[name] = parameter, _in_body(parameter, value)
         case "payload":
             parts.payload.append(value)
         case _:
@@ -215,42 +221,19 @@ def _put(api: Api, parts: _Parts, place: str, parameter: Parameter, value: Any) 
             parts.query.extend(styled(name, value, style, escape=escape))
 
 
-def _empty_fault(api: Api, parameter: Parameter) -> ArgumentError:
-    return ArgumentError(
-        f"{api.id}: the argument {parameter.key!r} is or holds an empty list or object, which "
-        "cannot be written there",
-        hint="leave it out",
-    )
-
-
-_OTHER = "leave it out, or choose another API"
-
-
-def _segment(api: Api, name: str, value: str) -> str:
-    text = _one_line(api, name, value)
-    if text.strip() in {"", ".", ".."}:  # would name another place than the API's
-        raise ArgumentError(
-            f"{api.id}: the argument {names.readable_api_name(name)!r}: {text!r} cannot stand in the path",
-            hint="give a value with letters or digits in it",
-        )
-    return text
-
-
-def _one_line(api: Api, name: str, text: str) -> str:
+def _one_line(text: str) -> str:
     if _CONTROL.search(text):
-        raise ArgumentError(
-            f"{api.id}: the argument {names.readable_api_name(name)!r} holds a line end or control "
-            "character, and it stands in the path or in a header",
+        raise StyleError(
+            "holds a line end or control character, and it stands in the path or in a header",
             hint="give it in one line",
         )
     return text
 
 
-def _in_header(api: Api, name: str, text: str) -> str:
-    if not _one_line(api, name, text).isascii():
-        raise ArgumentError(
-            f"{api.id}: the argument {names.readable_api_name(name)!r} stands in a header, which takes "
-            "unaccented letters, digits and signs only",
+def _in_header(text: str) -> str:
+    if not _one_line(text).isascii():
+        raise StyleError(
+            "stands in a header, which takes unaccented letters, digits and signs only",
             hint="write it so, or leave it out",
         )
     return text.strip()  # blanks around a value are none of it (RFC 9110, 5.5)

@@ -7,21 +7,23 @@ Formats are checked where a value plainly is none. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from fractions import Fraction
 from functools import cache
 from typing import Any, NamedTuple
 
 from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError, ValidationError
+from jsonschema.exceptions import ValidationError
 from jsonschema.protocols import Validator
 from jsonschema.validators import extend, validator_for
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
+from toolsrv_registry.numerals import spell
+from toolsrv_registry.schema_view import CHOICES, merged
 from toolsrv_runtime.calls.ecma_patterns import matches
-from toolsrv_runtime.calls.format_checks import format_fault
-from toolsrv_runtime.calls.numerals import spell
+from toolsrv_runtime.calls.format_checks import format_fault, is_checked
 
 _SHOWN = 20
 _NAMES = {
@@ -66,34 +68,24 @@ class SchemaFault(NamedTuple):
 
 
 def schema_fault(schema: Mapping[str, Any], value: Any) -> SchemaFault | None:
-    """Return why a value does not fulfil a JSON Schema 2020-12; None where it does."""
-    return _fault(_nearest(validator(schema).iter_errors(value)))
+    """Return why a value does not fulfil a JSON Schema; None where it does, or nobody can tell."""
+    try:
+        # Of several errors the first of those that are nearest to the top.
+        return _fault(min(validator(schema).iter_errors(value), key=_steps, default=None))
+    except (Unresolvable, RecursionError):
+        return None
 
 
 def validator(schema: Mapping[str, Any]) -> Validator:
-    """Return a validator of a JSON Schema 2020-12 from outside."""
-    return _guarded(Draft202012Validator)(schema, registry=Registry())
-
-
-def whole_fault(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
-    """Return why arguments do not fulfil the schema of an MCP tool; ``""`` where they do.
-
-    A schema that is none itself holds nobody: the tool then says what it wants.
-    """
+    """Return a validator of a JSON Schema from outside: of the draft that it names, or 2020-12."""
     kind = validator_for(schema, default=Draft202012Validator)
-    try:
-        kind.check_schema(dict(schema))
-        checked = _guarded(kind)(schema, registry=Registry())
-        fault = _fault(_nearest(checked.iter_errors(arguments)))
-    except (SchemaError, Unresolvable, RecursionError):
-        return ""
-    return "" if fault is None else fault.words()
+    made: Validator = _guarded(kind)(schema, registry=Registry())
+    return made
 
 
-def takes_more(schema: Mapping[str, Any]) -> bool:
-    """Whether a schema says that it takes arguments which it does not name."""
-    more = schema.get("additionalProperties")
-    return more is True or isinstance(more, dict) or "patternProperties" in schema
+def fits_several(error: ValidationError) -> bool:
+    """Whether a value as a whole fits more than the one variant that it may."""
+    return error.validator == "oneOf" and not error.context and not error.path
 
 
 def wrong(value: Any, wanted: str) -> str:
@@ -107,11 +99,6 @@ def one_of(allowed: list[str]) -> str:
     return f"one of {', '.join(allowed[:_SHOWN])}{more}"
 
 
-def _nearest(errors: Iterable[ValidationError]) -> ValidationError | None:
-    """Return the first of the errors that are nearest to the top."""
-    return min(errors, key=_steps, default=None)
-
-
 def _steps(error: ValidationError) -> int:
     return len(error.path)
 
@@ -120,13 +107,13 @@ def _fault(error: ValidationError | None) -> SchemaFault | None:
     if error is None:
         return None
     error, union = _clearest(error)
-    of_kind = error.validator in ("type", "anyOf", "oneOf")
+    of_kind = error.validator == "type" or (error.validator in CHOICES and bool(error.context))
     return SchemaFault(tuple(error.absolute_path), union or _text(error), of_kind)
 
 
 def _clearest(error: ValidationError) -> tuple[ValidationError, str]:
     """Return the error of the variant that is meant; where none is, what all of them want."""
-    while error.validator in ("anyOf", "oneOf") and error.context:
+    while error.validator in CHOICES and error.context:
         variants: dict[Any, list[ValidationError]] = {}
         for one in error.context:
             variants.setdefault(one.relative_schema_path[0], []).append(one)
@@ -140,13 +127,9 @@ def _clearest(error: ValidationError) -> tuple[ValidationError, str]:
         if not fitting:
             values = [spell(one) for each in missed for one in _allowed(each)]
             return missed[0], wrong(missed[0].instance, one_of(list(dict.fromkeys(values))))
-        group = min(fitting, key=_count)
+        group = min(fitting, key=len)
         error = min(group, key=_steps)
     return error, ""
-
-
-def _count(errors: list[ValidationError]) -> int:
-    return len(errors)
 
 
 def _is_kind(error: ValidationError) -> bool:
@@ -201,7 +184,9 @@ def _text(error: ValidationError) -> str:
         case "required":
             missing = [name for name in named if name not in given]
             return f"lacks {', '.join(missing)[:200]}"
-        case "additionalProperties" | "dependentRequired" | "format":
+        case "additionalProperties" | "unevaluatedProperties" | "dependentRequired" | "format":
+            return error.message[:300]
+        case "oneOf":
             return error.message[:300]
         case "uniqueItems":
             return "must have no item twice"
@@ -213,26 +198,36 @@ def _text(error: ValidationError) -> str:
 
 
 @cache
-def _guarded(kind: type[Validator]) -> type[Validator]:
+def _guarded(kind: type[Validator]) -> Any:
     """Return a draft's validator with the keywords that are read otherwise here."""
-    made: type[Validator] = extend(  # type: ignore[no-untyped-call]
+    made: Any = extend(  # type: ignore[no-untyped-call]
         kind,
         {
             "pattern": _pattern,
             "patternProperties": _pattern_properties,
             "additionalProperties": _additional,
             "dependentRequired": _dependent,
-            "unevaluatedProperties": _nothing,
+            "oneOf": _one_of,
+            "unevaluatedProperties": _unevaluated,
             "unevaluatedItems": _nothing,
             "uniqueItems": _unique,
             "multipleOf": _multiple,
             "format": _format,
         },
     )
+    made.evolve = _evolve
     return made
 
 
+def _evolve(checked: Any, **changes: Any) -> Any:
+    """Return a validator of a schema within; the library's leaves ours where that names a draft."""
+    kept = {"schema": checked.schema, "_resolver": checked._resolver}  # noqa: SLF001 - it has no other
+    return type(checked)(**(kept | {"registry": Registry()} | changes))
+
+
 _Errors = Iterator[ValidationError]
+_looks_through: ContextVar[bool] = ContextVar("_looks_through", default=False)
+"""Set while ``unevaluatedProperties`` asks which parts an object fulfils."""
 
 
 def _nothing(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
@@ -257,20 +252,29 @@ def _pattern_properties(checked: Any, value: Any, instance: Any, schema: Any) ->
 
 
 def _additional(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
-    if not checked.is_type(instance, "object"):
-        return
-    patterns = schema.get("patternProperties", {})
-    others = [
+    if checked.is_type(instance, "object"):
+        yield from _others(checked, value, instance, _named(instance, schema))
+
+
+def _named(instance: Any, schema: Any) -> set[str]:
+    """Return the properties that a schema names, or may name by a pattern."""
+    patterns = schema.get("patternProperties", ())
+    return {
         name
         for name in instance
-        if name not in schema.get("properties", {})
-        and not any(matches(one, name) is not False for one in patterns)
-    ]
-    if checked.is_type(value, "object"):
+        if name in schema.get("properties", ())
+        or any(matches(one, name) is not False for one in patterns)
+    }
+
+
+def _others(checked: Any, value: Any, instance: Any, known: set[str]) -> _Errors:
+    """Yield what is wrong with properties that are not known."""
+    others = [name for name in instance if name not in known]
+    if value is False and others:
+        yield ValidationError(f"takes no {', '.join(map(repr, others))[:200]}")
+    elif checked.is_type(value, "object"):
         for name in others:
             yield from checked.descend(instance[name], value, path=name)
-    elif value is False and others:
-        yield ValidationError(f"takes no {', '.join(map(repr, others))[:200]}")
 
 
 def _dependent(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
@@ -280,6 +284,72 @@ def _dependent(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
             missing = [one for one in needed if name in instance and one not in instance]
             if missing:
                 yield ValidationError(f"lacks {', '.join(missing)[:200]}, which {name!r} needs")
+
+
+def _one_of(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
+    del schema
+    found = [list(checked.descend(instance, one, schema_path=at)) for at, one in enumerate(value)]
+    fitting = [at for at, errors in enumerate(found) if not errors]
+    if not fitting:
+        yield ValidationError("fits none", context=[one for errors in found for one in errors])
+    elif len(fitting) > 1 and not any(_is_open(value[at]) for at in fitting):
+        told = " and ".join(f"{at + 1} ({_told(value[at])})" for at in fitting[:_SHOWN])
+        yield ValidationError(f"must fit one variant alone, and fits {told}")
+
+
+def _is_open(variant: Any) -> bool:
+    """Whether a variant demands a format that is not checked here, so that it may not fit."""
+    form = variant.get("format") if isinstance(variant, dict) else None
+    return form is not None and not is_checked(form)
+
+
+def _told(variant: Any) -> str:
+    """Return what tells a variant from others: its description, or types and properties."""
+    if not isinstance(variant, dict):
+        return "anything"
+    whole = merged(variant)
+    names = whole.get("required") or whole.get("properties") or ()
+    kinds = " or ".join(_NAMES.get(one, str(one)) for one in _listed(whole.get("type", ())) if one)
+    told = whole.get("title") or whole.get("description") or kinds or "any value"
+    return f"{str(told)[:80]}{' with ' if names else ''}{', '.join(map(str, names))[:80]}"
+
+
+def _unevaluated(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:
+    if not _looks_through.get() and checked.is_type(instance, "object"):
+        yield from _others(checked, value, instance, _evaluated(checked, instance, schema))
+
+
+def _evaluated(checked: Any, instance: Any, schema: Any) -> set[str]:
+    """Return the properties that a schema names in one of its parts that the object fulfils."""
+    if not isinstance(schema, dict):
+        return set()
+    if "additionalProperties" in schema or "$ref" in schema or "$dynamicRef" in schema:
+        return set(instance)  # what a reference names is left to whoever is called
+    names = _named(instance, schema)
+    parts = list(schema.get("allOf", ()))
+    parts += [one for name, one in schema.get("dependentSchemas", {}).items() if name in instance]
+    chosen = [one for key in CHOICES for one in schema.get(key, ())]
+    parts += [one for one in chosen if _fulfils(checked, instance, one)]
+    if "if" in schema:
+        holds = _fulfils(checked, instance, schema["if"])
+        parts += [schema["if"], schema.get("then")] if holds else [schema.get("else")]
+    for part in parts:
+        names |= _evaluated(checked, instance, part)
+        if isinstance(part, dict) and part.get("unevaluatedProperties", False) is not False:
+            return set(instance)
+    return names
+
+
+def _fulfils(checked: Any, instance: Any, schema: Any) -> bool:
+    """Whether an object fulfils a part; what parts within say of further properties is left out.
+
+    Looked through again at every level, they would take time exponential in their depth.
+    """
+    token = _looks_through.set(True)
+    try:
+        return bool(checked.evolve(schema=schema).is_valid(instance))
+    finally:
+        _looks_through.reset(token)
 
 
 def _unique(checked: Any, value: Any, instance: Any, schema: Any) -> _Errors:

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from toolsrv_registry.api import Style
-from toolsrv_runtime.calls.numerals import spell
+from toolsrv_registry.numerals import spell
 
 Escape = Callable[[str], str]
 
@@ -25,7 +25,11 @@ _TRIPLET = re.compile(r"(%[0-9A-Fa-f]{2})")
 
 
 class StyleError(Exception):
-    """A value cannot be written in its style; the message goes on after the argument's name."""
+    """A value cannot be written where it must go; the message goes on after the argument's name."""
+
+    def __init__(self, message: str, hint: str = "leave it out, or choose another API") -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 def escaped(value: Any) -> str:

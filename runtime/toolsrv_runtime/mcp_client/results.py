@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from toolsrv_catalogs.text import clean
+from toolsrv_registry.wellformed import too_deep
 from toolsrv_runtime.calls import body
 from toolsrv_runtime.calls.attachment import Attachment
 from toolsrv_runtime.calls.exchange import Exchange
@@ -28,7 +29,7 @@ def exchange_of(answer: Mapping[str, Any], limit: int, secrets: Collection[str])
         limit: bytes of it that are taken.
         secrets: values that are taken out.
     """
-    if body.too_deep(answer):
+    if too_deep(answer):
         return Exchange("not_json", 200, None, "the response is nested too deep")
     files: list[Attachment] = []
     response = _without(_response(answer, files), secrets)

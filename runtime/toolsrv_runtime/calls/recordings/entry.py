@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from toolsrv_registry import wellformed
 from toolsrv_registry.api import Api
 from toolsrv_registry.documents import content_hash
+from toolsrv_registry.wellformed import too_deep
 from toolsrv_runtime.calls.attachment import Attachment
-from toolsrv_runtime.calls.body import too_deep
 from toolsrv_runtime.calls.recordings.key import call_key
 from toolsrv_runtime.calls.recordings.masking import masked, masked_arguments
 from toolsrv_runtime.calls.result import CallResult, Kind

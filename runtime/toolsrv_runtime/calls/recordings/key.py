@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolsrv_registry.api import Api, Parameter
+from toolsrv_registry.wellformed import too_deep
 from toolsrv_runtime.calls import arguments as args
-from toolsrv_runtime.calls.body import too_deep
 from toolsrv_runtime.errors import ArgumentError
 
 _SIMPLER = "call it with simpler arguments"

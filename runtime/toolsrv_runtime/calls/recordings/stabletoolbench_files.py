@@ -21,8 +21,8 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.documents import content_hash
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 from toolsrv_registry.file_names import portable_name
+from toolsrv_registry.wellformed import too_deep
 from toolsrv_runtime.calls import toolbench_codes as codes
-from toolsrv_runtime.calls.body import too_deep
 from toolsrv_runtime.calls.recordings import stabletoolbench as stb
 from toolsrv_runtime.calls.recordings.entry import Entry, Provenance
 from toolsrv_runtime.calls.recordings.key import call_key

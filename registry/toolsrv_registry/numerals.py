@@ -8,7 +8,7 @@ import re
 from decimal import Decimal
 from typing import Any, Self
 
-from toolsrv_runtime.calls.body import too_deep
+from toolsrv_registry.wellformed import too_deep
 
 _LARGEST_EXPONENT = 400
 _PLAIN = re.compile(r"-?(?:0|[1-9][0-9]{0,400})(?:\.[0-9]{1,400})?", re.ASCII)
@@ -70,17 +70,32 @@ def structure(text: str) -> list[Any] | dict[str, Any] | None:
     if not text.lstrip().startswith(("[", "{")):
         return None
     try:
-        value = json.loads(text, parse_float=real, object_pairs_hook=_once)
+        value = read(text)
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):  # NaN, half a surrogate pair, an endless integer
         return None
     return value if isinstance(value, list | dict) and not too_deep([value]) else None
 
 
+class TwiceError(ValueError):
+    """A name, which the error has, stands twice in one object: nobody knows which value is meant."""
+
+
+def read(text: str) -> Any:
+    """Return the value of a JSON text, with the digits of its numbers as they are given.
+
+    Raises:
+        ValueError: it is no JSON, or has an endless integer; TwiceError, a kind of it.
+        RecursionError: it is nested too deep.
+    """
+    return json.loads(text, parse_float=real, object_pairs_hook=_once)
+
+
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a name stands twice")
+        names = [name for name, _ in pairs]
+        raise TwiceError(next(name for name in names if names.count(name) > 1))
     return found
 
 
@@ -95,7 +110,7 @@ def dumps(value: Any, comma: str = ", ", colon: str = ": ") -> str:
     """Return a value as JSON, with the digits of its numbers as they were given.
 
     Args:
-        value: a JSON value that is not too deep (``body.too_deep``).
+        value: a JSON value that is not too deep (``wellformed.too_deep``).
         comma: what parts items.
         colon: what parts a name from its value.
 
