@@ -1,6 +1,7 @@
 """How well a retriever finds what queries need: NDCG@1/3/5 and Recall@5/10 per set.
 
-Ranks by ``Retriever.rank``, the bare ranking. Queries none of whose APIs the catalogs have are
+Ranks by ``Retriever.rank``, the bare ranking. The first of the APIs that serve a need as well counts
+as the one that is needed, and the others are left out. Queries none of whose APIs the catalogs have are
 counted and left out; a relevant API that the catalogs lack stays in the denominator.
 """
 
@@ -61,7 +62,7 @@ def evaluate(
     values: dict[str, list[dict[str, float]]] = defaultdict(list)
     for done, query in enumerate(fit, start=1):
         pool = frozenset(one.id for one in query.candidates) if corpus == "candidates" else None
-        ranking = rank(query.query, pool)
+        ranking = _settled(rank(query.query, pool), query)
         values[query.set].append(_values(ranking, query.relevant_ids))
         if progress is not None:
             progress(done, len(fit))
@@ -80,6 +81,17 @@ def _pool(query: Query, corpus: Corpus) -> Sequence[str]:
     if corpus == "candidates" and not query.candidates:
         return ()
     return query.relevant_ids
+
+
+def _settled(ranking: Ranking, query: Query) -> Ranking:
+    """Return a ranking in which the best of those that serve a need stands for it."""
+    stands_for = query.stands_for
+    if not stands_for:
+        return ranking
+    best: dict[str, float] = {}
+    for api_id, score in ranking:
+        best.setdefault(stands_for.get(api_id, api_id), score)
+    return list(best.items())
 
 
 def _values(ranking: Ranking, relevant: Sequence[str]) -> dict[str, float]:

@@ -2,8 +2,8 @@
 
 ``{"query_id", "query", "set", "relevant": [{"category", "tool", "api", "id"}], "candidates": […]}``;
 ``candidates`` may be missing, an API may be its bare id; ``needs`` may hold, for each relevant API,
-the sentence of the query that tells its need. Reads ``.gz`` too. Knows nothing about
-ranking.
+the sentence of the query that tells its need, and ``alternatives`` a list of the ids that serve it
+as well. Reads ``.gz`` too. Knows nothing about ranking.
 """
 
 from __future__ import annotations
@@ -44,11 +44,14 @@ class Query(BaseModel):
     relevant: tuple[Named, ...]
     candidates: tuple[Named, ...] = ()
     needs: tuple[str, ...] = ()
+    alternatives: tuple[tuple[str, ...], ...] = ()
 
     @model_validator(mode="after")
     def _aligned(self) -> Query:
-        if self.needs and len(self.needs) != len(self.relevant):
-            raise ValueError(f"{len(self.needs)} needs for {len(self.relevant)} relevant APIs")
+        for field in ("needs", "alternatives"):
+            given = len(getattr(self, field))
+            if given and given != len(self.relevant):
+                raise ValueError(f"{given} {field} for {len(self.relevant)} relevant APIs")
         return self
 
     @property
@@ -65,6 +68,13 @@ class Query(BaseModel):
     def relevant_ids(self) -> tuple[str, ...]:
         """The distinct ids of the relevant APIs."""
         return tuple(dict.fromkeys(one.id for one in self.relevant))
+
+    @property
+    def stands_for(self) -> dict[str, str]:
+        """Id of an API that serves a need as well -> that of the relevant one."""
+        told = zip(self.relevant, self.alternatives, strict=True) if self.alternatives else ()
+        found = {other: one.id for one, others in told for other in others}
+        return {other: one for other, one in found.items() if other not in self.relevant_ids}
 
 
 def read_queries(path: Path) -> list[Query]:
