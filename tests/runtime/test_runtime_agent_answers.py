@@ -224,6 +224,24 @@ def test_sentences_are_said_once_and_a_cut_one_not_at_all(apis: Apis) -> None:
     assert finish(model(answer=["Lima, Lima and"]), view(apis, LIMA)) == "Lima, Lima and"
 
 
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("It is Lima. It has approximately" + " approximately" * 80, "It is Lima."),
+        ("It is Lima. " + "The capital is the capital of " * 20, "It is Lima."),
+        ("No no no, Lima Lima! It is Lima.", "No no no, Lima Lima! It is Lima."),
+    ],
+)
+def test_an_answer_ends_before_what_is_said_over_and_over(apis: Apis, said: str, kept: str) -> None:
+    reply = ChatReply(text=said, finish="length" if len(said) > 100 else "complete")
+    assert finish(model(answer=[reply]), view(apis, LIMA)) == kept
+
+
+def test_an_answer_that_only_repeats_itself_is_asked_for_again(apis: Apis) -> None:
+    looping = ChatReply(text="Peru lies " + "near " * 90, finish="length")
+    assert finish(model(answer=[looping, "It is Lima."]), view(apis, LIMA)) == "It is Lima."
+
+
 # ---------------------------------------------------------------- comparisons and judgements
 @pytest.mark.parametrize(("letter", "first"), [('"A"', True), ('"B"', False), ("A", True)])
 def test_two_steps_are_compared_by_a_letter(apis: Apis, letter: str, first: bool) -> None:

@@ -42,7 +42,11 @@ ANSWER_TOKENS = 320
 
 SENTENCE_TOKENS = 120
 
+LOOP_WORDS, LOOP_TIMES = 12, 5
+"""A run of up to so many words that is said so many times more is no sentence any longer."""
+
 _ANYTHING = Expected()
+_WORD = re.compile(r"[^\W\d_]+")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
 
@@ -238,6 +242,19 @@ def results_of(view: View, needs: Sequence[Need]) -> Iterator[Result]:
         yield Result(need.text if need is not None else view.task, step)
 
 
+def _loop_in(text: str) -> int | None:
+    """Return where a run of words begins that is said over and over, None for nowhere."""
+    found = [(one[0].casefold(), one.start()) for one in _WORD.finditer(text)]
+    words = [word for word, _ in found]
+    for length in range(1, LOOP_WORDS + 1):
+        same = 0
+        for at in range(length, len(words)):
+            same = same + 1 if words[at] == words[at - length] else 0
+            if same >= length * LOOP_TIMES:
+                return found[at - same - length + 1][1]
+    return None
+
+
 def _is_call(text: str, view: View) -> bool:
     """Whether a text is a call of a function in view, in any syntax."""
     tools = tuple(forms(one)[-1] for one in view.functions)
@@ -253,8 +270,14 @@ def _joined(texts: Sequence[str]) -> str:
 
 
 def _whole_sentences(reply: ChatReply) -> str:
-    """Return what a reply says, without the last sentence where that was cut and others stand before."""
+    """Return what a reply says, without the last sentence where that was cut and others stand before.
+
+    A model that can write only what the results hold, and wants to say something else, repeats one
+    word until its room is over: there the text ends with the last sentence before, if any.
+    """
     said = clean(reply.text, 20_000).strip()
+    if (end := _loop_in(said)) is not None:
+        return " ".join(_SENTENCE.split(f"{said[:end]}\0")[:-1])
     if reply.finish != "length":
         return said
     return " ".join(_SENTENCE.split(said)[:-1]) or said
