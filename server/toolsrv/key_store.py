@@ -74,7 +74,7 @@ class KeyStore:
         name = key_name(name)
         secret = checked_secret(secret, ascii_only=not name.startswith("mcp:"))
         with self._changing() as kept:
-            if keyring := _keyring():
+            if keyring := system_keyring():
                 from keyring import errors
 
                 try:
@@ -89,6 +89,7 @@ class KeyStore:
             else:
                 kept["file"][name] = secret
                 kept["keyring"] = [one for one in kept["keyring"] if one != name]
+        self._drop_tokens(name)
         return "keyring" if keyring else "file"
 
     def remove(self, name: str) -> KeyEntry:
@@ -99,6 +100,7 @@ class KeyStore:
             DataError: it cannot be removed.
         """
         name = key_name(name)
+        self._drop_tokens(name)
         with self._changing() as kept:
             if name in kept["file"]:
                 del kept["file"][name]
@@ -129,7 +131,7 @@ class KeyStore:
         kept = self._read()
         if name in kept["file"]:
             return str(kept["file"][name])
-        if name in kept["keyring"] and (keyring := _keyring()):
+        if name in kept["keyring"] and (keyring := system_keyring()):
             from keyring import errors
 
             try:
@@ -138,8 +140,14 @@ class KeyStore:
                 return ""  # a locked keyring is like none; the call then says which key it needs
         return ""
 
+    def _drop_tokens(self, name: str) -> None:
+        """Forget what was fetched with a key that is no more."""
+        from toolsrv.token_store import TokenStore
+
+        TokenStore(self.path.parent).drop_of(name)
+
     def _forget(self, name: str) -> None:
-        if keyring := _keyring():
+        if keyring := system_keyring():
             from keyring import errors
 
             try:
@@ -255,7 +263,7 @@ def variable_of(name: str) -> str:
     return VARIABLE_PREFIX + re.sub(r"[^A-Z0-9]+", "_", name.upper())
 
 
-def _keyring() -> Any:
+def system_keyring() -> Any:
     """Return the ``keyring`` module where the system has a keyring, else None."""
     import keyring
 
