@@ -22,10 +22,11 @@ from typing import Any, Literal
 
 from toolsrv.config_file import write_atomic
 from toolsrv.file_lock import alone
+from toolsrv.system_keyring import SERVICE, system_keyring
+from toolsrv.token_store import TokenStore
 from toolsrv_catalogs.hosts import host_fault
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 
-SERVICE = "toolsrv"
 VARIABLE_PREFIX = "TOOLSRV_KEY_"
 RAPIDAPI, RAPIDAPI_VARIABLE = "rapidapi", "RAPIDAPI_KEY"
 _LENGTH = 8_192
@@ -142,8 +143,6 @@ class KeyStore:
 
     def _drop_tokens(self, name: str) -> None:
         """Forget what was fetched with a key that is no more."""
-        from toolsrv.token_store import TokenStore
-
         TokenStore(self.path.parent).drop_of(name)
 
     def _forget(self, name: str) -> None:
@@ -261,10 +260,3 @@ def variable_of(name: str) -> str:
     if name == RAPIDAPI:
         return RAPIDAPI_VARIABLE
     return VARIABLE_PREFIX + re.sub(r"[^A-Z0-9]+", "_", name.upper())
-
-
-def system_keyring() -> Any:
-    """Return the ``keyring`` module where the system has a keyring, else None."""
-    import keyring
-
-    return keyring if keyring.get_keyring().priority > 0 else None

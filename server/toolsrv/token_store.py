@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolsrv.config_file import write_atomic
 from toolsrv.file_lock import alone
-from toolsrv.key_store import SERVICE, system_keyring
+from toolsrv.system_keyring import SERVICE, system_keyring
 from toolsrv_registry.errors import ToolsrvError
 
 if TYPE_CHECKING:

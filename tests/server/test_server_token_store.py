@@ -39,7 +39,7 @@ LATER = time.time() + 600
 class _Ring(KeyringBackend):
     """A keyring of this test; ``locked`` answers nothing."""
 
-    priority = 9  # type: ignore[assignment]
+    priority = 9
 
     def __init__(self) -> None:
         self.kept: dict[str, str] = {}
@@ -71,8 +71,11 @@ def ring() -> _Ring:
 
 
 @pytest.fixture
-def host(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def host(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_keyring: None
+) -> Iterator[Any]:
     """A host whose API ``Other/demo/data`` wants a token, with the credentials stored."""
+    del no_keyring
     with _MODULE.LoginHost() as one:
         flow = {"clientCredentials": {"tokenUrl": one.url("token"), "scopes": {}}}
         document = {
