@@ -6,7 +6,11 @@ import asyncio
 import base64
 import gzip
 import json
+import signal
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -36,7 +40,10 @@ RESPONSES: dict[str, tuple[dict[str, str], bytes]] = {
     "bomb": (PNG_TYPE | {"Content-Encoding": "gzip"}, BOMB),
     "key": (PNG_TYPE, PNG[:5_000_000] + SECRET.encode() + PNG[5_000_000:]),
     "broken": (PNG_TYPE, PNG),
+    "slow": (PNG_TYPE, PNG),
 }
+GOES_ON = threading.Event()
+"""Lets what is slow send its end."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -49,7 +56,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         try:
-            self.wfile.write(content[:5_000_000] if name == "broken" else content)
+            if name in {"broken", "slow"}:
+                self.wfile.write(content[:5_000_000])
+                content = b"" if name == "broken" else content[5_000_000:]
+            if name == "slow":
+                GOES_ON.wait(60)
+            self.wfile.write(content)
         except OSError:
             self.close_connection = True  # whoever asked has read enough
 
@@ -87,7 +99,9 @@ def host(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     monkeypatch.setenv("TOOLSRV_OWN_HOSTS", place)
     told = run("catalog", "import", str(tmp_path / "api.json"), "--name", "files", "--no-index")
     assert told.exit_code == 0, told.stderr
+    GOES_ON.clear()
     yield place
+    GOES_ON.set()
     server.shutdown()
     thread.join()
     server.server_close()
@@ -185,12 +199,32 @@ def test_what_breaks_off_or_repeats_a_key_leaves_nothing(
     assert _left(folder) == []
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals there")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_leaves_nothing_half_written(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    words = ["-m", "toolsrv", "call", _id("slow"), "--save", str(folder / "file")]
+    process = subprocess.Popen([sys.executable, *words], stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 60
+    while not any(one.stat().st_size for one in folder.iterdir()) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert _left(folder) != []
+    process.send_signal(number)
+    assert process.wait(30) == code
+    assert _left(folder) == []
+
+
 def test_a_place_that_cannot_be_written_is_told_in_a_line(run: Run, data_dir: Path) -> None:
     data_dir.mkdir(exist_ok=True)
     (data_dir / "files").write_text("no folder")
     told = run("call", _id("picture"))
     assert told.exit_code == 1
     assert "cannot be written" in told.stderr
+    assert "free some space" in told.stderr
+    assert "download_bytes" not in told.stderr
     assert "Traceback" not in told.output
 
 

@@ -343,7 +343,8 @@ async def _read(
             response, limits.size, replace(spool, progress=arriving), message.secrets
         )
     except SpoolError as error:
-        return Exchange("too_large", status, None, bodies.without(str(error), message.secrets))
+        told = bodies.without(str(error), message.secrets)
+        return Exchange("too_large", status, None, told, hint=error.hint)
     if spooled is None:
         return _told(response, data, too_large, message, limits)
     told = f"{spooled.size:,} bytes, {spooled.media}"

@@ -8,11 +8,12 @@ from toolsrv_registry.api import Api
 from toolsrv_runtime.calls.auth import key_names, on_rapidapi
 from toolsrv_runtime.calls.result import Kind
 
+TOO_LARGE = "ask for less, with a limit or a page"
 _HINTS: dict[Kind, str] = {
     "not_found": "look at the arguments, or choose another API",
     "gone": "choose another API; its provider has taken it away",
     "timed_out": "try again, or raise the setting call_seconds",
-    "too_large": "ask for less, with a limit or a page",
+    "too_large": TOO_LARGE,
     "not_json": "choose another API if the text is of no use",
     "server_error": "try again later, or choose another API",
     "network_error": "look at the network, or try again later",

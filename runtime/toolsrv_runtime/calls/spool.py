@@ -64,7 +64,11 @@ class Spooled:
 
 
 class SpoolError(Exception):
-    """A response could not be kept whole; says why."""
+    """A response could not be kept whole; says why, and ``hint`` what to do where that is known."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 def declared_size(response: httpx.Response) -> int | None:
@@ -150,7 +154,10 @@ class _Writing:
     async def flush(self) -> None:
         seen = self._tail + bytes(self._waiting)
         if any(one in seen for one in self._hidden):
-            raise SpoolError("the response repeats a key and is not kept")
+            raise SpoolError(
+                "the response repeats a key and is not kept",
+                "choose another API, or ask its provider",
+            )
         longest = max(map(len, self._hidden), default=1)
         self._tail = seen[-longest:]
         data, self._waiting = bytes(self._waiting), bytearray()
@@ -182,4 +189,7 @@ def _part(folder: Path) -> Iterator[tuple[Path, BinaryIO]]:
 
 
 def _unwritable(folder: Path, error: OSError) -> SpoolError:
-    return SpoolError(f"the response cannot be written to {folder}: {error.strerror or error}")
+    return SpoolError(
+        f"the response cannot be written to {folder}: {error.strerror or error}",
+        "free some space, or save it somewhere else",
+    )

@@ -89,6 +89,7 @@ def call(
     """
     from toolsrv import call_files
     from toolsrv.cli.import_view import Bar
+    from toolsrv.cli.interrupt import interruptible
     from toolsrv.uploads import add_files, anywhere, with_files
     from toolsrv.views import call_view
 
@@ -98,7 +99,7 @@ def call(
         call_files.check_save(save, force=force)
     api = bench.api(api_id)
     given = with_files(api, add_files(api, given, files), anywhere)
-    with Bar("saving", "bytes") as bar:
+    with Bar("saving", "bytes") as bar, interruptible():
         spool = replace(
             call_files.spool(bench.settings.data_dir, bench.settings.download_bytes, save),
             progress=bar.show,
@@ -181,7 +182,9 @@ def _show(
 
 def _advised(result: CallResult, *, saves: bool) -> CallResult:
     """Return a result that says how a person gets all of a response that was too large."""
-    if result.kind != "too_large":
+    from toolsrv_runtime.calls.hints import TOO_LARGE
+
+    if result.kind != "too_large" or result.hint != TOO_LARGE:
         return result
     how = "for a larger file: toolsrv config set download_bytes BYTES"
     if not saves:
