@@ -28,6 +28,12 @@ from toolsrv_registry.errors import DataError, UsageError
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 STASH_LIMIT = 256 * MIB
 """Bytes of the files that references may lead to."""
+_PAGE = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_OPENING = 8_192
+_WEB_PAGE = "is a web page, no document"
 _ARCHIVE = re.compile(r"\.(tar(\.\w+)?|t[gbx]z2?|zip|json|ya?ml)$", re.IGNORECASE)
 
 
@@ -140,7 +146,10 @@ def _nothing(path: Path, reports: tuple[FileReport, ...], left_out: int) -> Data
     ]
     return DataError(
         f"no API is in {str(path)!r}" + (f" ({'; '.join(reasons[:3])})" if reasons else ""),
-        hint="name ToolBench's toolenv (a folder or an archive), tool files, or OpenAPI documents",
+        hint="the address shows a page for people: name that of the document itself, which such a "
+        "page often links to as openapi.json or openapi.yaml"
+        if any(one.endswith(_WEB_PAGE) for one in reasons)
+        else "name ToolBench's toolenv (a folder or an archive), tool files, or OpenAPI documents",
     )
 
 
@@ -223,6 +232,9 @@ class _Reader:
                 found.kind = "schemas"
             else:
                 found.refuse("file", "is empty")
+            return
+        if _PAGE.match(content[:_OPENING]):
+            found.refuse("file", _WEB_PAGE)
             return
         try:
             twice: list[str] = []

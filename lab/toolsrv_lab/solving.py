@@ -24,6 +24,7 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.errors import DataError, NotFoundError
 from toolsrv_runtime.calls.caller import Caller, CallResult
 from toolsrv_runtime.calls.result import Consent
+from toolsrv_runtime.calls.spool import Spool
 from toolsrv_runtime.outcome import Evidence, Outcome, Usage
 from toolsrv_runtime.solve import SolveOptions, Solver
 from toolsrv_runtime.values import facts
@@ -109,9 +110,10 @@ class FaultyCaller(Caller):
         *,
         tainted: bool = False,
         consent: Consent | None = None,
+        spool: Spool | None = None,
     ) -> CallResult:
         """Call ``api`` as ``Caller`` does, unless it is down."""
-        result = await super().call(api, arguments, tainted=tainted, consent=consent)
+        result = await super().call(api, arguments, tainted=tainted, consent=consent, spool=spool)
         if api.id not in self.down or result.refused:
             return result
         return CallResult(

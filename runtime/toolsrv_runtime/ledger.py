@@ -133,6 +133,7 @@ class Ledger:
                 seconds=round(result.seconds, 4),
                 used=is_used,
                 times=1 + (before.times if before else 0),
+                files=result.kept,
             )
         return list(found.values())
 

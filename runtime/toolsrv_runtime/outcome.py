@@ -25,6 +25,20 @@ class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
+class KeptFile(_Frozen):
+    """A file that a call brought and that was saved.
+
+    ``name`` is that of the saved file, ``path`` where it is; ``uri`` is the resource that MCP clients
+    read it as.
+    """
+
+    name: str
+    media_type: str
+    bytes: int
+    path: str
+    uri: str
+
+
 class Evidence(_Frozen):
     """One API call an answer rests on (or that was tried): who, with what, what came back.
 
@@ -47,6 +61,9 @@ class Evidence(_Frozen):
     used: bool = Field(description="True when the call lies on the path of the answer.")
     times: int = Field(
         default=1, description="How often the model asked for the call, on all branches."
+    )
+    files: tuple[KeptFile, ...] = Field(
+        default=(), description="The files that it brought, as they were saved."
     )
 
     @property

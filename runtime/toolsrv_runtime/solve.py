@@ -13,7 +13,6 @@ from toolsrv_runtime import events
 from toolsrv_runtime import outcome as out
 from toolsrv_runtime.answers.prompts import Prompts
 from toolsrv_runtime.calling import ApiCaller
-from toolsrv_runtime.calls.caller import Caller
 from toolsrv_runtime.calls.result import Ask
 from toolsrv_runtime.contract.chat import ChatModel
 from toolsrv_runtime.contract.hints import TaskHints
@@ -101,7 +100,7 @@ class Solver:
         retriever: Finder,
         engine: Engine | ChatModel,
         profile: Profile,
-        caller: Caller,
+        caller: ApiCaller,
         prompts: Prompts | None = None,
         fidelity: Fidelity | None = None,
     ) -> None:

@@ -9,14 +9,21 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import time
 from itertools import chain
 from pathlib import Path
 
 from toolsrv_registry.errors import DataError, UsageError
 from toolsrv_runtime.atomic import check_target, fresh_bytes
 from toolsrv_runtime.calls.attachment import Attachment, safe_name
+from toolsrv_runtime.calls.spool import PART_PREFIX, PART_SUFFIX, Spool, Spooled
+from toolsrv_runtime.outcome import KeptFile
 
 FOLDER = "files"
+FILE_URI = "toolsrv://files/{handle}"
+HANDLE_BYTES = 16
+STALE_S = 86_400.0
+"""A part file that is older belongs to a process that was killed."""
 MOST_FILES = 200
 MOST_BYTES = 500_000_000
 """What the folder keeps; the oldest files go first."""
@@ -67,6 +74,61 @@ def _exists(path: Path) -> UsageError:
     return UsageError(f"{path} exists already", hint="name another file, or add --force")
 
 
+def save_spooled(path: Path, one: Spooled, *, force: bool, api_id: str) -> Path:
+    """Move a part file to ``path``, or into it where it is a folder, and return where.
+
+    Raises:
+        UsageError: there is a file already.
+        DataError: it cannot be moved. The part file is gone in either case.
+    """
+    try:
+        into = path.is_dir()
+        target = unused(path, one.name, one.media, api_id) if into else path
+        if force and not into:
+            one.part.replace(target)
+        else:
+            _moved(one.part, target)
+    except FileExistsError:
+        raise _exists(path) from None
+    except OSError as error:
+        raise DataError(
+            f"cannot write {path}: {error.strerror or error}",
+            hint="free some space, or name another file",
+        ) from error
+    finally:
+        drop(one)
+    return target
+
+
+def _moved(part: Path, target: Path) -> None:
+    """Give a file a second name and take the first; what is there already stays."""
+    try:
+        target.hardlink_to(part)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        if os.path.lexists(target):
+            raise FileExistsError(str(target)) from None
+        part.replace(target)
+
+
+def drop(one: Spooled | None) -> None:
+    """Remove a part file that nobody wants."""
+    if one is not None:
+        with contextlib.suppress(OSError):
+            one.part.unlink(missing_ok=True)
+
+
+def spool(data_dir: Path, limit: int, save: Path | None = None) -> Spool:
+    """Return where a large response goes: beside the file to save, else into the data folder.
+
+    Only what is saved where a person says may be text, and larger than the folder keeps.
+    """
+    if save is not None:
+        return Spool(save if save.is_dir() else save.parent, limit, texts=True)
+    return Spool(data_dir / FOLDER, min(limit, MOST_BYTES))
+
+
 def save_all(path: Path, files: tuple[Attachment, ...], *, force: bool, api_id: str) -> list[Path]:
     """Write what a call brought to ``path``, or into it where it is a folder; return where.
 
@@ -76,7 +138,10 @@ def save_all(path: Path, files: tuple[Attachment, ...], *, force: bool, api_id: 
         UsageError, DataError: as ``save_file``.
     """
     if path.is_dir():
-        return [save_file(unused(path, one, api_id), one.content, force=False) for one in files]
+        return [
+            save_file(unused(path, one.name, one.media, api_id), one.content, force=False)
+            for one in files
+        ]
     places = [path] + [_numbered(path, at) for at in range(2, len(files) + 1)]
     pairs = zip(places, files, strict=True) if files else ()
     return [save_file(place, one.content, force=force) for place, one in pairs]
@@ -88,21 +153,51 @@ def keep_file(data_dir: Path, file: Attachment, api_id: str) -> Path:
     Raises:
         DataError: it cannot be written.
     """
+    folder = _roomy(data_dir, file.size)
+    return save_file(unused(folder, file.name, file.media, api_id), file.content, force=False)
+
+
+def keep_spooled(data_dir: Path, one: Spooled, api_id: str) -> Path:
+    """Move a part file into the data folder and return where.
+
+    Raises:
+        DataError: it cannot be moved; the part file is gone then.
+    """
+    try:
+        folder = _roomy(data_dir, one.size)
+        return save_spooled(folder, one, force=False, api_id=api_id)
+    finally:
+        drop(one)
+
+
+def kept(path: Path, media: str, size: int) -> KeptFile:
+    """Return what is told of a file that was saved at ``path``."""
+    return KeptFile(
+        name=path.name,
+        media_type=media,
+        bytes=size,
+        path=str(path),
+        uri=FILE_URI.format(handle=secrets.token_urlsafe(HANDLE_BYTES)),
+    )
+
+
+def _roomy(data_dir: Path, size: int) -> Path:
+    """Return the data folder's own folder of files, with room for one more."""
     folder = data_dir / FOLDER
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _make_room(folder, file.size)
+        _make_room(folder, size)
     except OSError as error:
         raise DataError(
             f"cannot write to {folder}: {error.strerror or error}",
             hint="name a file with --save",
         ) from error
-    return save_file(unused(folder, file, api_id), file.content, force=False)
+    return folder
 
 
-def unused(folder: Path, file: Attachment, api_id: str) -> Path:
+def unused(folder: Path, name: str, media: str, api_id: str) -> Path:
     """Return a path in a folder at which nothing is yet: by the file's name, else its API's."""
-    first = folder / safe_name(file.name, file.media, safe_name(api_id, "").rpartition(".")[0])
+    first = folder / safe_name(name, media, safe_name(api_id, "").rpartition(".")[0])
     numbered = (_numbered(first, number) for number in range(2, 1_000))
     free = (path for path in chain((first,), numbered) if not os.path.lexists(path))
     return next(free, _numbered(first, secrets.randbelow(10**12)))
@@ -116,6 +211,7 @@ def _make_room(folder: Path, size: int) -> None:
     """Remove the oldest files, so that one more of ``size`` bytes stays within the limits."""
     with os.scandir(folder) as entries:
         known = [(one.stat(), Path(one.path)) for one in entries if one.is_file()]
+    known = [one for one in known if not _is_fresh_part(*one)]
     known.sort(key=lambda one: one[0].st_mtime)
     left = sum(stat.st_size for stat, _ in known) + size
     for at, (stat, path) in enumerate(known):
@@ -123,3 +219,9 @@ def _make_room(folder: Path, size: int) -> None:
             break
         path.unlink(missing_ok=True)
         left -= stat.st_size
+
+
+def _is_fresh_part(stat: os.stat_result, path: Path) -> bool:
+    """Whether a file may still be written by somebody."""
+    is_part = path.name.startswith(PART_PREFIX) and path.name.endswith(PART_SUFFIX)
+    return is_part and time.time() - stat.st_mtime < STALE_S

@@ -13,6 +13,7 @@ from toolsrv.fixed_values import FixedFile
 from toolsrv.key_store import KeyStore
 from toolsrv.mcp_servers import ServerFile
 from toolsrv.models import is_special
+from toolsrv.token_store import TokenStore
 from toolsrv_registry.errors import DataError, ToolsrvError, UsageError
 from toolsrv_runtime.calls.addresses import Addresses, parse_own
 from toolsrv_runtime.calls.auth import ANY_SECRET
@@ -128,6 +129,7 @@ def _network(settings: Settings) -> Network:
         own=addresses.allows_any,
         tools=tool_servers(settings),
         fixed=FixedFile(settings.data_dir).of,
+        tokens=TokenStore(settings.data_dir),
     )
 
 

@@ -22,10 +22,11 @@ from typing import Any, Literal
 
 from toolsrv.config_file import write_atomic
 from toolsrv.file_lock import alone
+from toolsrv.system_keyring import SERVICE, system_keyring
+from toolsrv.token_store import TokenStore
 from toolsrv_catalogs.hosts import host_fault
 from toolsrv_registry.errors import DataError, NotFoundError, UsageError
 
-SERVICE = "toolsrv"
 VARIABLE_PREFIX = "TOOLSRV_KEY_"
 RAPIDAPI, RAPIDAPI_VARIABLE = "rapidapi", "RAPIDAPI_KEY"
 _LENGTH = 8_192
@@ -74,7 +75,7 @@ class KeyStore:
         name = key_name(name)
         secret = checked_secret(secret, ascii_only=not name.startswith("mcp:"))
         with self._changing() as kept:
-            if keyring := _keyring():
+            if keyring := system_keyring():
                 from keyring import errors
 
                 try:
@@ -89,6 +90,7 @@ class KeyStore:
             else:
                 kept["file"][name] = secret
                 kept["keyring"] = [one for one in kept["keyring"] if one != name]
+        self._drop_tokens(name)
         return "keyring" if keyring else "file"
 
     def remove(self, name: str) -> KeyEntry:
@@ -99,6 +101,7 @@ class KeyStore:
             DataError: it cannot be removed.
         """
         name = key_name(name)
+        self._drop_tokens(name)
         with self._changing() as kept:
             if name in kept["file"]:
                 del kept["file"][name]
@@ -129,7 +132,7 @@ class KeyStore:
         kept = self._read()
         if name in kept["file"]:
             return str(kept["file"][name])
-        if name in kept["keyring"] and (keyring := _keyring()):
+        if name in kept["keyring"] and (keyring := system_keyring()):
             from keyring import errors
 
             try:
@@ -138,8 +141,12 @@ class KeyStore:
                 return ""  # a locked keyring is like none; the call then says which key it needs
         return ""
 
+    def _drop_tokens(self, name: str) -> None:
+        """Forget what was fetched with a key that is no more."""
+        TokenStore(self.path.parent).drop_of(name)
+
     def _forget(self, name: str) -> None:
-        if keyring := _keyring():
+        if keyring := system_keyring():
             from keyring import errors
 
             try:
@@ -253,10 +260,3 @@ def variable_of(name: str) -> str:
     if name == RAPIDAPI:
         return RAPIDAPI_VARIABLE
     return VARIABLE_PREFIX + re.sub(r"[^A-Z0-9]+", "_", name.upper())
-
-
-def _keyring() -> Any:
-    """Return the ``keyring`` module where the system has a keyring, else None."""
-    import keyring
-
-    return keyring if keyring.get_keyring().priority > 0 else None

@@ -72,8 +72,7 @@ class Settings(BaseSettings):
         "OpenAI-compatible servers, scripted:FILE, or sampling (the MCP client's own model).",
     )
     adapter: Path | None = Field(
-        default=None,
-        description="LoRA adapter of the model's file, GGUF or a PEFT folder; empty: none.",
+        default=None, description="LoRA adapter of the model's file, GGUF or PEFT; empty: none."
     )
     profile: str = Field(
         default="",
@@ -156,8 +155,7 @@ class Settings(BaseSettings):
         "allow PUT localhost:8080, deny * catalog:NAME, ask GET, allow PAID HOST.",
     )
     own_hosts: str = Field(
-        default="",
-        description="Hosts of your own, at any address, with commas: localhost:8080.",
+        default="", description="Hosts of your own, at any address, with commas: localhost:8080."
     )
     upload_folder: Path | None = Field(
         default=None,
@@ -165,6 +163,9 @@ class Settings(BaseSettings):
     )
     call_seconds: float = Field(
         default=20.0, gt=0, le=600, allow_inf_nan=False, description="Time for one API call."
+    )
+    download_bytes: int = Field(
+        default=2_000_000_000, ge=1, description="Most bytes of a response that is saved whole."
     )
     calls_per_second: float = Field(
         default=5.0, ge=0, le=1_000, allow_inf_nan=False, description="To one host; 0: no limit."

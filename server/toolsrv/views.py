@@ -20,7 +20,7 @@ from toolsrv_registry.health import HealthEntry, Standing, Verdict, told
 from toolsrv_registry.schema_view import example, field_lines
 from toolsrv_runtime.calls.given_files import briefly
 from toolsrv_runtime.calls.result import Consent, Kind
-from toolsrv_runtime.outcome import Source
+from toolsrv_runtime.outcome import KeptFile, Source
 
 if TYPE_CHECKING:
     from toolsrv_runtime.calls.attachment import Attachment
@@ -279,6 +279,17 @@ def file_view(file: Attachment, *, path: str = "", uri: str = "") -> FileView:
     """Return the view of a file, with where it was saved or as what it is read."""
     return FileView(
         media_type=plain(file.media), bytes=file.size, name=plain(file.name), path=path, uri=uri
+    )
+
+
+def kept_view(file: KeptFile) -> FileView:
+    """Return the view of a file that was saved."""
+    return FileView(
+        media_type=plain(file.media_type),
+        bytes=file.bytes,
+        name=plain(file.name),
+        path=file.path,
+        uri=file.uri,
     )
 
 

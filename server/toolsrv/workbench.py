@@ -138,6 +138,7 @@ class Workbench:
                 not suffice.
         """
         check_memory(SOLVING, self.registry().store.size())
+        from toolsrv.kept_calls import KeptCalls
         from toolsrv.offered import Offered
         from toolsrv_runtime.solve import Solver
 
@@ -154,7 +155,7 @@ class Workbench:
             ),
             engine=engine,
             profile=profile,
-            caller=caller,
+            caller=KeptCalls(caller, self.settings.data_dir, self.settings.download_bytes),
             prompts=self.prompts() if profile.format == "toolllama" else None,
             fidelity=self.fidelity(),
         )

@@ -124,6 +124,7 @@ def test_a_full_disk_behind_the_output_is_not_that_of_the_data_folder() -> None:
     [
         ('look for it: toolsrv search "…"', "look for it: search_apis"),
         ("look at the arguments: toolsrv describe ID", "look at the arguments: describe_apis"),
+        ("look at the arguments: toolsrv describe A/b/c", "look at the arguments: describe_apis"),
         ("choose another API", "choose another API"),
         (
             "store a key that the host takes: toolsrv keys set rapidapi",

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import runpy
+import shutil
 import tarfile
 import threading
 import zipfile
@@ -22,7 +23,7 @@ from toolsrv.model_list import ModelList
 from toolsrv_catalogs import published
 from toolsrv_catalogs.published import Published
 from toolsrv_runtime.convert.tiny import write_tiny_checkpoint
-from toolsrv_runtime.hub import recommended
+from toolsrv_runtime.hub import library, recommended
 
 HubHost = runpy.run_path(str(Path(__file__).parents[1] / "hub_host.py"))["HubHost"]
 TOOLBENCH = Path(__file__).parents[3] / "shared" / "data" / "toolbench" / "toolenv.tar.gz"
@@ -368,3 +369,102 @@ def test_a_document_at_a_url_is_brought_again_by_each_import(
         told = document(run(*words))
         server.shutdown()
     assert (len(told["changed"]), told["origin"]["address"]) == (1, url)
+
+
+PULLS = {
+    "catalog": (("catalog", "pull", "toolbench", "--no-index"), f"datasets/{TOOLS}", ARCHIVE),
+    "recordings": (("recordings", "pull", "stabletoolbench"), f"datasets/{CACHE}", ZIP),
+    "model": (
+        ("model", "pull", "qwen3-4b"),
+        "Qwen/Qwen3-4B-GGUF",
+        "Qwen3-4B-Q4_K_M.gguf",
+    ),
+}
+MODEL = b"GGUF" + bytes(range(256)) * 40
+
+
+@pytest.fixture(params=PULLS)
+def one(request: pytest.FixtureRequest, hub: Any, table: None) -> tuple[tuple[str, ...], str, str]:
+    """A command that pulls, the repository that it pulls from, and the file there."""
+    del table
+    hub.files["Qwen/Qwen3-4B-GGUF"] = {"Qwen3-4B-Q4_K_M.gguf": MODEL}
+    return PULLS[request.param]
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "said"),
+    [
+        ((401, "RepoNotFound"), 2, "HF_TOKEN"),
+        ((401, ""), 1, "HF_TOKEN"),
+        ((403, "GatedRepo"), 2, "ask for access"),
+        ((404, "RepoNotFound"), 2, "spelling"),
+        ((404, "RevisionNotFound"), 2, "spelling"),
+        ((429, ""), 1, "in 30 seconds"),
+        ((500, ""), 1, "again in 30 seconds"),
+        ((503, ""), 1, "again in 30 seconds"),
+    ],
+)
+def test_every_refusal_is_one_error_and_one_hint_of_every_pull(
+    run: Run, hub: Any, one: tuple[Any, str, str], status: tuple[int, str], code: int, said: str
+) -> None:
+    words, repo, _ = one
+    hub.status[repo] = status
+    hub.retry_after = "30"
+    done = run(*words)
+    assert (done.exit_code, done.stderr.count("error: "), done.stderr.count("hint: ")) == (
+        code, 1, 1,
+    ), done.stderr  # fmt: skip
+    assert said in done.stderr
+    assert repo.removeprefix("datasets/") in done.stderr
+    assert not hub.ranges
+
+
+def test_a_pull_that_broke_is_taken_up_by_the_same_command(
+    run: Run, hub: Any, one: tuple[Any, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words, _, name = one
+    monkeypatch.setattr(library, "PIECE_BYTES", 20)
+    hub.cuts = [60, *[0] * 40]
+    broken = run(*words)
+    assert broken.exit_code == 1
+    assert "the connection broke at 60 of" in broken.stderr
+    assert "pull again: it goes on from there" in broken.stderr
+    assert name in broken.stderr
+    hub.cuts = []
+    assert run(*words).exit_code == 0
+    assert hub.ranges[-1] == "bytes=60-"
+
+
+def test_a_wrong_digest_leaves_nothing_of_any_pull(
+    run: Run, hub: Any, one: tuple[Any, str, str], data_dir: Path
+) -> None:
+    words, _, name = one
+    hub.wrong = {name}
+    done = run(*words)
+    assert done.exit_code == 1
+    assert "is not what the hub lists: SHA-256" in done.stderr
+    assert not [path for path in data_dir.rglob("*") if name in path.name and path.stat().st_size]
+
+
+def test_a_full_disk_is_told_before_any_pull(
+    run: Run, hub: Any, one: tuple[Any, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words, _, name = one
+    used = shutil.disk_usage(Path.cwd())
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: used._replace(free=10))
+    done = run(*words)
+    assert done.exit_code == 1
+    assert f"{name} needs" in done.stderr
+    assert "10 free" in done.stderr
+    assert "--data-dir" in done.stderr
+    assert not hub.ranges
+
+
+def test_a_hub_that_is_not_there_is_told_by_every_pull(
+    run: Run, one: tuple[Any, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    done = run(*one[0])
+    assert done.exit_code == 1
+    assert "cannot be reached" in done.stderr
+    assert "HF_ENDPOINT" in done.stderr

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import functools
 import json
+import sqlite3
 import sys
+import tarfile
 import threading
-from collections.abc import Callable
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import Result
 
+from toolsrv_registry.store import STORE_FILE
 from toolsrv_runtime.hub import web
 
 Run = Callable[..., Result]
@@ -184,6 +187,137 @@ def test_a_url_is_fetched_again_with_the_options_of_its_import(
     assert (document["origin"]["address"], document["changed"]) == (url, [])
     assert gone.exit_code != 0
     assert len(ids(run)) == 4
+
+
+class _Answers(BaseHTTPRequestHandler):
+    """Answers with what ``answer`` is: a status, a media type and a body."""
+
+    answer: tuple[int, str, bytes] = (200, "application/json", b"")
+
+    def do_GET(self) -> None:
+        status, media, content = self.answer
+        self.send_response(status)
+        self.send_header("Content-Type", media)
+        if status != 304:
+            self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+        """Stay silent."""
+
+
+@pytest.fixture
+def place(run: Run, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of the shop's document, imported from there as ``shop``."""
+    monkeypatch.setenv("TOOLSRV_OWN_HOSTS", "127.0.0.1")
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Answers) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/openapi.json"
+        _answer(shop())
+        imported(run, url)
+        yield url
+        server.shutdown()
+
+
+def _answer(document: Any = None, status: int = 200, page: bytes = b"") -> None:
+    media = "text/html" if page else "application/json"
+    content = page or (json.dumps(document).encode() if document is not None else b"")
+    _Answers.answer = (status, media, content)
+
+
+PAGE = b"\n<!-- moved --><!DOCTYPE html><html><body>Log in</body></html>"
+
+
+@pytest.mark.parametrize(
+    ("status", "page", "said"),
+    [
+        (404, b"", "there is nothing at"),
+        (410, b"", "there is nothing at"),
+        (401, b"", "answered 401"),
+        (429, b"", "it is asked too often"),
+        (500, b"", "answered 500"),
+        (304, b"", "answered 304"),
+        (200, PAGE, "is a web page"),
+        (200, b"", "is empty"),
+    ],
+)
+def test_a_url_that_answers_otherwise_leaves_the_catalog(
+    run: Run, place: str, status: int, page: bytes, said: str
+) -> None:
+    _answer(status=status, page=page)
+    result = run("catalog", "refresh", "shop", "--no-index")
+    assert result.exit_code in (1, 2)
+    assert "shop stays as it was" in result.stderr
+    assert said in result.stderr
+    assert place in result.stderr
+    assert "hint: " in result.stderr
+    assert len(ids(run)) == 4
+    _answer(shop())
+    assert refreshed(run)["unchanged"] == 4
+
+
+@pytest.mark.usefixtures("place")
+def test_a_source_that_holds_another_document_is_taken_over_only_where_a_person_says_so(
+    run: Run,
+) -> None:
+    other = shop()
+    other["info"]["title"] = "Harbour"
+    _answer(other)
+    for options in ((), ("--dry-run",)):
+        result = run("catalog", "refresh", "shop", "--no-index", *options)
+        assert result.exit_code == 1
+        assert "none of the 4 APIs" in result.stderr
+        assert "Harbour" in result.stderr
+        assert "removed: Other/shop/add_order, Other/shop/list_orders" in result.stdout
+    document = json.loads(run("catalog", "show", "shop", "--json").stdout)
+    assert {one["id"].split("/")[1] for one in document} == {"shop"}
+    shown = refreshed(run, "--dry-run", "--accept")
+    assert len(shown["removed"]) == 4
+    assert len(refreshed(run, "--accept")["added"]) == 4
+
+
+def _forget(data_dir: Path) -> None:
+    """Leave of a catalog what earlier versions kept: a source, and no origin and no options."""
+    with sqlite3.connect(data_dir / STORE_FILE) as database:
+        database.execute("UPDATE catalogs SET origin = 'null', options = '{}' WHERE name = 'shop'")
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "archive", "url"])
+def test_a_catalog_of_an_earlier_version_is_read_from_its_source(
+    run: Run, tmp_path: Path, data_dir: Path, place: str, kind: str
+) -> None:
+    folder = tmp_path / "documents"
+    folder.mkdir()
+    path = write(folder / "shop.json", shop())
+    with tarfile.open(tmp_path / "shop.tar.gz", "w:gz") as archive:
+        archive.add(path, "shop.json")
+    sources = {"file": path, "folder": folder, "archive": tmp_path / "shop.tar.gz", "url": place}
+    imported(run, str(sources[kind]))
+    _forget(data_dir)
+    more = shop(**{"/carts": {"get": operation("list_carts", "carts")}})
+    write(path, more)
+    _answer(more)
+    with tarfile.open(tmp_path / "shop.tar.gz", "w:gz") as archive:
+        archive.add(path, "shop.json")
+    first = run("catalog", "refresh", "shop", "--no-index", "--json")
+    assert json.loads(first.stdout)["added"] == ["Other/shop/list_carts"]
+    assert "imported by an earlier version" in first.stderr
+    again = run("catalog", "refresh", "shop", "--no-index", "--json")
+    assert json.loads(again.stdout)["unchanged"] == 5
+    assert "earlier version" not in again.stderr
+
+
+def test_a_catalog_of_an_earlier_version_is_not_moved_to_another_category(
+    run: Run, tmp_path: Path, data_dir: Path
+) -> None:
+    imported(run, str(write(tmp_path / "shop.json", shop())), "--category", "Sales")
+    _forget(data_dir)
+    result = run("catalog", "refresh", "shop", "--no-index")
+    assert result.exit_code == 1
+    assert "--category" in result.stderr
+    document = json.loads(run("catalog", "show", "shop", "--json").stdout)
+    assert {one["id"].split("/")[0] for one in document} == {"Sales"}
 
 
 class _Unsized(SimpleHTTPRequestHandler):

@@ -18,6 +18,7 @@ from toolsrv_registry.api import Api
 from toolsrv_runtime.calls import arguments as args
 from toolsrv_runtime.calls.caller import Caller, CallResult
 from toolsrv_runtime.calls.result import Consent
+from toolsrv_runtime.calls.spool import Spool
 from toolsrv_runtime.errors import ArgumentError
 
 
@@ -52,6 +53,7 @@ class PlayedCaller(Caller):
         *,
         tainted: bool = False,
         consent: Consent | None = None,
+        spool: Spool | None = None,
     ) -> CallResult:
         """Call or play ``api``; see ``Caller.call``."""
         scene = self._scene
@@ -65,7 +67,9 @@ class PlayedCaller(Caller):
             return _result(api, bound, self._world.failure(rng))
         origin = scene.twins.get(api.id, api)
         if origin.id in self._real:
-            result = await self._through.call(origin, arguments, tainted=tainted, consent=consent)
+            result = await self._through.call(
+                origin, arguments, tainted=tainted, consent=consent, spool=spool
+            )
             return result.model_copy(update={"api_id": api.id})
         wanted = scene.fields.get(origin.id, "")
         return _result(api, bound, self._world.call(origin, {}, rng, with_field=wanted))

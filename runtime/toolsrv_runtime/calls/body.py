@@ -12,7 +12,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Collection
+from collections.abc import AsyncGenerator, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
@@ -53,6 +53,8 @@ _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 """Bytes that no text has (https://mimesniff.spec.whatwg.org, "binary data byte")."""
 
 _SHORT_SECRET = 4
+PIECE = 1 << 20
+"""Most bytes of a piece of a body that is decompressed."""
 
 
 class EncodingError(Exception):
@@ -63,11 +65,12 @@ class EncodingError(Exception):
 class Body:
     """What was read: the JSON value or the text, and what is wrong with it.
 
-    Of bytes that are no text ``value`` says size and media type, and ``file`` has them.
+    Of bytes that are no text (``binary``) ``value`` says size and media type, and ``file`` has them.
     """
 
     value: Any
     too_large: bool = False
+    binary: bool = False
     web_page: bool = False
     broken_json: bool = False
     file: Attachment | None = None
@@ -95,6 +98,25 @@ async def read(response: httpx.Response, limit: int) -> tuple[bytes, bool]:
     return b"".join(parts), False
 
 
+async def pieces(response: httpx.Response) -> AsyncGenerator[bytes]:
+    """Yield a body decompressed, in pieces of bounded size.
+
+    Raises:
+        EncodingError: the compression is unknown or broken.
+        httpx.TransportError: the connection breaks.
+    """
+    unpack = _unpacker(response.headers.get("content-encoding", ""))
+    async for part in response.aiter_raw():
+        if unpack is None:
+            yield part
+            continue
+        while part:
+            yield unpack.feed(part, PIECE)
+            part = unpack.left  # noqa: PLW2901 - of the same part
+    if unpack is not None:
+        unpack.end()
+
+
 class _Unpacker:
     """gzip and deflate, never more bytes than asked for."""
 
@@ -108,6 +130,11 @@ class _Unpacker:
             return self._stream.decompress(data, max(1, most)) if data else b""
         except zlib.error as error:
             raise EncodingError(f"its compression is broken: {error}") from error
+
+    @property
+    def left(self) -> bytes:
+        """What was fed and not decompressed yet, as no more was asked for."""
+        return self._stream.unconsumed_tail
 
     def end(self) -> None:
         if self._fed and not self._stream.eof:
@@ -124,11 +151,20 @@ def _unpacker(encoding: str) -> _Unpacker | None:
 
 
 def understand(
-    data: bytes, headers: httpx.Headers, *, too_large: bool, secrets: Collection[str] = ()
+    data: bytes,
+    headers: httpx.Headers,
+    *,
+    too_large: bool,
+    secrets: Collection[str] = (),
+    size: int | None = None,
 ) -> Body:
-    """Return what a body says. ``secrets`` that it repeats are taken out."""
-    if _is_binary(data, headers):
-        return _as_file(data, headers, too_large=too_large, secrets=secrets)
+    """Return what a body says. ``secrets`` that it repeats are taken out.
+
+    ``size`` is that of the whole body where ``too_large`` says that ``data`` is its beginning, None
+    where it is not known.
+    """
+    if is_binary(data, headers):
+        return _as_file(data, headers, too_large=too_large, secrets=secrets, size=size)
     text = without(_decoded(data, headers), secrets)
     if too_large:
         return Body(clean(text[:SHOWN_OF_TOO_LARGE], SHOWN_OF_TOO_LARGE), too_large=True)
@@ -146,21 +182,27 @@ def understand(
 
 
 def _as_file(
-    data: bytes, headers: httpx.Headers, *, too_large: bool, secrets: Collection[str]
+    data: bytes,
+    headers: httpx.Headers,
+    *,
+    too_large: bool,
+    secrets: Collection[str],
+    size: int | None,
 ) -> Body:
     """Return bytes as a file; what is too large, or repeats a key, is not kept."""
     declared = headers.get("content-type", "")
-    size = f"more than {len(data):,}" if too_large else f"{len(data):,}"
-    told = f"binary, {size} bytes, {without(media_of(data, declared), secrets)}, not shown"
+    count = f"{len(data) if size is None else size:,}"
+    known = not too_large or size is not None
+    told = f"binary, {count if known else f'more than {count}'} bytes, {without(media_of(data, declared), secrets)}, not shown"
     says_json = is_json(declared) and not sniffed(data)
     name = without(name_in(headers.get("content-disposition", "")), secrets)
     file = None if too_large else Attachment.of(data, declared, name)
-    if file is not None and file.holds([one for one in secrets if len(one) >= _SHORT_SECRET]):
+    if file is not None and file.holds([one for one in secrets if is_long(one)]):
         file, told = None, f"{told} and not kept, because it repeats a key"
-    return Body(clean(told, 200), too_large=too_large, broken_json=says_json, file=file)
+    return Body(clean(told, 200), too_large, binary=True, broken_json=says_json, file=file)
 
 
-def _is_binary(data: bytes, headers: httpx.Headers) -> bool:
+def is_binary(data: bytes, headers: httpx.Headers) -> bool:
     """Whether a body is no text, whatever its media type says.
 
     Bytes that begin as a known kind of file are none, and bytes that no text has, except in an
@@ -227,10 +269,15 @@ def _encoding(charset: str) -> str:
     return name if name in _ENCODINGS else "utf-8"
 
 
+def is_long(secret: str) -> bool:
+    """Whether a key is long enough to be looked for in responses."""
+    return len(secret) >= _SHORT_SECRET
+
+
 def without(text: str, secrets: Collection[str]) -> str:
     """Return a text with every spelling of these keys taken out."""
     for secret in sorted(secrets, key=len, reverse=True):
-        if len(secret) < _SHORT_SECRET:
+        if not is_long(secret):
             continue
         quoted = json.dumps(secret)[1:-1]
         for spelt in {

@@ -9,7 +9,7 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol, Self
 
@@ -23,11 +23,13 @@ from toolsrv_runtime.calls import auth, hints
 from toolsrv_runtime.calls.exchange import Exchange, Limits, Message, exchange, guarded
 from toolsrv_runtime.calls.fixed import Fixed, FixedOf, no_fixed
 from toolsrv_runtime.calls.hosts import Hosts
+from toolsrv_runtime.calls.oauth import TokenKeeper
 from toolsrv_runtime.calls.policy import PAYING, Policy
 from toolsrv_runtime.calls.ready import Key, Ready
 from toolsrv_runtime.calls.request import Outgoing, build, web_address
 from toolsrv_runtime.calls.result import CallResult, Consent, Kind
 from toolsrv_runtime.calls.signed import Rules, SignedCalls
+from toolsrv_runtime.calls.spool import Spool
 from toolsrv_runtime.calls.usage import MCP_PREFIX, Spent
 from toolsrv_runtime.errors import ArgumentError, CredentialsError, PolicyError
 from toolsrv_runtime.outcome import Source
@@ -82,7 +84,8 @@ class Network:
     a host is a person's own, so that keys may go there over plain HTTP. ``tools`` are the MCP
     servers, None where their tools cannot be called. ``fixed`` returns what is sent with each call
     of a catalog; it may raise a DataError. ``known`` returns ``auth.ANY_SECRET`` for each key that
-    there is, without looking at it; None leaves that to ``keys``.
+    there is, without looking at it; None leaves that to ``keys``. ``tokens`` keeps access tokens for
+    other processes.
     """
 
     transport: httpx.AsyncBaseTransport
@@ -92,6 +95,7 @@ class Network:
     tools: ToolServers | None = None
     fixed: FixedOf = no_fixed
     known: auth.Keys | None = None
+    tokens: TokenKeeper | None = None
 
 
 class Caller:
@@ -125,7 +129,7 @@ class Caller:
         self._transports = dict(transports)
         self._network = network
         self._home = home
-        self._signed = SignedCalls()
+        self._signed = SignedCalls(None if network is None else network.tokens)
 
     async def call(
         self,
@@ -134,11 +138,13 @@ class Caller:
         *,
         tainted: bool = False,
         consent: Consent | None = None,
+        spool: Spool | None = None,
     ) -> CallResult:
         """Call ``api``; the result says what came of it, whatever that is.
 
         ``tainted`` says that text of a response led here, so that consent is asked for more;
-        ``consent`` is what a person has said yes to, as an earlier result named it.
+        ``consent`` is what a person has said yes to, as an earlier result named it. ``spool`` is
+        where a response goes that is too large for memory; without it the rest of that is lost.
         """
         start = time.monotonic()
         bound: dict[str, Any] = dict(arguments)
@@ -160,7 +166,7 @@ class Caller:
             )
             if wanted is not None:
                 return self._needs_consent(api, bound, wanted)
-            got, source = await self._exchange(api, outgoing)
+            got, source = await self._exchange(api, outgoing, spool)
             if got.kind == "ok" and source == "live":
                 await self._note_success(api)
         except ArgumentError as error:
@@ -197,6 +203,7 @@ class Caller:
             retry_after=got.retry_after,
             headers=dict(got.headers),
             files=got.files,
+            spooled=got.spooled,
         )
 
     def schema(self, api: Api) -> Any:
@@ -318,11 +325,14 @@ class Caller:
         except DataError as error:
             raise PolicyError(error.message, hint=error.hint) from error
 
-    async def _exchange(self, api: Api, outgoing: Outgoing) -> tuple[Exchange, Source]:
+    async def _exchange(
+        self, api: Api, outgoing: Outgoing, spool: Spool | None
+    ) -> tuple[Exchange, Source]:
         url, network = outgoing.url, self._network
+        limits = replace(self._limits, spool=spool)
         if (served := self._transports.get(url.host)) is not None:
             message = Message(outgoing.method, url, outgoing.headers, outgoing.content)
-            return await exchange(served, message, self._limits), self._source
+            return await exchange(served, message, limits), self._source
         if network is None:
             raise PolicyError(f"{api.id}: nothing serves {url.host!r}", hint="choose another API")
         if api.mcp is not None:
@@ -333,7 +343,7 @@ class Caller:
             lambda url: self._policy.verdict("POST", url, catalog) != "deny",
             catalog,
         )
-        return await self._signed.send(api, outgoing, network, self._limits, rules), "live"
+        return await self._signed.send(api, outgoing, network, limits, rules), "live"
 
     async def _tool(self, api: Api, outgoing: Outgoing, network: Network) -> Exchange:
         """Call a tool of an MCP server, within the limits of a host."""

@@ -22,6 +22,8 @@ from toolsrv_runtime.calls.hosts import Hosts, Rest
 from toolsrv_runtime.calls.pace import asked_seconds
 from toolsrv_runtime.calls.request import web_address
 from toolsrv_runtime.calls.result import Kind, kind_of_status
+from toolsrv_runtime.calls.spool import Spool, Spooled, SpoolError, declared_size
+from toolsrv_runtime.calls.spool import read as read_spooled
 from toolsrv_runtime.calls.usage import MCP_PREFIX, Spent
 
 IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "QUERY"})
@@ -46,7 +48,8 @@ class Limits:
 
     ``seconds`` for the whole call, repeats included; ``connect_s`` and ``read_s`` for a connection
     and for each silence; ``size`` bytes of a body, on the wire and decompressed; ``retries``
-    further tries after ``backoff_s`` seconds, twice as long each time.
+    further tries after ``backoff_s`` seconds, twice as long each time. ``spool`` is where a larger
+    body goes, None where none is kept; it may take longer than ``seconds`` as long as it arrives.
     """
 
     seconds: float = 20.0
@@ -56,6 +59,7 @@ class Limits:
     retries: int = 0
     backoff_s: float = 0.5
     redirects: int = 5
+    spool: Spool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,8 @@ class Exchange:
 
     ``sent`` is False where nothing has left this machine; ``headers`` are those that lead on, by
     their names in lower case; ``files`` are what came as bytes, ``hint`` says what to do where the
-    kind alone does not tell, ``note`` what to know of a call that went well.
+    kind alone does not tell, ``note`` what to know of a call that went well. ``spooled`` is a body
+    that was written to a file, and whoever gets it owns that.
     """
 
     kind: Kind
@@ -97,6 +102,7 @@ class Exchange:
     files: tuple[Attachment, ...] = ()
     hint: str = ""
     note: str = ""
+    spooled: Spooled | None = None
 
 
 async def exchange(
@@ -198,14 +204,14 @@ async def _in_time(
 ) -> Exchange:
     host, waits = message.url.host, hosts is not None
     try:
-        async with asyncio.timeout(end - time.monotonic()):
+        async with asyncio.timeout(end - time.monotonic()) as timer:
             if hosts is None:
-                return await _followed(transport, message, limits)
+                return await _followed(transport, message, limits, timer)
             async with hosts.turn(host):
                 waits = False
                 if message.counted and (spent := await hosts.count(host, message.catalog)):
                     return _spent(spent)
-                return await _followed(transport, message, limits)
+                return await _followed(transport, message, limits, timer)
     except (TimeoutError, httpx.TimeoutException) as error:
         if hosts is not None and waits:
             what = f"its turn did not come within {limits.seconds:g} seconds"
@@ -229,11 +235,11 @@ async def _in_time(
 
 
 async def _followed(
-    transport: httpx.AsyncBaseTransport, message: Message, limits: Limits
+    transport: httpx.AsyncBaseTransport, message: Message, limits: Limits, timer: asyncio.Timeout
 ) -> Exchange:
     status = 0
     for _ in range(limits.redirects + 1):
-        answer = await _once(transport, message, limits)
+        answer = await _once(transport, message, limits, timer)
         if isinstance(answer, Exchange):
             return answer
         status = answer.status_code
@@ -295,7 +301,7 @@ def _leading(headers: httpx.Headers, secrets: tuple[str, ...]) -> dict[str, str]
 
 
 async def _once(
-    transport: httpx.AsyncBaseTransport, message: Message, limits: Limits
+    transport: httpx.AsyncBaseTransport, message: Message, limits: Limits, timer: asyncio.Timeout
 ) -> Exchange | httpx.Response:
     """Send one request; return what came, or the response that redirects."""
     request = httpx.Request(
@@ -313,11 +319,36 @@ async def _once(
             return Exchange("network_error", 0, None, error)
         if response.status_code in _REDIRECTS and "location" in response.headers:
             return response
-        data, too_large = await bodies.read(response, limits.size)
+        told = await _read(response, message, limits, timer)
     finally:
         await response.aclose()
-    told = _told(response, data, too_large, message, limits)
     return replace(told, headers=_leading(response.headers, message.secrets))
+
+
+async def _read(
+    response: httpx.Response, message: Message, limits: Limits, timer: asyncio.Timeout
+) -> Exchange:
+    """Return what a response came to; a large body goes where the limits say."""
+    status, spool = response.status_code, limits.spool
+    if spool is None or kind_of_status(status) != "ok":
+        data, too_large = await bodies.read(response, limits.size)
+        return _told(response, data, too_large, message, limits)
+
+    def arriving(done: int, in_all: int | None) -> None:
+        timer.reschedule(None)  # a silence of ``read_s`` ends it now
+        spool.progress(done, in_all)
+
+    try:
+        data, spooled, too_large = await read_spooled(
+            response, limits.size, replace(spool, progress=arriving), message.secrets
+        )
+    except SpoolError as error:
+        told = bodies.without(str(error), message.secrets)
+        return Exchange("too_large", status, None, told, hint=error.hint)
+    if spooled is None:
+        return _told(response, data, too_large, message, limits)
+    told = f"{spooled.size:,} bytes, {spooled.media}"
+    return Exchange("ok", status, told, "", spooled=spooled)
 
 
 async def _answered(
@@ -363,12 +394,17 @@ def _told(
     status = response.status_code
     if status == 304:
         return Exchange("ok", status, "not modified: what was there before still holds", "")
-    body = bodies.understand(data, response.headers, too_large=too_large, secrets=message.secrets)
-    got = _judged(status, body, response.headers, limits)
+    size = declared_size(response) if too_large else None
+    body = bodies.understand(
+        data, response.headers, too_large=too_large, secrets=message.secrets, size=size
+    )
+    got = _judged(status, body, response.headers, limits, size)
     return got if body.file is None else replace(got, files=(body.file,))
 
 
-def _judged(status: int, body: bodies.Body, headers: httpx.Headers, limits: Limits) -> Exchange:
+def _judged(
+    status: int, body: bodies.Body, headers: httpx.Headers, limits: Limits, size: int | None
+) -> Exchange:
     kind = kind_of_status(status)
     if status == 202:
         asked = asked_seconds(headers, datetime.now(UTC))
@@ -378,13 +414,24 @@ def _judged(status: int, body: bodies.Body, headers: httpx.Headers, limits: Limi
         asked = asked_seconds(headers, datetime.now(UTC))
         return Exchange(kind, status, body.value, f"HTTP status {status}", asked)
     if body.too_large:
-        error = f"the response has more than {limits.size:,} bytes"
-        return Exchange("too_large", status, body.value, error)
+        return Exchange("too_large", status, body.value, _too_large(body, limits, size))
     if body.web_page:
         return Exchange("not_json", status, body.value, "the API answered with a web page")
     if body.broken_json:
         return Exchange("not_json", status, body.value, "the response says JSON and is none")
     return Exchange("ok", status, body.value, "")
+
+
+def _too_large(body: bodies.Body, limits: Limits, size: int | None) -> str:
+    """Return how large a response is, as far as that is known, and what of it was kept."""
+    told = f"more than {limits.size:,} bytes" if size is None else f"{size:,} bytes"
+    most = f", and {limits.size:,} are read at most" if size is not None else ""
+    if limits.spool is not None and size is not None and size > limits.spool.limit:
+        most = f", and {limits.spool.limit:,} are saved at most"
+    kept = "nothing of it is kept"
+    if isinstance(body.value, str) and not body.file and not body.binary:
+        kept = f"its first {len(body.value):,} characters are kept"
+    return f"the response has {told}{most}; {kept}"
 
 
 def _by_words(kind: Kind, value: Any) -> Kind:

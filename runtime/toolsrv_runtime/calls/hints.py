@@ -8,16 +8,16 @@ from toolsrv_registry.api import Api
 from toolsrv_runtime.calls.auth import key_names, on_rapidapi
 from toolsrv_runtime.calls.result import Kind
 
+TOO_LARGE = "ask for less, with a limit or a page"
 _HINTS: dict[Kind, str] = {
     "not_found": "look at the arguments, or choose another API",
     "gone": "choose another API; its provider has taken it away",
     "timed_out": "try again, or raise the setting call_seconds",
-    "too_large": "ask for less, with a limit or a page",
+    "too_large": TOO_LARGE,
     "not_json": "choose another API if the text is of no use",
     "server_error": "try again later, or choose another API",
     "network_error": "look at the network, or try again later",
     "blocked_by_policy": "only hosts of the catalog are called",
-    "bad_arguments": "look at the arguments: toolsrv describe ID",
 }
 _UNSURE: frozenset[Kind] = frozenset({"timed_out", "server_error", "network_error"})
 
@@ -35,6 +35,8 @@ def hint(kind: Kind, api: Api, host: str, retry_after: float | None) -> str:
             names = key_names(api, host) or (host,)
             name = names[0] if "@" in names[0] else names[-1]
             return f"store a key that the host takes: toolsrv keys set {name}"
+        case "bad_arguments":
+            return f"look at the arguments: toolsrv describe {api.id}"
         case "not_subscribed":
             return "subscribe on the provider's page, then call again"
         case "rate_limited" if retry_after is not None:

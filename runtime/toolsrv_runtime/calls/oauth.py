@@ -1,7 +1,8 @@
 """Access tokens for OAuth 2 client credentials: fetched, kept until they expire, fetched again.
 
-A token is asked for over the connections that calls go over, so that their addresses are checked,
-and is kept in memory alone. Knows nothing of APIs or of where keys are stored.
+A token is asked for over the connections that calls go over, so that their addresses are checked.
+It is kept in memory, and where there is a ``TokenKeeper`` for the next process too. Knows nothing of
+APIs or of where keys are stored.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import base64
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard
+from typing import Any, Protocol, TypeGuard
 from urllib.parse import quote_plus, urlencode
 
 import httpx
@@ -42,11 +43,39 @@ class Token:
     fresh: bool = True
 
 
+class TokenKeeper(Protocol):
+    """Keeps tokens from one process to the next; ``until`` is in seconds since 1970.
+
+    Its methods may block, and raise nothing: a token that cannot be kept is fetched again.
+    """
+
+    def find(self, client: ClientCredentials) -> tuple[str, float] | None:
+        """Return a token and until when it is used, None where there is none."""
+        ...
+
+    def keep(self, client: ClientCredentials, token: str, until: float) -> None:
+        """Keep a token instead of the one before."""
+        ...
+
+    def drop(self, client: ClientCredentials, token: str) -> None:
+        """Forget a token, unless another has taken its place."""
+        ...
+
+
 class Tokens:
     """The access tokens of one process. Used from one event loop."""
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        keeper: TokenKeeper | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """Take who keeps tokens for other processes, a monotonic clock and the time of day."""
+        self._keeper = keeper
         self._clock = clock
+        self._wall = wall
         self._kept: dict[ClientCredentials, Token] = {}
         self._turns: dict[ClientCredentials, asyncio.Lock] = {}
 
@@ -60,16 +89,35 @@ class Tokens:
             kept = self._kept.get(client)
             if kept is not None and kept.until > self._clock():
                 return Token(kept.text, kept.until, fresh=False)
+            if (kept := await self._found(client)) is not None:
+                self._kept[client] = kept
+                return kept
             got = await _fetched(client, send, self._clock())
             if isinstance(got, Token):
                 self._kept[client] = got
+                left = got.until - self._clock()
+                if self._keeper is not None and left > 0:
+                    until = self._wall() + left
+                    await asyncio.to_thread(self._keeper.keep, client, got.text, until)
             return got
 
-    def forget(self, client: ClientCredentials, token: Token) -> None:
+    async def _found(self, client: ClientCredentials) -> Token | None:
+        """Return a token that another process has fetched and that is still valid."""
+        if self._keeper is None:
+            return None
+        found = await asyncio.to_thread(self._keeper.find, client)
+        if found is None or not _is_token(found[0]):
+            return None
+        left = min(found[1] - self._wall(), _LONGEST_S)
+        return Token(found[0], self._clock() + left, fresh=False) if left > 0 else None
+
+    async def forget(self, client: ClientCredentials, token: Token) -> None:
         """Let a token go that a host refused, unless another has taken its place."""
         kept = self._kept.get(client)
         if kept is not None and kept.text == token.text:
             del self._kept[client]
+        if self._keeper is not None:
+            await asyncio.to_thread(self._keeper.drop, client, token.text)
 
 
 async def _fetched(client: ClientCredentials, send: Send, start: float) -> Token | Exchange:

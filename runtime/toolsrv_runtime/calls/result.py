@@ -11,7 +11,8 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from toolsrv_runtime.calls.attachment import Attachment
-from toolsrv_runtime.outcome import Source
+from toolsrv_runtime.calls.spool import Spooled
+from toolsrv_runtime.outcome import KeptFile, Source
 
 Kind = Literal[
     "ok",
@@ -96,7 +97,9 @@ class CallResult(BaseModel):
     text; ``error`` is empty exactly when the call succeeded; ``seconds`` is wall time. ``hint``
     says what to do next, or that a call went well without the key that it asks for, ``page`` where to subscribe, ``retry_after`` how many seconds the host
     asks to be left alone, ``headers`` those of the response that lead on (``location``,
-    ``link``, …), ``files`` what it brought as bytes, ``consent`` what a person would have to allow or has declined, and
+    ``link``, …), ``files`` what it brought as bytes, ``spooled`` the part file of a response that was
+    too large for memory (who made the call moves or removes it), ``kept`` the files of it that were
+    saved, ``consent`` what a person would have to allow or has declined, and
     ``nearest`` the recorded arguments that are most like those of a ``replay_miss``.
     """
 
@@ -116,6 +119,8 @@ class CallResult(BaseModel):
     retry_after: float | None = None
     headers: dict[str, str] = Field(default_factory=dict)
     files: tuple[Attachment, ...] = ()
+    spooled: Spooled | None = Field(default=None, exclude=True)
+    kept: tuple[KeptFile, ...] = ()
     consent: Consent | None = None
     nearest: dict[str, Any] | None = None
 

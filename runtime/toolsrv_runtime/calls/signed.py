@@ -1,7 +1,6 @@
 """Calls over the network with the credentials that they need: keys, Digest logins, OAuth 2 tokens.
 
-Owns what is remembered between calls, in memory alone: access tokens, and the challenges that
-Digest logins answer. Does not know whether a call is allowed.
+Owns what is remembered between calls: access tokens, and the challenges that Digest logins answer. Does not know whether a call is allowed.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import httpx
@@ -18,7 +17,7 @@ from toolsrv_registry.api import Api
 from toolsrv_runtime.calls import auth
 from toolsrv_runtime.calls.exchange import Exchange, Limits, Message, exchange
 from toolsrv_runtime.calls.hosts import Hosts
-from toolsrv_runtime.calls.oauth import Tokens
+from toolsrv_runtime.calls.oauth import TokenKeeper, Tokens
 from toolsrv_runtime.calls.request import Outgoing
 from toolsrv_runtime.errors import CredentialsError
 
@@ -60,12 +59,12 @@ class Rules:
     catalog: str = ""
 
 
-@dataclass(slots=True)
 class SignedCalls:
-    """Sends requests with their credentials."""
+    """Sends requests with their credentials; ``keeper`` keeps tokens for other processes."""
 
-    _tokens: Tokens = field(default_factory=Tokens)
-    _logins: dict[tuple[str, str, str], httpx.DigestAuth] = field(default_factory=dict)
+    def __init__(self, keeper: TokenKeeper | None = None) -> None:
+        self._tokens = Tokens(keeper)
+        self._logins: dict[tuple[str, str, str], httpx.DigestAuth] = {}
 
     async def send(
         self, api: Api, outgoing: Outgoing, way: Way, limits: Limits, rules: Rules
@@ -87,7 +86,9 @@ class SignedCalls:
         while True:
             token = await self._tokens.get(
                 signed.client,
-                lambda message: exchange(way.transport, message, _left(limits, end), way.hosts),
+                lambda message: exchange(
+                    way.transport, message, replace(_left(limits, end), spool=None), way.hosts
+                ),
             )
             if isinstance(token, Exchange):
                 return token
@@ -95,7 +96,7 @@ class SignedCalls:
             got = await self._exchange(ready, outgoing, way, _left(limits, end), rules)
             if got.status != 401 or token.fresh:
                 return got
-            self._tokens.forget(signed.client, token)
+            await self._tokens.forget(signed.client, token)
 
     async def _exchange(
         self, signed: auth.Authorized, outgoing: Outgoing, way: Way, limits: Limits, rules: Rules

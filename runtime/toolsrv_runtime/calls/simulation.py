@@ -26,6 +26,7 @@ from toolsrv_runtime.calls.invented import invented, known_fields
 from toolsrv_runtime.calls.ready import Ready
 from toolsrv_runtime.calls.request import Outgoing
 from toolsrv_runtime.calls.result import CallResult, Consent
+from toolsrv_runtime.calls.spool import Spool
 from toolsrv_runtime.contract.chat import ChatModel, ChatRequest, SystemMessage, UserMessage
 from toolsrv_runtime.engine.base import Engine, Piece, Sampling
 from toolsrv_runtime.errors import ModelError
@@ -130,9 +131,11 @@ class SilentCaller(Caller):
         network = Network(transport=_Nowhere(), keys=lambda _: "not needed")
         super().__init__(network=network, **parts)
 
-    async def _exchange(self, api: Api, outgoing: Outgoing) -> tuple[Exchange, Source]:
+    async def _exchange(
+        self, api: Api, outgoing: Outgoing, spool: Spool | None
+    ) -> tuple[Exchange, Source]:
         if self._serves(api):
-            return await super()._exchange(api, outgoing)
+            return await super()._exchange(api, outgoing, spool)
         return Exchange("replay_miss", 0, None, "nobody answers here"), "simulated"
 
 
@@ -152,9 +155,12 @@ class SimulatingCaller(Caller):
         *,
         tainted: bool = False,
         consent: Consent | None = None,
+        spool: Spool | None = None,
     ) -> CallResult:
         """Call ``api``, or simulate what it would say; see ``Caller.call``."""
-        result = await self._inner.call(api, arguments, tainted=tainted, consent=consent)
+        result = await self._inner.call(
+            api, arguments, tainted=tainted, consent=consent, spool=spool
+        )
         if result.kind != "replay_miss":
             return result
         start, stop = time.monotonic(), Stop()

@@ -166,4 +166,10 @@ def _check(answer: httpx.Response, url: str) -> None:
             f"{host} answered {status} for {url}",
             hint="it wants an account: download it yourself and name the file",
         )
+    if status == 304:  # nothing was asked that this could be an answer to
+        raise HubError(
+            f"{host} answered 304 (not modified) for {url}, and sent nothing",
+            hint="a cache on the way answers so: try again later, or download it yourself and name "
+            "the file",
+        )
     raise refusal(host, url, status, answer.headers.get("retry-after"))

@@ -289,6 +289,8 @@ def _cause(error: BaseException, words: str) -> PolicyError | UnreachableError:
         told = "ended before it answered"
     elif isinstance(error, ValidationError):
         told = f"does not speak the protocol: {told}"
+    elif isinstance(error, FileNotFoundError) and error.filename:
+        told = f"cannot be started: there is no program {clean(str(error.filename), _TOLD)!r}"
     elif isinstance(error, OSError):
         told = f"cannot be started: {error.strerror or told}"
     else:

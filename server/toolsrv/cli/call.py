@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
     from toolsrv_registry.api import Api
     from toolsrv_runtime.calls.caller import CallResult
+    from toolsrv_runtime.calls.spool import Spool
 
 
 @click.command(
@@ -51,8 +53,8 @@ if TYPE_CHECKING:
     "--save",
     type=click.Path(path_type=Path),
     metavar="FILE|FOLDER",
-    help="Write the response there: bytes as they came, text and JSON in UTF-8. [default: bytes "
-    "go to the folder files in the data folder]",
+    help="Write the response there, whole however large (setting download_bytes): bytes as they "
+    "came, text and JSON in UTF-8. [default: bytes go to the folder files in the data folder]",
 )
 @click.option("--force", is_flag=True, help="Let --save replace a file that is there.")
 @mode_option
@@ -81,19 +83,29 @@ def call(
     answer with success, 2 when the call is refused before it is made. A call that may change
     something is shown and asked about on a terminal, and declined by any answer but yes; elsewhere
     it is refused, unless the setting "calls" allows it. A response that is no text (an image, a
-    document) is never printed: it is saved, and said where, with its size and media type.
+    document) is never printed: it is saved, and said where, with its size and media type. Of a
+    text or JSON of more than 4 MB only the beginning is printed, and the exit code is 1: --save
+    writes all of it.
     """
-    from toolsrv.call_files import check_save
+    from toolsrv import call_files
+    from toolsrv.cli.import_view import Bar
+    from toolsrv.cli.interrupt import interruptible
     from toolsrv.uploads import add_files, anywhere, with_files
     from toolsrv.views import call_view
 
     given = parse(read_text() if arguments == "-" else arguments)
     bench = session.workbench(mode=mode, simulate=simulate, simulator=simulator)
     if save is not None:
-        check_save(save, force=force)
+        call_files.check_save(save, force=force)
     api = bench.api(api_id)
     given = with_files(api, add_files(api, given, files), anywhere)
-    result, left = asyncio.run(_call(bench, api, given))
+    with Bar("saving", "bytes") as bar, interruptible():
+        spool = replace(
+            call_files.spool(bench.settings.data_dir, bench.settings.download_bytes, save),
+            progress=bar.show,
+        )
+        result, left = asyncio.run(_call(bench, api, given, spool))
+    result = _advised(result, saves=save is not None)
     if result.refused and not (as_json and result.consent):
         raise UsageError(result.error, hint=result.hint)
     saved, fault = _saved(result, save, force=force, data_dir=bench.settings.data_dir)
@@ -115,11 +127,22 @@ def _saved(
 
     A text or a JSON value is written only where a person says so, and where the call succeeded.
     """
-    from toolsrv.call_files import keep_file, save_all
-    from toolsrv.views import file_view
+    from toolsrv.call_files import keep_file, keep_spooled, save_all, save_spooled
+    from toolsrv.views import FileView, file_view
     from toolsrv_runtime.calls.attachment import Attachment
 
-    files = result.files
+    files, large = result.files, result.spooled
+    if large is not None:
+        told = FileView(media_type=plain(large.media), bytes=large.size, name=plain(large.name))
+        try:
+            path = (
+                keep_spooled(data_dir, large, result.api_id)
+                if save is None
+                else save_spooled(save, large, force=force, api_id=result.api_id)
+            )
+        except ToolsrvError as error:
+            return (told,), error
+        return (told.model_copy(update={"path": str(path)}),), None
     if save is not None and not files and result.ok:
         is_text = isinstance(result.response, str)
         text = result.response if is_text else _indented(result.response)
@@ -157,27 +180,41 @@ def _show(
         note(f"hint: {result.hint}")
 
 
+def _advised(result: CallResult, *, saves: bool) -> CallResult:
+    """Return a result that says how a person gets all of a response that was too large."""
+    from toolsrv_runtime.calls.hints import TOO_LARGE
+
+    if result.kind != "too_large" or result.hint != TOO_LARGE:
+        return result
+    how = "for a larger file: toolsrv config set download_bytes BYTES"
+    if not saves:
+        how = "to have all of it in a file add --save FILE"
+    return result.model_copy(update={"hint": f"{how}; or {result.hint}"})
+
+
 def _indented(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 async def _call(
-    bench: Workbench, api: Api, arguments: dict[str, Any]
+    bench: Workbench, api: Api, arguments: dict[str, Any], spool: Spool
 ) -> tuple[CallResult, int | None]:
     """Return what a call came to, and how many its host has left today (None: no limit)."""
     try:
-        result = await _answered(bench, api, arguments)
+        result = await _answered(bench, api, arguments, spool)
         return result, bench.caller().calls_left(api)
     finally:
         await bench.aclose()
 
 
-async def _answered(bench: Workbench, api: Api, arguments: dict[str, Any]) -> CallResult:
+async def _answered(
+    bench: Workbench, api: Api, arguments: dict[str, Any], spool: Spool
+) -> CallResult:
     from toolsrv_runtime.calls.result import declined
 
-    result = await bench.caller().call(api, arguments)
+    result = await bench.caller().call(api, arguments, spool=spool)
     if result.consent is None or not consent.can_ask():
         return result
     if not await consent.asked(result.consent):
         return declined(result)
-    return await bench.caller().call(api, arguments, consent=result.consent)
+    return await bench.caller().call(api, arguments, consent=result.consent, spool=spool)

@@ -213,7 +213,8 @@ def _listing(settings: Settings, server: McpServer, keys: Callable[[str], str]) 
     except UnreachableError as error:
         raise DataError(
             f"the MCP server {server.name!r} {error}",
-            hint="see that its command or address works by itself, then repeat",
+            hint="see that its command or address works by itself (a program that is missing: "
+            "install it, or write its whole path), then repeat",
         ) from None
 
 

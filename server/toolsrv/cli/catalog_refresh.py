@@ -28,7 +28,8 @@ from toolsrv.cli.rim import FAULT
 from toolsrv.cli.session import Session, pass_session
 from toolsrv.cli.storing import Place, build_index, put_reading, read_place
 from toolsrv.cli.wording import counted
-from toolsrv_registry.errors import NotFoundError, ToolsrvError, UsageError
+from toolsrv.plain import plain
+from toolsrv_registry.errors import DataError, NotFoundError, ToolsrvError, UsageError
 
 if TYPE_CHECKING:
     from toolsrv_catalogs.importer import Reading
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from toolsrv_registry.store import Store
 
 _MCP = "mcp:"
+_NAMED = 5
+"""Tools of a source that an error names."""
 
 
 @click.command(
@@ -69,8 +72,9 @@ def refresh(
 
     It is read as it was imported (--server, --category, --include …); new rules replace those that
     are kept. What was added, removed and changed is shown, then taken over; a changed text waits
-    until it is accepted, as after an import. Where the source is gone or cannot be read the
-    catalog stays as it was, and the exit code is not 0.
+    until it is accepted, as after an import. Where the source is gone, cannot be read or has none of
+    the catalog's APIs any more, the catalog stays as it was, and the exit code is not 0; --accept
+    takes a source over that has other APIs instead.
     """
     if every == bool(names) or (every and (include or exclude)):
         raise UsageError(
@@ -84,6 +88,11 @@ def refresh(
     for entry in _entries(registry.store, names):
         try:
             options = _options(entry, include, exclude)
+            if not entry.options.place:
+                note(
+                    f"note: {entry.name} was imported by an earlier version, which did not keep how; "
+                    "it is read without --category, --server and rules"
+                )
             done.append(
                 _refresh(session, entry, options, dry_run=dry_run, accept=accept, quiet=as_json)
             )
@@ -173,7 +182,24 @@ def _refresh(
         found = put(dry=True)
         if not quiet:
             show_changes(found)
+        ruled = (options.include, options.exclude) != (entry.options.include, entry.options.exclude)
+        if not (accept or ruled):
+            _check_same(entry, found)
         return found if dry_run else put(dry=False)
+
+
+def _check_same(entry: CatalogEntry, found: Imported) -> None:
+    """Raise DataError where none of a catalog's APIs is left: its source is something else now."""
+    changes = found.changes
+    if not changes.removed or changes.changed or changes.unchanged:
+        return
+    names = sorted({tool.name for tool in found.reading.catalog.tools})
+    raise DataError(
+        f"none of the {counted(entry.apis, 'API')} of {entry.name!r} is in its source any more; there "
+        f"is now: {plain(', '.join(names[:_NAMED]))}",
+        hint="it may be another document, or a catalog that was imported with --category: look at it "
+        "with --dry-run --accept, take it with --accept, or import it again with the options of then",
+    )
 
 
 def _read(session: Session, entry: CatalogEntry, options: ImportOptions) -> tuple[Place, Reading]:

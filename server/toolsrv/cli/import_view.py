@@ -59,15 +59,15 @@ class Bar:
         if self._progress is not None:
             self._progress.stop()
 
-    def show(self, done: int, total: int) -> None:
-        """Say how far it is."""
+    def show(self, done: int, total: int | None) -> None:
+        """Say how far it is; ``total`` is None where nobody knows."""
         if self._progress is not None:
             if self._task is None:
                 self._task = self._progress.add_task(self._what, total=total)
             self._progress.update(self._task, completed=done, total=total)
         elif not self._told:
             self._told = True
-            note(f"{self._what}: {total} {self._unit}")
+            note(self._what if total is None else f"{self._what}: {total} {self._unit}")
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ def show_outcome(outcome: Outcome) -> None:
         note(one_line(one))
     if line := unsupported_line(outcome.unsupported, outcome.unread):
         note(line)
+    for file in (file for one in outcome.evidence for file in one.files):
+        note(f"saved: {file.path} ({file.bytes:,} bytes, {plain(file.media_type)})")
     for opinion in outcome.opinions:
         note(opinion_line(opinion))
     if not outcome.evidence:

@@ -14,6 +14,7 @@ from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, InputRequiredResult
 
 from toolsrv.mcp_server import questions, sampling
+from toolsrv.mcp_server.call_files import CallFiles
 from toolsrv.mcp_server.consent import can_ask
 from toolsrv.mcp_server.progress import Progress
 from toolsrv.mcp_server.results import failure, success
@@ -34,9 +35,17 @@ class Following:
     """Starts runs and follows them, for the client that asked."""
 
     def __init__(
-        self, runs: Runs, consents: RunConsents, clients: sampling.Sampling | None
+        self,
+        runs: Runs,
+        consents: RunConsents,
+        clients: sampling.Sampling | None,
+        files: CallFiles,
     ) -> None:
-        """Take the runs, what they ask persons, and the clients' models where those are used."""
+        """Take the runs, what they ask persons, and the clients' models where those are used.
+
+        ``files`` are those that the calls of runs brought.
+        """
+        self._files = files
         self._runs = runs
         self._consents = consents
         self._clients = clients
@@ -129,7 +138,7 @@ class Following:
         question = self._consents.question(run.stop)
         if run.live and question is not None and question.open and question.held:
             view.next_step = f"{_UNANSWERED}; {view.next_step}"
-        return ended(view)
+        return ended(self._files.of_run(view))
 
 
 async def _ask(ctx: Ctx, run: Run, question: questions.Question) -> None:

@@ -9,7 +9,7 @@ import re
 
 _TOOLS = (
     (re.compile(r'toolsrv search(?: "…")?'), "search_apis"),
-    (re.compile(r"toolsrv describe(?: ID)?"), "describe_apis"),
+    (re.compile(r"toolsrv describe(?: ID| [^\s/]+/[^\s/]+/\S+)?"), "describe_apis"),
     (re.compile(r"toolsrv run show(?: \S+)?"), "show_run"),
 )
 _COMMAND_LINE = re.compile(r"\btoolsrv [a-z]|(?<![\w-])--[a-z]")

@@ -144,7 +144,8 @@ def call_text(view: CallView) -> str:
         lines.append(f"Page: {view.page}")
     for one in view.files:
         named = f" {one.name!r}" if one.name else ""
-        lines.append(f"File{named}: {one.bytes:,} bytes, {one.media_type}: {one.uri or one.path}")
+        where = f"{one.uri} ({one.path})" if one.uri and one.path else one.uri or one.path
+        lines.append(f"File{named}: {one.bytes:,} bytes, {one.media_type}: {where}")
     if view.response not in (None, ""):
         lines.append(_data(view.response))
     if view.truncated:
@@ -160,6 +161,9 @@ def run_text(view: RunView) -> str:
     if view.answer:
         title = "Answer" if view.status in {"answered", "replied"} else "Best partial answer"
         lines.append(f"{title}: {view.answer}")
+    for file in (file for one in view.evidence if one.used for file in one.files):
+        kind = plain(file.media_type)
+        lines.append(f"File {file.name}: {file.bytes:,} bytes, {kind}: {file.uri} ({file.path})")
     lines.append(f"Run {view.run_id} is {view.status}.")
     if view.reason and view.status != "failed":
         lines.append(f"Reason: {view.reason}")
@@ -203,9 +207,10 @@ def _evidence_line(one: Evidence) -> str:
         body = compact_json(body)
     came = ": ".join(plain(part) for part in (one.error, body) if part)
     kind = f"{one.kind}, " if one.kind not in ("", "ok") else ""
+    files = "".join(f"; file {file.name}, {file.media_type}: {file.uri}" for file in one.files)
     return (
         f"{mark} #{one.node} {one.api_id} as {one.function} {compact_json(one.arguments)} -> "
-        f"{status_words(one)} ({kind}{one.source}, {one.seconds} s): {came}"
+        f"{status_words(one)} ({kind}{one.source}, {one.seconds} s): {came}{files}"
     )
 
 

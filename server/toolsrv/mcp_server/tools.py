@@ -17,6 +17,7 @@ from mcp.types import CallToolResult, InputRequiredResult
 from pydantic import Field
 
 from toolsrv.background import in_thread
+from toolsrv.kept_calls import KeptCalls
 from toolsrv.mcp_server import questions, sampling
 from toolsrv.mcp_server.call_files import CallFiles, blocks
 from toolsrv.mcp_server.choices import SolveChoices
@@ -49,7 +50,6 @@ from toolsrv_runtime.calls.result import CallResult, declined
 if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
     from toolsrv_registry.api import Api
-    from toolsrv_runtime.calls.caller import Caller
 
 T = TypeVar("T")
 Ctx = Context[None, Any]
@@ -79,10 +79,10 @@ class Tools:
         self._bench = bench
         self._runs = runs
         self._kept = Kept(runs, bench.settings.data_dir)
-        self._following = Following(runs, consents, clients)
+        self.files = CallFiles(bench.settings.data_dir)
+        self._following = Following(runs, consents, clients, self.files)
         self._consents = Consents()
         self._late = LateCalls()
-        self.files = CallFiles()
 
     async def search_apis(
         self,
@@ -171,9 +171,11 @@ class Tools:
         end = time.monotonic() + max(self.answer_s, self._bench.settings.call_seconds + 2.0)
         find = within(self._bench.settings.upload_folder)
 
-        def opened() -> tuple[Api, Caller, dict[str, Any]]:
+        def opened() -> tuple[Api, KeptCalls, dict[str, Any]]:
             api = self._bench.api(id)
-            return api, self._bench.caller(), with_files(api, arguments, find)
+            settings = self._bench.settings
+            caller = KeptCalls(self._bench.caller(), settings.data_dir, settings.download_bytes)
+            return api, caller, with_files(api, arguments, find)
 
         api, caller, arguments = await self._opened(progress, in_thread(opened))
         key = json.dumps([api.id, arguments], sort_keys=True)
@@ -190,7 +192,7 @@ class Tools:
             result = self._unfinished(key, call, api, arguments)
         if isinstance(result, InputRequiredResult):
             return result
-        view = call_view(result, response_limit, self.files.keep(result.files))
+        view = call_view(result, response_limit, self.files.of_call(result))
         limit = max(RESULT_BYTES, 4 * response_limit) if response_limit > 4_000 else RESULT_BYTES
         told = success(view, limit) if view.ok else failure(view, limit)
         told.content.extend(blocks(result.files, view.files))
@@ -236,7 +238,8 @@ class Tools:
         """Wait."""
         if run := self._kept.remembered(run_id):
             return await self._following.follow(ctx, run, wait_s)
-        return ended(record_view(await self._opened(Progress(ctx), self._kept.record(run_id))))
+        record = await self._opened(Progress(ctx), self._kept.record(run_id))
+        return ended(self.files.of_run(record_view(record)))
 
     async def show_run(self, ctx: Ctx, run_id: RunId) -> Annotated[CallToolResult, ShownRun]:
         """Show."""
@@ -250,7 +253,7 @@ class Tools:
         return self._following.told(run)
 
     async def _made(
-        self, ctx: Ctx, caller: Caller, api: Api, arguments: dict[str, Any], call: LateCall
+        self, ctx: Ctx, caller: KeptCalls, api: Api, arguments: dict[str, Any], call: LateCall
     ) -> Made:
         """Make a call, and where it needs a person's consent ask and make it on a yes."""
         result = await caller.call(api, arguments)

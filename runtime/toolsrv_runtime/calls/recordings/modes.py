@@ -28,6 +28,7 @@ from toolsrv_runtime.calls.recordings.key import call_key
 from toolsrv_runtime.calls.recordings.store import RecordingStore
 from toolsrv_runtime.calls.request import Outgoing, build
 from toolsrv_runtime.calls.result import CallResult, Consent, Kind
+from toolsrv_runtime.calls.spool import Spool
 from toolsrv_runtime.errors import ArgumentError, PolicyError
 from toolsrv_runtime.outcome import Source
 
@@ -71,9 +72,10 @@ class RecordingCaller(Caller):
         *,
         tainted: bool = False,
         consent: Consent | None = None,
+        spool: Spool | None = None,
     ) -> CallResult:
         """Call ``api`` and record what came of it."""
-        result = await super().call(api, arguments, tainted=tainted, consent=consent)
+        result = await super().call(api, arguments, tainted=tainted, consent=consent, spool=spool)
         if result.status == 0 and result.kind in _SAID_AGAIN:
             return result
         try:
@@ -141,6 +143,7 @@ class ReplayingCaller(Caller):
         *,
         tainted: bool = False,
         consent: Consent | None = None,
+        spool: Spool | None = None,
     ) -> CallResult:
         """Return what is recorded of the call; ``replay_miss`` where nothing is.
 
@@ -149,7 +152,7 @@ class ReplayingCaller(Caller):
         """
         if (found := self._find(api, arguments)) is not None:
             return found
-        result = await super().call(api, arguments, tainted=tainted, consent=consent)
+        result = await super().call(api, arguments, tainted=tainted, consent=consent, spool=spool)
         result = result.model_copy(update={"source": "recorded"})
         return self._missed(api, result) if result.kind == "replay_miss" else result
 
@@ -171,9 +174,11 @@ class ReplayingCaller(Caller):
             return None
         return None if entry is None else entry.result(bound, url)
 
-    async def _exchange(self, api: Api, outgoing: Outgoing) -> tuple[Exchange, Source]:
+    async def _exchange(
+        self, api: Api, outgoing: Outgoing, spool: Spool | None
+    ) -> tuple[Exchange, Source]:
         """Reach nobody: a call that is not recorded ends here."""
-        del outgoing
+        del outgoing, spool
         return Exchange("replay_miss", 0, None, f"no call of {api.id} is recorded"), "recorded"
 
     def _missed(self, api: Api, result: CallResult) -> CallResult:
