@@ -17,7 +17,7 @@ from toolsrv_runtime.planner import copying, layout
 from toolsrv_runtime.planner.calculating import operands
 from toolsrv_runtime.planner.inverse import put_back, wants_back
 from toolsrv_runtime.planner.matched import Matched, holds
-from toolsrv_runtime.planner.reading import common, grounding, mileage, spans, spelling
+from toolsrv_runtime.planner.reading import grounding, mileage, spans, spelling
 from toolsrv_runtime.planner.reading.extent import narrowed
 from toolsrv_runtime.planner.reading.measures import (
     has_unit,
@@ -96,8 +96,6 @@ class Filling:
             if value is None:
                 return None
             value = narrowed(parameter, self._says.meant(parameter, api, value), written.values())
-            if common.is_common(value, parameter, api):
-                return None
             if past and value not in past:
                 spent = []  # another try differs in the first argument that can
             written[key] = value
@@ -202,8 +200,7 @@ class Filling:
             if not any(said != one and holds(one, said) for one in whole)
         ]
         same = self._says.beside(parameter, kind)
-        found = dict.fromkeys([*matched, *([same] if same else []), *pool])
-        return [one for one in found if not common.is_common(one, parameter, api)]
+        return list(dict.fromkeys([*matched, *([same] if same else []), *pool]))
 
     def _best(
         self,
