@@ -263,7 +263,8 @@ async def _solved(name: str) -> tuple[dict[str, Any], Any, Any]:
     try:
         async with Client(build_server(bench, warm=False)) as client:
             got = await client.call_tool(
-                "solve_task", {"task": f"Get the {name}", "category": "Other", "wait_s": 60}
+                "solve_task",
+                {"task": f"Get the {name}", "options": {"category": "Other"}, "wait_s": 60},
             )
             view = got.structured_content
             assert view is not None
