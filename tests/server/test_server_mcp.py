@@ -125,6 +125,35 @@ async def test_what_a_model_can_mend_is_a_tool_error_that_says_how(connect: Conn
             assert "pydantic" not in said
 
 
+@pytest.mark.parametrize("transport", ["memory"])
+async def test_what_clients_fill_in_for_nothing_is_not_given(connect: Connect) -> None:
+    async with connect() as client:
+        nothing = {"limit": None, "category": "", "catalog": None, "detail": "", "offset": None}
+        found = await client.call_tool("search_apis", {"query": "time zones", **nothing})
+        plain = await client.call_tool("search_apis", {"query": "time zones"})
+        assert found.structured_content == plain.structured_content
+        api_id = found.structured_content["hits"][0]["id"]
+        described = await client.call_tool("describe_apis", {"ids": api_id})
+        assert described.structured_content["apis"][0]["id"] == api_id
+        options = {"strategy": "", "width": None, "category": ""}
+        solved = await client.call_tool(
+            "solve_task", {"task": "LOOKUP the answer", "options": options, "answer_to": ""}
+        )
+        assert solved.structured_content["answer"] == "It is 42."
+
+
+@pytest.mark.parametrize("transport", ["memory"])
+async def test_a_refusal_says_null_and_names_what_is_missing_too(connect: Connect) -> None:
+    async with connect() as client:
+        for tool, arguments, said in (
+            ("get_run", {"run_id": None}, "(got null)"),
+            ("search_apis", {"query": ["a", None]}, '(got ["a", null])'),
+            ("call_api", {"argumentz": {}}, "'id': field required"),
+            ("solve_task", {"task": "x", "options": 5}, "'options': input should be a valid dict"),
+        ):
+            assert said in text_of(await client.call_tool(tool, arguments)), tool
+
+
 async def test_a_task_is_solved_with_evidence_while_progress_is_told(connect: Connect) -> None:
     told: list[tuple[float, str]] = []
 

@@ -7,8 +7,9 @@ its details were written.
 from __future__ import annotations
 
 import difflib
+import json
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,22 +72,11 @@ class ToolsrvServer(MCPServer[None]):
         tools = {tool.name: tool for tool in await super().list_tools()}
         if name not in tools:
             return refusal(f"unknown tool {name[:80]!r}", f"tools: {', '.join(tools)}")
-        properties = tools[name].input_schema.get("properties", {})
-        known = list(properties)
-        unknown = [key for key in arguments if key not in known and key not in CLIENT_ARGUMENTS]
-        for key in unknown:
-            if within := [
-                name for name, one in properties.items() if key in one.get("properties", {})
-            ]:
-                return refusal(
-                    f"unknown argument {key[:80]!r}", f"it stands in the object {within[0]!r}"
-                )
-            if near := difflib.get_close_matches(key, known, n=1):
-                return refusal(
-                    f"unknown argument {key[:80]!r}",
-                    f"did you mean {near[0]!r}? arguments: {', '.join(known)}",
-                )
-        given = {key: value for key, value in arguments.items() if key in known}
+        schema = tools[name].input_schema
+        unknown = [key for key in arguments if key not in schema["properties"]]
+        if problem := _misspelt(arguments, schema):
+            return problem
+        given = _given(arguments, schema)
         try:
             result = await super().call_tool(name, given, context)
         except ToolError as error:
@@ -111,10 +101,48 @@ class ToolsrvServer(MCPServer[None]):
                 return refusal(str(error))
 
 
+def _misspelt(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> CallToolResult | None:
+    """Return the refusal of an argument that is another one's name misspelt, or stands in an object."""
+    properties = schema["properties"]
+    known = ", ".join(properties)
+    missing = [key for key in schema.get("required", ()) if key not in arguments]
+    for key in (one for one in arguments if one not in properties and one not in CLIENT_ARGUMENTS):
+        said = f"unknown argument {key[:80]!r}"
+        for name, one in properties.items():
+            if key in one.get("properties", {}):
+                return refusal(said, f"it stands in the object {name!r}")
+        if near := difflib.get_close_matches(key, properties, n=1):
+            others = "".join(
+                f"; argument {one!r}: field required" for one in missing if one != near[0]
+            )
+            return refusal(f"{said}{others}", f"did you mean {near[0]!r}? arguments: {known}")
+    return None
+
+
+def _given(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that a tool has and that are given.
+
+    Clients fill what they have no value for with null or "", and one id stands for a list of it.
+    """
+    given = {}
+    for key, one in schema["properties"].items():
+        value = arguments.get(key)
+        if key not in arguments or (value in (None, "") and key not in schema.get("required", ())):
+            continue
+        if one.get("type") == "array" and isinstance(value, str):
+            value = [value]
+        elif "properties" in one and isinstance(value, dict):
+            value = {name: inner for name, inner in value.items() if inner not in (None, "")}
+        given[key] = value
+    return given
+
+
 def _rejected(error: ValidationError) -> str:
     parts = []
     for one in error.errors(include_url=False)[:5]:
         place = ".".join(str(part) for part in one["loc"])
-        given = "" if one["type"] == "missing" else f" (got {one_line(repr(one['input']), 60)})"
-        parts.append(f"argument {place!r}: {one['msg'][:1].lower()}{one['msg'][1:]}{given}")
+        got = json.dumps(one["input"], ensure_ascii=False, default=repr)
+        given = "" if one["type"] == "missing" else f" (got {one_line(got, 60)})"
+        said = one["msg"].partition(" or instance of ")[0]
+        parts.append(f"argument {place!r}: {said[:1].lower()}{said[1:]}{given}")
     return "; ".join(parts)
