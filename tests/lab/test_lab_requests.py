@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ def test_marks_tell_which_words_need_which_api() -> None:
 
 def test_the_requests_are_many_distinct_and_whole() -> None:
     openings = Counter(" ".join(re.findall(r"[\w']+", one.text.lower())[:5]) for one in requests())
-    assert len(requests()) > 6_000
+    assert len(requests()) > 10_000
     assert len(openings) > 0.98 * len(requests())
     assert len({one.text for one in requests()}) == len(requests())
     for one in requests():
@@ -37,6 +38,14 @@ def test_the_requests_are_many_distinct_and_whole() -> None:
         assert all(
             words in one.text and api_id.count("/") == 2 for api_id, words in one.needs.items()
         )
+
+
+def test_the_talk_is_of_four_kinds_and_told_once() -> None:
+    text = (files("toolsrv_lab.instructions") / "data" / "talk.tsv").read_text("utf-8")
+    lines = [line.split("\t") for line in text.splitlines()]
+    kinds = Counter(kind for kind, _ in lines)
+    assert kinds == {"greet": 400, "about": 400, "today": 200, "none": 500}
+    assert len({said.casefold() for _, said in lines}) == len(lines)
 
 
 def test_a_file_has_the_requests_all_of_whose_apis_are_known(tmp_path: Path) -> None:
