@@ -10,11 +10,18 @@ import contextlib
 import sqlite3
 from pathlib import Path
 
+STORE_FILE = "registry.sqlite3"
+"""The store's name in a data folder."""
+
 STATE = "SELECT name, enabled, content_hash, revision FROM catalogs ORDER BY name"
 
 
-def catalog_state(path: Path) -> str | None:
-    """Return a text that changes with the catalogs, "" where there is no file, None if unreadable."""
+def catalog_state(folder: Path) -> str | None:
+    """Return a text that changes with the catalogs of a data folder.
+
+    "" where it has no store, None where the store cannot be read.
+    """
+    path = folder / STORE_FILE
     if not path.exists():
         return ""
     try:

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Self
 
 from toolsrv_registry.api import Api, Catalog
+from toolsrv_registry.catalog_state import STORE_FILE
 from toolsrv_registry.encoder import Encoder, OnnxEncoder, Progress
 from toolsrv_registry.errors import ToolsrvError
 from toolsrv_registry.retriever import Retriever
-from toolsrv_registry.store import STORE_FILE, Store
+from toolsrv_registry.store import Store
 from toolsrv_registry.vectors import Index, IndexStatus
 
 

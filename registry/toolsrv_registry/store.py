@@ -60,9 +60,6 @@ from toolsrv_registry.store_rows import (
 from toolsrv_registry.terms import Terms, stored_terms
 from toolsrv_registry.words import words
 
-STORE_FILE = "registry.sqlite3"
-"""The store's name in a data directory."""
-
 _TERM_LIMIT = 64
 _PAGE = 1_000
 """Documents that are read at once: those of a large catalog take hundreds of megabytes."""

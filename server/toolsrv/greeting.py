@@ -33,11 +33,10 @@ from toolsrv_registry.errors import ToolsrvError
 log = logging.getLogger(__name__)
 
 FOLDER = "greetings"
-STORE_FILE = "registry.sqlite3"
 KEPT = 8
 """Files in the folder: one for each way of starting the server; the oldest go."""
 MOST_ANSWERS = 12
-"""In a file: one for each method, version and kind of client."""
+"""In a file: one for each method and version of the protocol."""
 FILE_LIMIT = 2_000_000
 LINE_LIMIT = 20_000
 """Characters of a request that is looked at."""
@@ -111,17 +110,25 @@ class Greeter:
         return answered
 
     def _listen(self) -> None:
-        with contextlib.suppress(ValueError, OSError):
+        try:
             for line in self._stdin:
                 if self._file is not None and self._opening.lasts:
                     self._answer(line)
                 self._first.set()
                 self._queue.put(line)
-        self._queue.put(None)
+        except (ValueError, OSError) as error:
+            log.info("stdin cannot be read any more: %s", error)
+        finally:
+            self._queue.put(None)
 
     def _answer(self, line: str) -> None:
-        request = _request(line)
-        asked = self._opening.asked(request)
+        try:
+            request = _request(line)
+            asked = self._opening.asked(request)
+        except (
+            RecursionError
+        ):  # nested as deep as can be read: the server says what it thinks of it
+            return
         known = request.get("id")
         if not asked or known is None or known in self._asked:
             return
@@ -190,7 +197,7 @@ def greeting_file(flags: Mapping[str, Any]) -> Path | None:
     try:
         folder = data_folder(flags)
         settings = config_path(flags)
-        state = catalog_state(folder / STORE_FILE)
+        state = catalog_state(folder)
         text = settings.read_bytes().decode(errors="replace") if settings.exists() else ""
         sdk = importlib.util.find_spec("mcp")
         own = Path(toolsrv.__file__).parent / "mcp_server"
@@ -226,7 +233,7 @@ def _request(line: str) -> dict[str, Any]:
         return {}
     try:
         found = json.loads(line)
-    except (ValueError, RecursionError):
+    except ValueError:
         return {}
     right = (
         isinstance(found, dict)

@@ -17,13 +17,14 @@ from typing import Any
 import pytest
 
 from toolsrv_registry.api import Catalog
+from toolsrv_registry.catalog_state import STORE_FILE
 from toolsrv_registry.encoder import SHIPPED_ENCODER, HashingEncoder, OnnxEncoder
 from toolsrv_registry.errors import DataError
 from toolsrv_registry.ranker import MODEL_FILE, SHIPPED_RANKER, Ranker
 from toolsrv_registry.registry import Registry
 from toolsrv_registry.retriever import Retriever
 from toolsrv_registry.schema import MIGRATIONS
-from toolsrv_registry.store import STORE_FILE, Store
+from toolsrv_registry.store import Store
 
 WORKER = str(Path(__file__).with_name("fault_worker.py"))
 KILLS = [15, pytest.param(50, marks=pytest.mark.nightly)]

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from toolsrv_registry.api import Api, Catalog
+from toolsrv_registry.catalog_state import STORE_FILE
 from toolsrv_registry.encoder import HashingEncoder
 from toolsrv_registry.errors import BusyError
 from toolsrv_registry.registry import Registry
-from toolsrv_registry.store import STORE_FILE, Store
+from toolsrv_registry.store import Store
 
 MakeApi = Callable[..., Api]
 MakeCatalog = Callable[..., Catalog]

@@ -16,7 +16,8 @@ from click.testing import Result
 
 from toolsrv.cli.check_view import duration, progress_line
 from toolsrv_registry.api import Api, Catalog, Tool
-from toolsrv_registry.store import STORE_FILE, Store
+from toolsrv_registry.catalog_state import STORE_FILE
+from toolsrv_registry.store import Store
 from toolsrv_runtime.check.checker import BATCH
 from toolsrv_runtime.check.tally import Tally
 

@@ -82,7 +82,8 @@ def source(folder: Path, name: str, version: int, count: int) -> str:
 
 def texts_of(folder: Path, catalog: str) -> set[str]:
     """Return the versions that a stored catalog's texts say."""
-    from toolsrv_registry.store import STORE_FILE, Store
+    from toolsrv_registry.catalog_state import STORE_FILE
+    from toolsrv_registry.store import Store
 
     with Store.open(folder / STORE_FILE) as store:
         apis = store.apis(catalog=catalog)

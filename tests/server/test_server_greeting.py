@@ -265,6 +265,12 @@ def test_requests_are_known_again_whoever_sends_them(file: Path) -> None:
         ["[" + line(INITIALIZE).strip() + "]\n"],
         [line(INITIALIZE)[:-2]],
         ["[" * 10_000 + "\n"],
+        *(
+            [
+                f'{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"x":{"[" * n}{"]" * n}}}}}\n'
+            ]
+            for n in (900, 960, 990, 5_000)
+        ),
         [line({**INITIALIZE, "params": {"padding": "x" * greeting.LINE_LIMIT}})],
         [
             *[line({"id": n, "method": "ping"}) for n in range(greeting.OPENING_LINES)],

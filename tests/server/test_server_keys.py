@@ -19,8 +19,9 @@ from keyring.backend import KeyringBackend
 
 from toolsrv.key_store import KeyStore, key_name, variable_of
 from toolsrv_registry.api import Api, Catalog, Parameter, SecurityScheme, Tool
+from toolsrv_registry.catalog_state import STORE_FILE
 from toolsrv_registry.errors import UsageError
-from toolsrv_registry.store import STORE_FILE, Store
+from toolsrv_registry.store import Store
 
 _SPEC = importlib.util.spec_from_file_location(
     "faulty_host", Path(__file__).parents[1] / "faulty_host.py"

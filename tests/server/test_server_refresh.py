@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from toolsrv_registry.store import STORE_FILE
+from toolsrv_registry.catalog_state import STORE_FILE
 from toolsrv_runtime.hub import web
 
 Run = Callable[..., Result]

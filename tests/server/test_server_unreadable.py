@@ -22,7 +22,8 @@ from mcp.shared.exceptions import MCPError
 from toolsrv.mcp_server.messages import Unreadable, WellFormedResults, read
 from toolsrv_catalogs import yaml_text
 from toolsrv_registry.api import Api, Catalog, Parameter, Tool
-from toolsrv_registry.store import STORE_FILE, Store
+from toolsrv_registry.catalog_state import STORE_FILE
+from toolsrv_registry.store import Store
 
 FaultyHost = runpy.run_path(str(Path(__file__).parent / "writing.py"))["FaultyHost"]
 SERVE = [sys.executable, "-m", "toolsrv", "serve", "--no-warm"]

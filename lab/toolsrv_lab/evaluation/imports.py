@@ -27,8 +27,9 @@ from toolsrv_catalogs import yaml_text
 from toolsrv_catalogs.importer import Reading, read_catalog
 from toolsrv_catalogs.sources import SUFFIXES
 from toolsrv_lab.bench.machine import memory
+from toolsrv_registry.catalog_state import STORE_FILE
 from toolsrv_registry.errors import DataError, ToolsrvError, UsageError
-from toolsrv_registry.store import STORE_FILE, Store
+from toolsrv_registry.store import Store
 
 METHODS = frozenset({"get", "put", "post", "delete", "options", "head", "patch", "trace", "query"})
 """Fields of a path item that are operations (OpenAPI 3.2, section 4.8.10)."""

@@ -1,4 +1,4 @@
-"""Whole requests of a person with a situation, written one by one: ``data/requests.tsv``.
+"""Whole requests of a person with a situation, written one by one: ``data/requests.txt``.
 
 A line is a text in which the words that tell a need stand behind the API that serves it:
 ``[[Category/tool/api: where is parcel RX-55]]``. Each was written for APIs that were offered
@@ -35,7 +35,7 @@ class Request:
 @cache
 def requests() -> tuple[Request, ...]:
     """Return the requests that come with the laboratory."""
-    text = (files("toolsrv_lab.instructions") / "data" / "requests.tsv").read_text("utf-8")
+    text = (files("toolsrv_lab.instructions") / "data" / "requests.txt").read_text("utf-8")
     return tuple(read_request(line) for line in text.splitlines())
 
 

@@ -73,8 +73,9 @@ class ToolsrvServer(MCPServer[None]):
         if name not in tools:
             return refusal(f"unknown tool {name[:80]!r}", f"tools: {', '.join(tools)}")
         schema = tools[name].input_schema
-        unknown = [key for key in arguments if key not in schema["properties"]]
-        if problem := _misspelt(arguments, schema):
+        known = {*schema["properties"], *CLIENT_ARGUMENTS}
+        unknown = [key for key in arguments if key not in known]
+        if problem := _misspelt(unknown, arguments, schema):
             return problem
         given = _given(arguments, schema)
         try:
@@ -101,12 +102,14 @@ class ToolsrvServer(MCPServer[None]):
                 return refusal(str(error))
 
 
-def _misspelt(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> CallToolResult | None:
+def _misspelt(
+    unknown: Iterable[str], arguments: Mapping[str, Any], schema: Mapping[str, Any]
+) -> CallToolResult | None:
     """Return the refusal of an argument that is another one's name misspelt, or stands in an object."""
     properties = schema["properties"]
     known = ", ".join(properties)
     missing = [key for key in schema.get("required", ()) if key not in arguments]
-    for key in (one for one in arguments if one not in properties and one not in CLIENT_ARGUMENTS):
+    for key in unknown:
         said = f"unknown argument {key[:80]!r}"
         for name, one in properties.items():
             if key in one.get("properties", {}):

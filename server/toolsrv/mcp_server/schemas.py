@@ -94,9 +94,8 @@ def _drop_null(schema: dict[str, Any]) -> None:
 def _drop_titles(schema: dict[str, Any]) -> None:
     """Drop pydantic's titles: each repeats a name and costs a client's model tokens."""
     schema.pop("title", None)
-    for table in ("properties", "$defs"):
-        for one in schema.get(table, {}).values():
-            _drop_titles(one)
+    for one in schema.get("properties", {}).values():
+        _drop_titles(one)
     for one in (schema.get("items"), *schema.get("anyOf", ())):
         if isinstance(one, dict):
             _drop_titles(one)

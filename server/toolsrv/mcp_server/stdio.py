@@ -4,8 +4,8 @@ The process ends when the client closes stdin or goes away, or at a signal, prom
 stopped, those that have ended are kept (``Runs.close``), and no thread that still loads a model is
 waited for. A second signal waits for nothing.
 
-Lines are read and validated here, since the SDK's reader drops a line that is no message and its
-client waits for ever; the SDK writes.
+Lines come from ``greeting`` and are validated here, since the SDK's reader drops a line that is no
+message and its client waits for ever; the SDK writes.
 """
 
 from __future__ import annotations
