@@ -16,6 +16,7 @@ from toolsrv_catalogs.text import (
     PARAMETER_DESCRIPTION_LIMIT,
 )
 from toolsrv_registry import names
+from toolsrv_registry.documents import NO_CATEGORY
 
 URL_LIMIT = 2048
 ENUM_LIMIT = 10_000
@@ -24,7 +25,7 @@ EXTRA_LIMIT = 65_536
 """Characters of JSON that are kept per API or tool for an export."""
 METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "QUERY"})
 _CATEGORY_LIMIT = 80
-OTHER = "Other"
+OTHER = NO_CATEGORY
 
 
 def mapping(value: Any) -> dict[str, Any]:

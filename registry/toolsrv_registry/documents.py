@@ -14,6 +14,8 @@ from typing import NamedTuple
 from toolsrv_registry.api import Api
 from toolsrv_registry.words import words
 
+NO_CATEGORY = "Other"
+
 _DESCRIPTION_LIMIT = 600
 _TOOL_DESCRIPTION_LIMIT = 300
 _PARAMETERS_LIMIT = 600
@@ -33,9 +35,11 @@ class Columns(NamedTuple):
 def document_text(api: Api) -> str:
     """Return the text that stands for an API in the vector index.
 
-    Category, tool and name come first, because an encoder cuts the end of a long text.
+    Category, tool and name come first, because an encoder cuts the end of a long text. "Other", the
+    category of what has none, would say something that is true of no API.
     """
-    parts = [f"{api.category.replace('_', ' ')}: {api.tool}: {_spoken(api.name)}."]
+    category = "" if api.category == NO_CATEGORY else f"{api.category.replace('_', ' ')}: "
+    parts = [f"{category}{api.tool}: {_spoken(api.name)}."]
     if api.description.strip():
         parts.append(api.description.strip()[:_DESCRIPTION_LIMIT])
     if api.tool_description.strip():

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import sqlite3
 
+from toolsrv_registry import documents
+from toolsrv_registry.api import Api
 from toolsrv_registry.database import Migration
 from toolsrv_registry.schema_health import create_health
 
@@ -166,6 +168,19 @@ def _keep_options(connection: sqlite3.Connection) -> None:
     connection.execute(_OPTIONS)
 
 
+def _leave_no_category_out(connection: sqlite3.Connection) -> None:
+    """Give APIs without a category the hash of their document anew: it named one."""
+    rows = connection.execute(
+        "SELECT number, document FROM apis WHERE category = ?", [documents.NO_CATEGORY]
+    )
+    for number, document in rows.fetchall():
+        text = documents.document_text(Api.model_validate_json(document))
+        connection.execute(
+            "UPDATE apis SET document_hash = ? WHERE number = ?",
+            [documents.document_hash(text), number],
+        )
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _create,
     create_health,
@@ -174,4 +189,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     _keep_files,
     _keep_origin,
     _keep_options,
+    _leave_no_category_out,
 )

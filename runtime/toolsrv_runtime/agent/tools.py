@@ -32,7 +32,7 @@ def forms(function: Function) -> tuple[Tool, ...]:
         key: _numeric(one, function.parameters.get(key))
         for key, one in schema["properties"].items()
     }
-    text = clean(function.api.description or function.api.name, DESCRIPTION_LIMIT).strip()
+    text = _line(function.api.description or function.api.name)
     whole = {
         key: _with(one, describe(function.parameters.get(key))) for key, one in properties.items()
     }
@@ -50,13 +50,18 @@ def describe(parameter: Parameter | None) -> str:
     """Return a parameter's description with its example, as one text."""
     if parameter is None:
         return ""
-    text = clean(parameter.description, DESCRIPTION_LIMIT).strip()
+    text = _line(parameter.description)
     shown = parameter.example
     if shown is None and parameter.json_schema is None:
         shown = parameter.default  # ToolBench's defaults are examples
     if shown in (None, "") or parameter.enum:
         return text
     return f"{text} (e.g. {clean(str(shown), 60)})".strip()
+
+
+def _line(text: str) -> str:
+    """Return a description cleaned and cut, as one line: some templates write a function a line."""
+    return " ".join(clean(text, DESCRIPTION_LIMIT).split())
 
 
 def tool(
