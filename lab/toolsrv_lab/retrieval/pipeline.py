@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from toolsrv_lab.retrieval.mining import Pair, batches, neighbours
 from toolsrv_lab.retrieval.queries import Named, Query
 from toolsrv_lab.retrieval.ranking import List
 from toolsrv_lab.retrieval.training import Progress, TrainingOptions, train
-from toolsrv_registry.api import Api
+from toolsrv_registry.api import Api, Catalog, Tool
 from toolsrv_registry.documents import document_text
 from toolsrv_registry.encoder import SentenceTransformersEncoder
 from toolsrv_registry.errors import DataError
@@ -115,6 +116,37 @@ def small_lists(*, rounds: int = 2, seed: int = 0, weight: float = 0.5) -> Itera
         Registry.open(Path(folder), [catalog]) as registry,
     ):
         registry.ensure_index()
+        yield from ranker_lists(registry.retriever, queries, seed=seed, weight=weight)
+
+
+def service_lists(
+    apis: Sequence[Api],
+    queries: Sequence[Query],
+    *,
+    counted: Counted | None = None,
+    seed: int = 0,
+    weight: float = 0.5,
+) -> Iterator[List]:
+    """Yield lists of searches among the operations of many services.
+
+    Documents of real services differ in style from ToolBench's, and their APIs are named by ids: a
+    ranker that met only the latter costs points there.
+    """
+    tools: dict[tuple[str, str], list[Api]] = defaultdict(list)
+    for api in apis:
+        tools[api.category, api.tool].append(api)
+    catalog = Catalog(
+        name="services",
+        tools=tuple(
+            Tool(category=category, name=name, apis=tuple(found))
+            for (category, name), found in tools.items()
+        ),
+    )
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Registry.open(Path(folder), [catalog]) as registry,
+    ):
+        registry.ensure_index(counted)
         yield from ranker_lists(registry.retriever, queries, seed=seed, weight=weight)
 
 

