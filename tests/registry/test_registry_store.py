@@ -193,7 +193,7 @@ def test_a_file_of_an_earlier_version_keeps_its_catalogs(tmp_path: Path, make_ap
     connection.execute("ALTER TABLE tools DROP COLUMN file")
     connection.execute("ALTER TABLE catalogs DROP COLUMN origin")
     connection.execute("ALTER TABLE catalogs DROP COLUMN options")
-    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) - 4}")
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) - 5}")
     connection.commit()
     connection.close()
     extras = ({ORIGINAL: "as it was read"},)
@@ -205,6 +205,24 @@ def test_a_file_of_an_earlier_version_keeps_its_catalogs(tmp_path: Path, make_ap
         assert store.put_catalog(whole, hold=True, files=["T.json"]).unchanged == 1
         assert store.catalog("small").tools == (more,)
         assert store.files("small") == ("T.json",)
+
+
+def test_documents_that_named_no_category_get_their_hash_anew(
+    tmp_path: Path, make_api: MakeApi
+) -> None:
+    path = tmp_path / "registry.sqlite3"
+    apis = (make_api("Other", "T", "one"), make_api("Tools", "U", "two"))
+    tools = tuple(Tool(category=one.category, name=one.tool, apis=(one,)) for one in apis)
+    with Store.open(path) as store:
+        store.put_catalog(Catalog(name="small", tools=tools))
+        wanted = store.documents()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE apis SET document_hash = 'x' WHERE category = 'Other'")
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) - 1}")
+    connection.close()
+    with Store.open(path) as store:
+        assert store.documents() == wanted
+    assert {one.text.partition(":")[0] for one in wanted} == {"T", "Tools"}
 
 
 def test_the_origin_of_a_catalog_is_kept_until_it_is_put_from_elsewhere(
