@@ -40,6 +40,7 @@ def train() -> None:
         "pass-rate": (f"{_TOOLEVAL}:eval_pass_rate", "Answers, by ToolEval's pass rate."),
         "win-rate": (f"{_TOOLEVAL}:eval_win_rate", "Two models' answers side by side."),
         "agreement": (f"{_TOOLEVAL}:eval_agreement", "A judge beside people's labels."),
+        "llift": ("toolsrv.cli.lab_llift:eval_llift", "Use before initialisation in C."),
         "choice": ("toolsrv.cli.lab_choice:eval_choice", "The first function a model calls."),
         "matcher": (f"{_MATCHER}:eval_matcher", "The matcher on held-out tools and tasks."),
         "imports": ("toolsrv.cli.lab_imports:eval_imports", "Whole documents, as they import."),
