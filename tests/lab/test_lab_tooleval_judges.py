@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -329,3 +330,18 @@ def test_bad_labels_name_their_line(tmp_path: Path) -> None:
     path.write_text("\n")
     with pytest.raises(DataError, match="holds no labelled pairs"):
         read_pairs(path)
+
+
+def test_after_a_first_error_nothing_is_begun() -> None:
+    begun: list[int] = []
+
+    def make(number: int) -> int:
+        begun.append(number)
+        if number == 2:
+            raise DataError("the third", hint="")
+        time.sleep(0.01)
+        return number
+
+    with pytest.raises(DataError, match="the third"):
+        pass_rate.in_parallel(make, range(1000), 1, lambda: None)
+    assert len(begun) < 1000

@@ -24,6 +24,7 @@ from toolsrv_runtime.options import SWITCHES
 from toolsrv_runtime.outcome import Outcome, Usage
 from toolsrv_runtime.solve import SolveOptions, Solver
 from toolsrv_runtime.stop import Stop
+from toolsrv_runtime.waiting import off_loop
 
 VOTES = "votes"
 SIMPLE = "simple"
@@ -165,7 +166,7 @@ async def solve_case(
         id=case.id,
         run=run,
         label=case.label,
-        verdict=_verdict(case, outcome, model, options.seed),
+        verdict=await _verdict(case, outcome, model, options.seed),
         status=outcome.status,
         answer=outcome.answer[:_ANSWER_LIMIT],
         asked=case.asked([one.api_id for one in outcome.evidence]),
@@ -226,7 +227,7 @@ def by_cell(found: Mapping[Cell, Sequence[LliftResult]]) -> dict[Cell, LliftFigu
     return {cell: figures(results) for cell, results in found.items() if results}
 
 
-def _verdict(case: Case, outcome: Outcome, model: ChatModel, seed: int) -> Said:
+async def _verdict(case: Case, outcome: Outcome, model: ChatModel, seed: int) -> Said:
     if outcome.status not in _ENDED or not outcome.answer.strip():
         return "none"  # what a search that was cut short had is joined from sources, no verdict
     tool = Tool(
@@ -249,7 +250,8 @@ def _verdict(case: Case, outcome: Outcome, model: ChatModel, seed: int) -> Said:
         max_tokens=_TOKENS,
         seed=seed,
     )
-    reply = model.reply(request, stop=Stop())
+    stop = Stop()
+    reply = await off_loop(lambda: model.reply(request, stop=stop), stop)
     said = reply.calls[0].arguments.get("verdict") if reply and reply.calls else None
     return "before" if said == "before" else "safe" if said == "safe" else "none"
 

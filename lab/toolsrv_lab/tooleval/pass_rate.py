@@ -163,16 +163,16 @@ def in_parallel(
             progress()
         return made
 
-    with ThreadPoolExecutor(jobs, thread_name_prefix="judge") as pool:
+    pool = ThreadPoolExecutor(jobs, thread_name_prefix="judge")
+    try:
         futures = [pool.submit(one, item) for item in items]
-        done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-        if any(each.exception() for each in done):
-            for each in futures:
-                each.cancel()
-        failed = [each for each in futures if not each.cancelled() and each.exception()]
-        if failed:
-            failed[0].result()
+        wait(futures, return_when=FIRST_EXCEPTION)
+        for each in futures:
+            if each.done():
+                each.result()
         return [each.result() for each in futures]
+    finally:
+        pool.shutdown(cancel_futures=True)  # after an interruption too
 
 
 def figures(
