@@ -244,6 +244,12 @@ def test_the_position_of_an_answer_weighs_nothing() -> None:
     assert 70 < wins < 130
 
 
+def test_a_judge_that_goes_by_the_position_prefers_nobody() -> None:
+    for at in range(20):
+        pair = (judged(str(at), final="one"), judged(str(at), final="other"))
+        assert win_rate.compare(FixedJudge("Solved"), pair, (None, None), 2).preference == "tie"
+
+
 def test_equal_answers_are_drawn() -> None:
     judge = FixedJudge("Solved")
     won = [

@@ -12,7 +12,7 @@ import pytest
 from tests.tooleval_answers import FixedJudge, converted, judged, step, write
 
 from toolsrv_lab.evaluation.result_log import ResultLog
-from toolsrv_lab.tooleval import pass_rate
+from toolsrv_lab.tooleval import pass_rate, win_rate
 from toolsrv_lab.tooleval.agreement import kappa, kappa_interval, measure
 from toolsrv_lab.tooleval.answer_sets import AnswerSet, Judged
 from toolsrv_lab.tooleval.judge import ModelJudge, StoppedError, VoteLog
@@ -108,7 +108,7 @@ def test_a_reply_that_is_no_verdict_is_asked_for_again_and_counts_as_unsure() ->
     assert judge.check_answer_status(judged(), 0) == "Unsure"
     assert (len(chat.requests), votes.broken) == (2, 1)
     better, _ = model_judge(ScriptedChat(["a", "b"]), None)
-    assert better.select_better_answer(judged(), judged(final="b"), 1) == 1
+    assert better.select_better_answer(judged(), judged(final="b"), 1) == 0
 
 
 class Narrow(ScriptedChat):
@@ -210,6 +210,9 @@ def test_rules_want_finish_success_evidence_and_every_subtask(rules: RulesJudge)
         "Solved",
     )
     assert rules.select_better_answer(half, whole, 0) == 1
+    pair = (whole, replace(whole, final_answer="It is 241.75 francs for 250 euros."))
+    found = win_rate.compare(rules, pair, (None, None), 2)
+    assert (found.a, found.b) == (1, 1)  # equal by every rule: a tie, not a win of the first
 
 
 def test_rules_read_both_forms_of_functions_and_responses() -> None:
@@ -294,6 +297,9 @@ def test_a_judge_that_agrees_by_chance_may_not() -> None:
     assert report.pass_labels is not None
     assert not report.pass_labels.quotable
     assert (report.pass_labels.kappa or 0.0) < 0.2
+    single = report.preferences.single
+    assert single.mean is not None
+    assert 0.5 < single.mean < 0.9  # the labels decide some, coins of position the others
     assert not report.preferences.quotable
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from toolsrv_lab.evaluation.statistics import Share, share
+from toolsrv_lab.evaluation.statistics import Mean, Share, mean, share
 from toolsrv_lab.tooleval.judge import Judge
 from toolsrv_lab.tooleval.labels import LabelledPair
 from toolsrv_lab.tooleval.pass_rate import Label, in_parallel, label
@@ -31,13 +31,16 @@ _SAMPLES = 2_000
 class Agreement(BaseModel):
     """A judge beside people on one kind of label.
 
-    ``kappa`` is None where one side has a single label. ``variance``: of single votes, mean over
-    items; None with one vote.
+    ``agreed`` is of what most votes say; on a preference, a tie of the judge agrees with nobody.
+    ``single``: the share of single votes that agree, mean over items, as ToolBench's own program
+    counts. ``kappa`` is None where one side has a single label. ``variance``: of single votes about
+    their mean, mean over items; None with one vote.
     """
 
     model_config = ConfigDict(frozen=True)
 
     agreed: Share
+    single: Mean
     kappa: float | None
     kappa_low: float | None
     kappa_high: float | None
@@ -49,8 +52,8 @@ class Agreement(BaseModel):
     def quotable(self) -> bool:
         """Whether it reaches the paper's judge within its interval, and agrees beyond chance."""
         return (
-            self.agreed.of > 0
-            and self.agreed.high >= self.paper
+            self.single.high is not None
+            and self.single.high >= self.paper
             and self.kappa_low is not None
             and self.kappa_low >= LEAST_KAPPA
         )
@@ -149,19 +152,23 @@ def measure(
         rounds=rounds,
         pass_labels=_agreement(
             [(said, _passed(found)) for said, found in sure],
-            [[vote.verdict == "Passed" for vote in found.votes] for _, found in sure],
+            [[vote.verdict == said for vote in found.votes] for said, found in sure],
             PAPER_PASS,
         )
         if sure
         else None,
         answers=_agreement(
             [(status, found.solved) for _, status, found in sides],
-            [[vote.answer == "Solved" for vote in found.votes] for *_, found in sides],
+            [[vote.answer == status for vote in found.votes] for _, status, found in sides],
             PAPER_PASS,
         )
         if sides
         else None,
-        tasks=_agreement([(pair.task_status, found.task) for pair, found in asked], [], PAPER_PASS)
+        tasks=_agreement(
+            [(pair.task_status, found.task) for pair, found in asked],
+            [[vote.task == pair.task_status for vote in found.votes] for pair, found in asked],
+            PAPER_PASS,
+        )
         if asked
         else None,
         preferences=_preferences(pairs, [found for *_, found in made], rounds),
@@ -181,14 +188,15 @@ def _preferences(
     ]
     clear = [(wanted, one) for (wanted, _), one in zip(said, found, strict=True) if wanted != "tie"]
     value, low, high = kappa_interval(said)
+    won = [(one.a, one.b) if wanted == "a" else (one.b, one.a) for wanted, one in clear]
+    votes = [[True] * right + [False] * wrong for right, wrong in won]
     return Agreement(
         agreed=share(one.preference == wanted for wanted, one in clear),
+        single=_single(votes),
         kappa=value,
         kappa_low=low,
         kappa_high=high,
-        variance=_variance([[True] * one.a + [False] * one.b for _, one in clear])
-        if rounds > 1
-        else None,
+        variance=_variance(votes) if rounds > 1 else None,
         paper=PAPER_WIN,
         people=_among_people(pairs),
     )
@@ -212,12 +220,17 @@ def _agreement(
     several = [one for one in votes if len(one) > 1]
     return Agreement(
         agreed=share(one == other for one, other in pairs),
+        single=_single(votes),
         kappa=value,
         kappa_low=low,
         kappa_high=high,
         variance=_variance(several) if several else None,
         paper=paper,
     )
+
+
+def _single(votes: Sequence[Sequence[bool]]) -> Mean:
+    return mean([sum(one) / len(one) for one in votes if one])
 
 
 def _variance(votes: Sequence[Sequence[bool]]) -> float | None:

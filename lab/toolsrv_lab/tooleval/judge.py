@@ -137,14 +137,14 @@ class ModelJudge:
         return "Unsure"
 
     def select_better_answer(self, first: Judged, second: Judged, at: int) -> int:
-        """Return which answer is better; a reply that names neither is decided by its vote's number."""
+        """Return which answer is better, the first where a reply names neither: the order alternates."""
         parts = {
             "query": _json({"query": first.query, "available_tools": first.tool_names}),
             "answer_0": _whole(first, first.final_answer[:ANSWER_LIMIT]),
             "answer_1": _whole(second, second.final_answer[:ANSWER_LIMIT]),
         }
         index = str(self._ask("select_better_answer", parts, at).get("index"))
-        return int(index) if index in ("0", "1") else at % 2
+        return int(index == "1")
 
     def _status(self, question: str, parts: Mapping[str, str], at: int) -> AnswerStatus:
         said = self._ask(question, parts, at).get("answer_status")

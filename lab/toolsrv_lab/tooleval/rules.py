@@ -71,14 +71,14 @@ class RulesJudge:
         matches = self._matcher.match(Asked(answer.query), [one.api for one in _functions(answer)])
         return "Solvable" if any(one.serves >= NOTHING for one in matches) else "Unsolvable"
 
-    def select_better_answer(self, first: Judged, second: Judged, at: int) -> int:
-        """Return which answer is better; equals in turn.
+    def select_better_answer(self, first: Judged, second: Judged, at: int) -> int:  # noqa: ARG002 - the port
+        """Return which answer is better, of equals the first: the order alternates.
 
         More subtasks served, fewer unsupported values, more supported ones, fewer failed calls and
         fewer calls count, in this order.
         """
         one, other = _rank(self.findings(first)), _rank(self.findings(second))
-        return at % 2 if one == other else int(other < one)
+        return int(other < one)
 
     def findings(self, answer: Judged) -> Findings:
         """Return what the rules find; what was found before is kept."""

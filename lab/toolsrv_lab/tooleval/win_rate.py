@@ -67,13 +67,14 @@ def prefer(
 ) -> int:
     """Return 0 or 1: which of two answers to one query is better in round ``at``.
 
-    Which answer the judge reads first is drawn, so that its position weighs nothing.
+    Which answer the judge reads first is drawn for the first round and alternates from there, so
+    that a judge that goes by the position prefers nobody.
     """
     ranks = [_ORDER.index(one) for one in statuses]
     if ranks[0] != ranks[1]:
         return 0 if ranks[0] < ranks[1] else 1
     first, second = answers
-    swapped = coin(seed, first.id, at, "order")
+    swapped = coin(seed, first.id, "order") != bool(at % 2)
     if _said(first) == _said(second):
         return int(swapped)
     if swapped:

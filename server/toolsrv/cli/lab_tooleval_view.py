@@ -11,6 +11,7 @@ from toolsrv.cli.lab_eval import share_text
 from toolsrv.cli.output import table
 
 if TYPE_CHECKING:
+    from toolsrv_lab.evaluation.statistics import Mean
     from toolsrv_lab.tooleval.agreement import Agreement, AgreementReport
     from toolsrv_lab.tooleval.pass_rate import PassFigures
     from toolsrv_lab.tooleval.win_rate import WinFigures
@@ -72,6 +73,7 @@ def show_agreement(report: AgreementReport) -> None:
             (
                 name,
                 share_text(one.agreed),
+                _percent(one.single),
                 kappa,
                 "" if one.variance is None else f"{one.variance:.3f}",
                 "" if one.people is None else share_text(one.people),
@@ -79,7 +81,15 @@ def show_agreement(report: AgreementReport) -> None:
             )
         )
     table(
-        ("labels", "agreed#", "kappa#", "variance#", "people#", "the paper's judge#"),
+        (
+            "labels",
+            "agreed#",
+            "single votes#",
+            "kappa#",
+            "variance#",
+            "people#",
+            "the paper's judge#",
+        ),
         rows,
         title=f"{report.judge} beside people on {report.pairs} pairs, % (95 % interval)",
     )
@@ -87,3 +97,12 @@ def show_agreement(report: AgreementReport) -> None:
         if (kind := kinds[name]) is not None and kind.agreed.of:
             verdict = "may" if kind.quotable else "may not"
             click.echo(f"{name}: {report.judge} {verdict} be quoted")
+
+
+def _percent(one: Mean) -> str:
+    """Return a mean share with its interval, in per cent."""
+    if one.mean is None:
+        return ""
+    if one.low is None or one.high is None:
+        return f"{100 * one.mean:.0f}"
+    return f"{100 * one.mean:.0f} ({100 * one.low:.0f}-{100 * one.high:.0f})"
