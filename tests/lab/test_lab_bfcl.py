@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from toolsrv.cli import lab_bfcl
+from toolsrv.cli import lab_eval
 from toolsrv.cli.main import cli
 from toolsrv_lab.evaluation.bfcl import BfclRun, ask, official, request_of
 from toolsrv_lab.evaluation.bfcl_data import Bfcl, json_schema, open_package, original, tools
@@ -284,7 +284,9 @@ def invoke(
 ) -> Result:
     monkeypatch.setenv("TOOLSRV_DATA_DIR", str(tmp_path / "data"))
     by_mode = dict(zip(("held", "free"), models, strict=False))
-    monkeypatch.setattr(lab_bfcl, "_chat_model", lambda _bench, mode: by_mode[mode])
+    monkeypatch.setattr(
+        lab_eval, "chat_model_of", lambda _bench, free: by_mode["free" if free else "held"]
+    )
     return CliRunner().invoke(cli, ["lab", "eval", "bfcl", *words])
 
 

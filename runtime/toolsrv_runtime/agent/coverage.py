@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
+from toolsrv_registry.api import Api
 from toolsrv_registry.functions import Function
-from toolsrv_registry.matcher import Asked
+from toolsrv_registry.matcher import Asked, Match
 from toolsrv_runtime.formats.base import FINISH, Prior, Step
 
 NEEDED = 0.0
@@ -62,8 +64,15 @@ class Need:
     functions: tuple[str, ...]
 
 
+class Matches(Protocol):
+    """Who has the matcher: a retriever, or the matcher alone."""
+
+    def match(self, asked: Asked, apis: Sequence[Api]) -> Sequence[Match]:
+        """See ``Prior.match``."""
+
+
 def needs(
-    task: str, functions: Sequence[Function], prior: Prior
+    task: str, functions: Sequence[Function], prior: Matches
 ) -> tuple[tuple[Need, ...], tuple[Need, ...]]:
     """Return the needs of a task in the order of its words, and what may follow from them.
 

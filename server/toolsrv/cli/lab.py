@@ -11,6 +11,7 @@ from toolsrv.cli.session import Session, pass_session
 _HERE = "toolsrv.cli.lab_retrieval"
 _INSTRUCTIONS = "toolsrv.cli.lab_instructions"
 _MATCHER = "toolsrv.cli.lab_matcher"
+_TOOLEVAL = "toolsrv.cli.lab_tooleval"
 
 
 @click.group(
@@ -36,6 +37,10 @@ def train() -> None:
         "solve": ("toolsrv.cli.lab_solve:eval_solve", "Strategies side by side on tasks."),
         "models": ("toolsrv.cli.lab_models:eval_models", "Models, strategies and aids on tasks."),
         "bfcl": ("toolsrv.cli.lab_bfcl:eval_bfcl", "Function calls, by BFCL's AST checker."),
+        "pass-rate": (f"{_TOOLEVAL}:eval_pass_rate", "Answers, by ToolEval's pass rate."),
+        "win-rate": (f"{_TOOLEVAL}:eval_win_rate", "Two models' answers side by side."),
+        "agreement": (f"{_TOOLEVAL}:eval_agreement", "A judge beside people's labels."),
+        "llift": ("toolsrv.cli.lab_llift:eval_llift", "Use before initialisation in C."),
         "choice": ("toolsrv.cli.lab_choice:eval_choice", "The first function a model calls."),
         "matcher": (f"{_MATCHER}:eval_matcher", "The matcher on held-out tools and tasks."),
         "imports": ("toolsrv.cli.lab_imports:eval_imports", "Whole documents, as they import."),

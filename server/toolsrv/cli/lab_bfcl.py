@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from toolsrv.workbench import Workbench
     from toolsrv_lab.evaluation.bfcl import CategoryFigures, Mode
     from toolsrv_lab.evaluation.bfcl_data import Case
-    from toolsrv_runtime.contract.chat import ChatModel
 
 DEFAULT = "simple_python,multiple,parallel,parallel_multiple,irrelevance"
 Figures = Mapping[str, Mapping[str, "CategoryFigures"]]
@@ -110,23 +109,12 @@ def _in_turn(groups: Sequence[Sequence[Case]]) -> list[Case]:
 def _ask(
     bench: Workbench, run: Any, cases: Sequence[Case], modes: Sequence[Mode], bfcl: Any
 ) -> None:
-    models = {mode: _chat_model(bench, mode) for mode in modes}
+    models = {mode: lab_eval.chat_model_of(bench, free=mode == "free") for mode in modes}
     with (
         lab_eval.Progress("asking", len(cases) * len(modes)) as progress,
         lab_eval.stop_on_interrupt() as stop,
     ):
         run.run(models, cases, bfcl, stop=stop, progress=progress.step)
-
-
-def _chat_model(bench: Workbench, mode: Mode) -> ChatModel:
-    from toolsrv_runtime.contract.chat import ChatModel
-
-    model, profile = bench.model()
-    if isinstance(model, ChatModel):
-        return model
-    from toolsrv_lab.evaluation.chat_models import chat_model
-
-    return chat_model(model, profile, free=mode == "free")
 
 
 def _document(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from toolsrv_lab.evaluation.statistics import Mean, Share
     from toolsrv_lab.solving import FaultyCaller
     from toolsrv_registry.registry import Registry
+    from toolsrv_runtime.contract.chat import ChatModel
     from toolsrv_runtime.solve import Solver
     from toolsrv_runtime.stop import Stop
 
@@ -55,6 +56,22 @@ def identity(settings: Settings) -> tuple[str, str]:
     if isinstance(model, str):
         return f"{model} {settings.engine_model}".strip(), f"{model} {settings.engine_model}"
     return SHIPPED if model is None else model.stem, file_hash(model or SHIPPED_MODEL)
+
+
+def chat_model_of(bench: Workbench, *, free: bool = False) -> ChatModel:
+    """Return the bench's model as a chat model, ``free`` of a grammar or held by it.
+
+    Raises:
+        UsageError: the model's format knows no conversations.
+    """
+    from toolsrv_runtime.contract.chat import ChatModel
+
+    model, profile = bench.model()
+    if isinstance(model, ChatModel):
+        return model
+    from toolsrv_lab.evaluation.chat_models import chat_model
+
+    return chat_model(model, profile, free=free)
 
 
 def solver_on(bench: Workbench, caller: FaultyCaller, registry: Registry | None = None) -> Solver:

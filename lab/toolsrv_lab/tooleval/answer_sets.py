@@ -1,0 +1,254 @@
+"""Answers as ToolEval judges them, read from every kind of file that holds them.
+
+One file: an answer file of ToolBench, StableToolBench or ``--save-answer``, or ToolEval's converted
+form (query id → query, available_tools, answer). A folder of such files: answer files make one set,
+each converted file is a set of its own. ``Judged`` is one answer, its steps in a line.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from toolsrv_lab.tooleval.form import tooleval_form
+from toolsrv_registry import wellformed
+from toolsrv_registry.errors import DataError, NotFoundError
+from toolsrv_registry.functions import FINISH
+from toolsrv_runtime.answers.read import parse_answer
+from toolsrv_runtime.file_in import read_file
+
+MOST_BYTES = 512 * 1024 * 1024
+_HINT = (
+    "give an answer file or a folder of them: <query id>_<method>.json of ToolBench or of "
+    "toolsrv --save-answer, or ToolEval's converted <subset>.json"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStep:
+    """A call and its response. ``message`` is what ToolEval prints of the step."""
+
+    name: str
+    arguments: str
+    response: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One answer to one query. ``tools`` are function objects; ``steps`` the calls in order."""
+
+    id: str
+    query: str
+    tools: tuple[dict[str, Any], ...]
+    final_answer: str
+    method: str
+    total_steps: int
+    steps: tuple[ToolStep, ...]
+
+    @property
+    def finished(self) -> bool:
+        """Whether the last call is Finish."""
+        return bool(self.steps) and self.steps[-1].name == FINISH
+
+    @property
+    def hallucinated(self) -> bool:
+        """Whether a function was called that is not among the tools."""
+        known = {str(one.get("name")) for one in self.tools} | {FINISH}
+        return any(one.name not in known for one in self.steps)
+
+    @property
+    def tool_names(self) -> list[str]:
+        """The names of the tools, in order."""
+        return [str(one.get("name", "")) for one in self.tools]
+
+    def steps_text(self) -> str:
+        """Return the calls as ToolEval prints them, ``Step 1: …`` a line."""
+        return "\n".join(f"Step {at}: {one.message}" for at, one in enumerate(self.steps, 1))
+
+    def final_step(self) -> str:
+        """Return the last call as ToolEval prints it; empty where there is none."""
+        return f"Final step: {self.steps[-1].message}" if self.steps else ""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSet:
+    """The answers of one model to one subset, by query id."""
+
+    model: str
+    subset: str
+    answers: Mapping[str, Judged] = field(default_factory=dict)
+
+
+def read_sets(path: Path, *, model: str = "") -> list[AnswerSet]:
+    """Return the sets of a file or a folder; ``model`` names them, else the path does.
+
+    Raises:
+        NotFoundError: there is nothing at the path.
+        DataError: a file is damaged or of another kind, kinds are mixed, or there is none.
+    """
+    if not path.exists():
+        raise NotFoundError(f"{path} does not exist", hint=_HINT)
+    if not path.is_dir():
+        return [_one_file(path, model)]
+    files = sorted(one for one in path.glob("*.json") if one.is_file())
+    if not files:
+        raise DataError(f"{path} has no .json file", hint=_HINT)
+    values = {file: _load(file) for file in files}
+    raw = [file for file, value in values.items() if "answer_generation" in value]
+    if raw and len(raw) < len(values):
+        other = next(file for file in values if file not in raw)
+        raise DataError(
+            f"{path} mixes answer files ({raw[0].name}) and others ({other.name})",
+            hint="put each kind into a folder of its own",
+        )
+    if not raw:
+        return [
+            AnswerSet(model or path.name, file.stem, _converted(value, file))
+            for file, value in values.items()
+        ]
+    answers: dict[str, Judged] = {}
+    for file, value in values.items():
+        one = _raw(value, file)
+        if one.id in answers:
+            raise DataError(
+                f"{path} has two answers to the query {one.id!r}, the second in {file.name}",
+                hint="put each method into a folder of its own",
+            )
+        answers[one.id] = one
+    return [AnswerSet(model or path.resolve().parent.name, path.name, answers)]
+
+
+def converted(value: Mapping[str, Any], where: str) -> dict[str, Judged]:
+    """Return the answers of ToolEval's converted form; ``where`` names it in errors.
+
+    Raises:
+        DataError: it is not of that form.
+    """
+    return {key: parse_judged(key, one, f"{where}, {key}") for key, one in value.items()}
+
+
+def parse_judged(key: str, value: Any, where: str) -> Judged:
+    """Return one entry of the converted form. Raises DataError where it is none."""
+    answer = value.get("answer") if isinstance(value, dict) else None
+    if not isinstance(answer, dict) or not isinstance(value.get("query"), str):
+        raise DataError(f"{where}: no query with an answer", hint=_HINT)
+    tools = value.get("available_tools")
+    return Judged(
+        id=key,
+        query=value["query"],
+        tools=tuple(_function(one) for one in tools if isinstance(one, dict))
+        if isinstance(tools, list)
+        else (),
+        final_answer=_text(answer.get("final_answer")),
+        method=_text(answer.get("method")),
+        total_steps=_whole(answer.get("total_steps")),
+        steps=tuple(_steps(answer.get("answer_details"))),
+    )
+
+
+def _one_file(path: Path, model: str) -> AnswerSet:
+    value = _load(path)
+    folder = path.resolve().parent
+    if "answer_generation" in value:
+        one = _raw(value, path)
+        return AnswerSet(model or one.method, folder.name, {one.id: one})
+    return AnswerSet(model or folder.name, path.stem, _converted(value, path))
+
+
+def _converted(value: Mapping[str, Any], path: Path) -> dict[str, Judged]:
+    found = converted(value, str(path))
+    if not found:
+        raise DataError(f"{path} holds no answers", hint=_HINT)
+    return found
+
+
+def _raw(value: Any, path: Path) -> Judged:
+    key, _, method = path.stem.partition("_")
+    form = tooleval_form(parse_answer(value, str(path)), method or "toolsrv")
+    return parse_judged(key, form, str(path))
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        value = wellformed.loads(read_file(path, MOST_BYTES).decode("utf-8-sig"))
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}", hint=_HINT) from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not UTF-8 (byte {error.start})", hint=_HINT) from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path} is no JSON, or cut off: {error}", hint=_HINT) from error
+    if not isinstance(value, dict):
+        raise DataError(f"{path} holds no JSON object", hint=_HINT)
+    return value
+
+
+def _function(value: dict[str, Any]) -> dict[str, Any]:
+    inner = value.get("function")
+    return inner if isinstance(inner, dict) and "name" not in value else value
+
+
+def _steps(details: Any) -> Iterator[ToolStep]:
+    """Yield the calls on the first path through the nodes; a list may be the nodes in order."""
+    nodes: list[Any] = list(details) if isinstance(details, list) else [details]
+    while nodes:
+        node = nodes.pop(0)
+        if not isinstance(node, dict):
+            continue
+        if node.get("role") == "tool":
+            yield _step(node.get("message"))
+        below = node.get("next")
+        if isinstance(below, list) and below:
+            nodes = [below[0]]
+
+
+def _step(message: Any) -> ToolStep:
+    value = message
+    if isinstance(message, str):  # older files hold Python's notation
+        try:
+            value = ast.literal_eval(message)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            value = {}
+    if not isinstance(value, dict):
+        value = {}
+    shown = message if isinstance(message, str) else str(message)
+    return ToolStep(
+        _text(value.get("name")),
+        _text(value.get("arguments")),
+        _text(value.get("response")),
+        shown,
+    )
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _whole(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def only(sets: Sequence[AnswerSet], ids: frozenset[str] | None) -> list[AnswerSet]:
+    """Return the sets with the queries of ``ids`` alone; None keeps all.
+
+    Raises:
+        DataError: a set has none of them.
+    """
+    if ids is None:
+        return list(sets)
+    found = []
+    for one in sets:
+        answers = {key: value for key, value in one.answers.items() if key in ids}
+        if not answers:
+            raise DataError(
+                f"{one.model} {one.subset} has no answer to any query of the id file",
+                hint="give the ids of these queries, or leave --ids out",
+            )
+        found.append(AnswerSet(one.model, one.subset, answers))
+    return found

@@ -1,0 +1,224 @@
+"""Judges of answers: the four questions of ToolEval, and a chat model that replies to them.
+
+Each question is one function whose arguments are the verdict; a model's reply is held to a call of
+it. A reply that cannot be used is asked for again and then counts as unsure. Every opinion is a vote
+in a log, found again by the text of its question, so that a killed run goes on.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Protocol, get_args
+
+from toolsrv_lab.evaluation.result_log import ResultLog
+from toolsrv_lab.tooleval.answer_sets import Judged
+from toolsrv_lab.tooleval.questions import OURS, Wording
+from toolsrv_lab.tooleval.verdicts import AnswerStatus, TaskStatus
+from toolsrv_registry.errors import DataError, ToolsrvError
+from toolsrv_runtime.contract.chat import (
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    Expected,
+    Tool,
+    UserMessage,
+)
+from toolsrv_runtime.errors import ContextError
+from toolsrv_runtime.stop import Stop
+
+ATTEMPTS = 2
+"""Replies that are asked for before a question counts as unsure."""
+
+ANSWER_LIMIT = 1000
+"""Characters of a final answer in a comparison, as in ToolBench."""
+
+_ROOM = (1_000_000, 12_000, 6_000, 3_000, 1_500, 700)
+"""Characters of a part of a question, in turn, until the question fits the judge's context."""
+
+
+class StoppedError(Exception):
+    """The run is to end before this question has a reply."""
+
+
+class Judge(Protocol):
+    """Who judges answers. ``at`` numbers the votes on one question."""
+
+    @property
+    def name(self) -> str:
+        """The judge's name in reports."""
+
+    def check_answer_status(self, answer: Judged, at: int) -> AnswerStatus:
+        """Return whether the final answer solves the query, by the answer alone."""
+
+    def parse_answer_status(self, answer: Judged, at: int) -> AnswerStatus:
+        """Return the same by all steps."""
+
+    def check_task_solvable(self, answer: Judged, at: int) -> TaskStatus:
+        """Return whether the query can be solved with its tools."""
+
+    def select_better_answer(self, first: Judged, second: Judged, at: int) -> int:
+        """Return 0 or 1: which of two answers to one query is better."""
+
+
+class VoteLog:
+    """Replies of a judge by question and number, kept in a result log. Thread-safe."""
+
+    def __init__(self, log: ResultLog) -> None:
+        """Read the votes of a log. Raises DataError where a line is none."""
+        self.log = log
+        self.fresh = 0
+        self.broken = 0
+        self._lock = threading.Lock()
+        self._found: dict[str, dict[str, Any]] = {}
+        for at, entry in enumerate(log, start=2):
+            key, reply = entry.get("vote"), entry.get("reply")
+            if not isinstance(key, str) or not isinstance(reply, dict):
+                raise DataError(
+                    f"{log.path}, line {at}: not a vote", hint="name another --out, or delete it"
+                )
+            self._found[key] = reply
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """Return the arguments that were voted, None where there is no such vote."""
+        with self._lock:
+            return self._found.get(key)
+
+    def add(self, key: str, question: str, reply: Mapping[str, Any]) -> None:
+        """Keep a vote; it is on the disk when this returns. Raises DataError."""
+        with self._lock:
+            self.log.add({"vote": key, "question": question, "reply": dict(reply)})
+            self._found[key] = dict(reply)
+            self.fresh += 1
+
+
+class ModelJudge:
+    """A chat model as the judge."""
+
+    def __init__(
+        self,
+        model: ChatModel,
+        votes: VoteLog,
+        *,
+        wording: Wording = OURS,
+        reasons: bool = False,
+        seed: int = 0,
+        stop: Stop | None = None,
+    ) -> None:
+        """Take the parts; ``reasons``: the judge writes a reason before its verdict."""
+        self.name = model.name
+        self._model = model
+        self._votes = votes
+        self._wording = wording
+        self._reasons = reasons
+        self._seed = seed
+        self._stop = stop or Stop()
+
+    def check_answer_status(self, answer: Judged, at: int) -> AnswerStatus:
+        """Return whether the final answer solves the query."""
+        parts = {"query": answer.query, "answer": answer.final_answer}
+        return self._status("check_answer_status", parts, at)
+
+    def parse_answer_status(self, answer: Judged, at: int) -> AnswerStatus:
+        """Return whether the whole answer solves the query."""
+        parts = {"query": answer.query, "answer": _whole(answer, answer.final_answer)}
+        return self._status("parse_answer_status", parts, at)
+
+    def check_task_solvable(self, answer: Judged, at: int) -> TaskStatus:
+        """Return whether the query can be solved with its tools."""
+        task = {"query": answer.query, "available_tools": list(answer.tools)}
+        said = self._ask("check_task_solvable", {"task": _json(task)}, at).get("task_status")
+        for status in get_args(TaskStatus):
+            if said == status:
+                return status  # type: ignore[no-any-return]
+        return "Unsure"
+
+    def select_better_answer(self, first: Judged, second: Judged, at: int) -> int:
+        """Return which answer is better, the first where a reply names neither: the order alternates."""
+        parts = {
+            "query": _json({"query": first.query, "available_tools": first.tool_names}),
+            "answer_0": _whole(first, first.final_answer[:ANSWER_LIMIT]),
+            "answer_1": _whole(second, second.final_answer[:ANSWER_LIMIT]),
+        }
+        index = str(self._ask("select_better_answer", parts, at).get("index"))
+        return int(index == "1")
+
+    def _status(self, question: str, parts: Mapping[str, str], at: int) -> AnswerStatus:
+        said = self._ask(question, parts, at).get("answer_status")
+        for status in get_args(AnswerStatus):
+            if said == status:
+                return status  # type: ignore[no-any-return]
+        return "Unsure"
+
+    def _ask(self, question: str, parts: Mapping[str, str], at: int) -> dict[str, Any]:
+        text = self._wording.text(question, parts)
+        key = hashlib.sha256(_json([question, text, at]).encode()).hexdigest()[:32]
+        if (found := self._votes.get(key)) is not None:
+            return found
+        said: dict[str, Any] = {}
+        for attempt in range(ATTEMPTS):
+            reply = self._reply(question, parts, at + 1000 * attempt)
+            if reply.calls and not reply.problem:
+                said = dict(reply.calls[0].arguments)
+                break
+        else:
+            self._votes.broken += 1
+        self._votes.add(key, question, said)
+        return said
+
+    def _reply(self, question: str, parts: Mapping[str, str], at: int) -> ChatReply:
+        """Return the reply to a question that is shortened until the model takes it."""
+        tool = self._wording.tool(question, reasons=self._reasons)
+        problem: ToolsrvError | None = None
+        for room in _ROOM:
+            if self._stop.is_set():
+                raise StoppedError
+            cut = {key: _cut(value, room) for key, value in parts.items()}
+            if cut == parts and room != _ROOM[0]:
+                continue  # the same text again
+            try:
+                reply = self._model.reply(self._request(question, tool, cut, at), stop=self._stop)
+            except ContextError as error:
+                problem = error
+                continue
+            if reply is None:
+                raise StoppedError
+            return reply
+        raise DataError(
+            f"{self.name} has no room for a question of ToolEval: {problem and problem.message}",
+            hint="name a judge with a longer context",
+        ) from problem
+
+    def _request(self, question: str, tool: Tool, parts: Mapping[str, str], at: int) -> ChatRequest:
+        request = ChatRequest(
+            (UserMessage(self._wording.text(question, parts)),),
+            (tool,),
+            Expected((question,), calls=1, text=False),
+            max_tokens=self._wording.max_tokens,
+        )
+        return replace(request, temperature=self._wording.temperature, seed=self._seed + at)
+
+
+def _whole(answer: Judged, final_answer: str) -> str:
+    """Return what a judge sees of a whole answer."""
+    return _json(
+        {
+            "method": answer.method,
+            "total_steps": answer.total_steps,
+            "final_answer": final_answer,
+            "answer_details": answer.steps_text(),
+        }
+    )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _cut(text: str, limit: int) -> str:
+    if len(text) <= limit:
+        return text
+    return f"{text[: limit * 2 // 3]} … {text[-limit // 3 :]}"
