@@ -46,6 +46,7 @@ class Evidence(_Frozen):
     ``response`` is the parsed JSON body, or the text where it is not JSON. ``kind`` is the result
     kind of the call (``calls.result.Kind``), empty in runs that were kept before there was one. A
     call that is asked for again is answered with what it gave, and stands here once.
+    ``characters`` is set where only the head of the response is here: those of the whole as text.
     """
 
     node: int
@@ -54,6 +55,7 @@ class Evidence(_Frozen):
     arguments: dict[str, Any]
     status: int
     response: Any
+    characters: int = 0
     error: str = ""
     kind: str = ""
     source: Source

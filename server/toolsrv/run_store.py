@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
@@ -111,15 +111,20 @@ class RunStore:
         """
         with _told():
             row = self._find(run_id)
+            sizes = self._database.read(
+                "SELECT node, characters FROM responses WHERE run = ? AND characters > ?",
+                [row["id"], SHORT_RESPONSE],
+            )
         if whole and row["id"] != run_id:
             raise NotFoundError(_no_run(run_id), hint=_LIST)
         try:
-            return RunRecord.model_validate_json(wellformed.json_text(row["document"]))
+            record = RunRecord.model_validate_json(wellformed.json_text(row["document"]))
         except ValidationError as error:
             raise DataError(
                 f"the run {row['id']} in {self._database.path} cannot be read by this toolsrv",
                 hint="use the version that wrote it, or solve the task again",
             ) from error
+        return _sized(record, {one["node"]: one["characters"] for one in sizes})
 
     def response(
         self, run_id: str, node: int, *, offset: int = 0, limit: int | None = None
@@ -196,6 +201,18 @@ def _cut(evidence: Evidence) -> Evidence:
     if len(text) <= SHORT_RESPONSE:
         return evidence
     return evidence.model_copy(update={"response": f"{text[:SHORT_RESPONSE]}…"})
+
+
+def _sized(record: RunRecord, sizes: Mapping[int, int]) -> RunRecord:
+    """Return a record whose cut responses say how long the whole ones are."""
+    if record.outcome is None or not sizes:
+        return record
+    evidence = tuple(
+        one.model_copy(update={"characters": sizes.get(one.node, 0)})
+        for one in record.outcome.evidence
+    )
+    outcome = record.outcome.model_copy(update={"evidence": evidence})
+    return record.model_copy(update={"outcome": outcome})
 
 
 def _figures(outcome: Outcome | None) -> tuple[str, float, int, int]:

@@ -22,7 +22,7 @@ Connect = Callable[[], AbstractAsyncContextManager[Any]]
 
 
 def text_of(result: Any) -> str:
-    assert len(result.content) == 1
+    assert all(one.type == "resource_link" for one in result.content[1:])
     text: str = result.content[0].text
     return text
 
@@ -33,7 +33,7 @@ async def first_api(client: Any) -> str:
     return api_id
 
 
-async def test_the_seven_tools_are_listed_with_schemas_and_honest_hints(
+async def test_the_eight_tools_are_listed_with_schemas_and_honest_hints(
     connect: Connect, era: str
 ) -> None:
     async with connect() as client:
@@ -46,6 +46,7 @@ async def test_the_seven_tools_are_listed_with_schemas_and_honest_hints(
             "get_run",
             "cancel_run",
             "show_run",
+            "list_runs",
         ]
         for tool in tools.values():
             assert tool.title

@@ -9,13 +9,16 @@ import logging
 from pathlib import Path
 
 from toolsrv.background import in_thread
+from toolsrv.mcp_server.run_list import RunLine, run_lines
 from toolsrv.response_page import ResponsePage, no_response, response_page
 from toolsrv.run_record import RunRecord, record_of, response_text
-from toolsrv.run_store import RunStore, keep_run
+from toolsrv.run_store import RUNS_FILE, RunRow, RunStore, keep_run
 from toolsrv.runs import Run, Runs
 from toolsrv_registry.errors import NotFoundError, UsageError
 
 log = logging.getLogger(__name__)
+SEARCHED = 1_000
+"""Kept runs that are looked through."""
 RESPONSE_URI = "toolsrv://runs/{run_id}/responses/{node}{?offset,limit}"
 
 
@@ -32,6 +35,19 @@ class Kept:
             return self._runs.get(run_id)
         except NotFoundError:
             return None
+
+    def position(self, run: Run) -> int:
+        """Return how many runs must end before this one begins."""
+        return self._runs.position(run)
+
+    async def recent(self, limit: int, words: str = "") -> list[RunLine]:
+        """Return live runs, then ended ones, the newest first; those whose task has all ``words``.
+
+        Raises:
+            DataError: The store cannot be used.
+        """
+        rows = await in_thread(self._rows)
+        return run_lines(self._runs.all(), rows, words, limit)
 
     async def record(self, run_id: str) -> RunRecord:
         """Return an ended run.
@@ -64,6 +80,12 @@ class Kept:
         text = response_text(found)
         part = text[offset : offset + limit]
         return response_page(run_id, node, found, part, offset, len(text), len(text))
+
+    def _rows(self) -> list[RunRow]:
+        if not (self._folder / RUNS_FILE).exists():
+            return []
+        with RunStore.open_to_read(self._folder) as store:
+            return store.recent(SEARCHED)
 
     def _stored(self, run_id: str) -> RunRecord:
         with RunStore.open_to_read(self._folder) as store:
