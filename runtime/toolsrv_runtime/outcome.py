@@ -79,7 +79,8 @@ class Claim(_Frozen):
 
     ``start`` is its place in the answer, in characters. ``how``: a source says it (``said``), says
     a longer number (``rounded``), or is a list of so many items (``counted``); empty when nothing
-    supports it. ``nodes`` are the evidence nodes whose responses do; ``in_task``: the task does.
+    supports it. ``nodes`` are the evidence nodes whose responses do; ``in_task``: the task does,
+    or a run that it goes on from.
     """
 
     text: str
@@ -201,11 +202,13 @@ class Outcome(_Frozen):
     ``candidates`` are all APIs that were on
     offer, ``searches`` how they were found. ``width`` and ``depth`` are the search's limits, depth
     in ToolBench's nodes (up to three a reply); ``chains`` is the N of CoT@N, else 1.
+    ``continues`` is the id of the run that the task went on from.
     ``switches`` are those of the solve; ``votes`` how many solves were made, of which ``agreed``
     state what this answer does, and ``usage`` is that of all.
     """
 
     task: str
+    continues: str = ""
     status: Status
     answer: str
     reason: str

@@ -154,6 +154,32 @@ async def test_an_ended_run_and_a_cut_response_are_linked(connect: Connect) -> N
         assert str(link.uri) in solved.structured_content["more"]
 
 
+async def test_a_task_goes_on_from_a_run(connect: Connect) -> None:
+    async with connect() as client:
+
+        async def solved(task: str, **options: Any) -> dict[str, Any]:
+            arguments = {"task": task, "wait_s": 60, "options": options}
+            result = await client.call_tool("solve_task", arguments)
+            assert not result.is_error, result.content
+            data: dict[str, Any] = result.structured_content
+            return data
+
+        first = await solved("LOOKUP the answer")
+        second = await solved("What was it?", continues=first["run_id"])
+        assert second["status"] == "answered"
+        assert second["unsupported"] == []  # 42 is what the first run answered
+        shown = await client.call_tool("show_run", {"run_id": second["run_id"]})
+        assert shown.structured_content["facts"]["goes on from"] == first["run_id"]
+    async with connect() as client:  # kept by another server
+        third = await solved("And again?", continues=second["run_id"])
+        assert third["status"] == "answered"
+        for wrong, said in (("run_nope", "run_nope"), (first["run_id"][:-1], "no finished run")):
+            arguments = {"task": "x", "options": {"continues": wrong}}
+            refused = await client.call_tool("solve_task", arguments)
+            assert refused.is_error
+            assert said in refused.structured_content["error"]
+
+
 async def test_prompts_have_arguments_and_tell_a_model_what_to_do(connect: Connect) -> None:
     async with connect() as client:
         await client.call_tool("solve_task", {"task": "LOOKUP the answer", "wait_s": 60})

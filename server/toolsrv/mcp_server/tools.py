@@ -242,10 +242,15 @@ class Tools:
     ) -> Annotated[CallToolResult, RunView] | InputRequiredResult:
         """Solve."""
         chosen = (options or SolveChoices()).model_dump()
+        continues = chosen.pop("continues")
         how = self._bench.options(**chosen, max_seconds=max_seconds)
         if answer_to is not None and not questions.resumed(ctx).run_id:
             record = await self._opened(Progress(ctx), self._kept.record(answer_to))
             task = continued_task(record, task)
+            continues = continues or (record.outcome and record.outcome.continues)
+        if continues and not questions.resumed(ctx).run_id:
+            earlier = await self._opened(Progress(ctx), self._kept.earlier(continues))
+            how = how.model_copy(update={"earlier": earlier})
         run = self._following.begin(ctx, task, how)
         seconds = self._bench.settings.wait_s if wait_s is None else wait_s
         try:

@@ -170,8 +170,10 @@ def _facts(record: RunRecord, outcome: Outcome) -> dict[str, str]:
     size = f", width {outcome.width}" if outcome.strategy == "dfsdt" else ""
     added = f" with {', '.join(outcome.switches)}" if outcome.switches else ""
     votes = f", {outcome.agreed} of {outcome.votes} votes" if outcome.votes > 1 else ""
+    before = {"goes on from": outcome.continues} if outcome.continues else {}
     return {
         "run": record.id,
+        **before,
         "ended": record.ended.isoformat(timespec="seconds"),
         "model": plain(outcome.model),
         "strategy": f"{outcome.strategy}{added}{size}, depth {outcome.depth}{votes}",
