@@ -56,7 +56,7 @@ def add_completions(server: MCPServer[Any], bench: Workbench, kept: Kept) -> Non
             pass
         return Completion(values=[], total=0, has_more=False)
 
-    server.completion()(complete)
+    server.completion()(complete)  # type: ignore[no-untyped-call]
 
 
 def _categories(bench: Workbench) -> list[str]:
