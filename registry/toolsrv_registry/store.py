@@ -322,6 +322,18 @@ class Store:
         )
         return {row["category"]: row["apis"] for row in rows}
 
+    def ids_with(self, text: str, limit: int) -> tuple[list[str], int]:
+        """Return the ids of visible APIs that hold a text, and how many do.
+
+        Those that begin with it come first; at most ``limit`` are returned.
+        """
+        rows = self._database.read(
+            "SELECT id, instr(lower(id), lower(?1)) AS place, count(*) OVER () AS found FROM visible"
+            " WHERE place > 0 OR ?1 = '' ORDER BY place, id LIMIT ?2",
+            [text.replace("\0", ""), limit],
+        )
+        return [row["id"] for row in rows], rows[0]["found"] if rows else 0
+
     def size(self) -> int:
         """Return the number of stored APIs, hidden ones included; O(1) on the word index."""
         return self._size.get()

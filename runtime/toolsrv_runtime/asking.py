@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -43,7 +44,7 @@ class _Part:
             whole=whole.task,
             functions=self.functions,
             path=whole.path[self.before :],
-            earlier=tuple(step for step in whole.path[: self.before] if step.ok),
+            earlier=(*whole.earlier, *(one for one in whole.path[: self.before] if one.ok)),
         )
 
 
@@ -66,23 +67,45 @@ class Asking:
         self._part: _Part | None = None
         self._before = 0
         self._unsolved: tuple[str, ...] | None = None
+        self._earlier: tuple[Step, ...] = ()
         self.gave_up = False
 
     async def begin(self) -> bool:
-        """Search for APIs for the whole task; False when there are none.
+        """Search for APIs for the whole task; False when there are none, and nothing else to go by.
 
         Raises:
             NotFoundError: the category is unknown.
         """
         state, offer = self._state, self._state.offer
         self._tell_candidates(await self._off_loop(offer.begin))
+        self._earlier = await self._off_loop(self._steps_before)
         if offer.limited_to:
             with state.step():
                 state.meter.note([_FEWER.format(offer.limited_to)])
         if offer.need_consent:
             with state.step():
                 state.meter.note([_CONSENT.format(offer.need_consent[0])])
-        return bool(offer.shown)
+        return bool(offer.shown) or (
+            bool(state.options.earlier) and isinstance(self._format, Configurable)
+        )
+
+    def _steps_before(self) -> tuple[Step, ...]:
+        """Return the calls of earlier runs under the names that functions have in this one."""
+        names = {function.api.id: function.name for function in self._state.offer.all}
+        return tuple(
+            Step(
+                Move(
+                    None,
+                    names.get(call.api_id, call.function),
+                    json.dumps(call.arguments, ensure_ascii=False, default=str),
+                ),
+                self._format.observation(call.response, ""),
+                ok=True,
+                response=call.response,
+            )
+            for run in self._state.options.earlier
+            for call in run.calls
+        )
 
     async def think(self, node: Node) -> Move | str:
         """Return the next move at ``node``, or why there is none.
@@ -160,6 +183,8 @@ class Asking:
             seed=state.options.seed,
             fits=offer.fits,
             open_parts=self._unsolved if self._part is None else None,
+            earlier=self._earlier,
+            before=tuple((one.task, one.answer) for one in state.options.earlier),
         )
 
     async def divide(self, node: Node) -> tuple[Move, ...]:

@@ -26,6 +26,7 @@ _ENGLISH_ALONE = "compact"
 
 _KEY = "{} fits the task too and was left out, because it needs {}"
 _ALONE = "no call succeeded: the answer is the model's own"
+_BEFORE = "no call was made: the answer is from the run that the task goes on from"
 
 TASK_LIMIT = 200
 """Characters of a task, or of a part of it, that are told where it is missing."""
@@ -39,7 +40,7 @@ def conclude(state: State, reason: str, hints: TaskHints, *, model: str, form: s
     evidence = tuple(ledger.evidence(used))
     results = [(one.node, {"response": one.response, "error": one.error}) for one in evidence]
     if end.status == "answered" and not any(one.ok for one in evidence):
-        state.meter.note([_ALONE])
+        state.meter.note([_BEFORE if options.earlier else _ALONE])
     end = _with_keys(state, end)
     if end.status == "answered":
         state.meter.note([_KEY.format(*one) for one in state.offer.need_keys.items()])
@@ -50,6 +51,7 @@ def conclude(state: State, reason: str, hints: TaskHints, *, model: str, form: s
     traced = trace(end.answer, known, results)
     return out.Outcome(
         task=state.task,
+        continues=options.earlier[-1].run_id if options.earlier else "",
         status=end.status,
         answer=end.answer,
         reason=end.reason,

@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 
 from toolsrv_registry.clauses import clauses
 from toolsrv_registry.functions import Function, FunctionList
+from toolsrv_runtime.contract.earlier import Earlier
 from toolsrv_runtime.contract.hints import NO_HINTS, TaskHints
 from toolsrv_runtime.finder import READ, Finder, Found, KeyAware, needed_first, reranked
 from toolsrv_runtime.outcome import Searched
@@ -44,13 +45,15 @@ class Offer:
         again: bool = True,
         wider: bool = True,
         hints: TaskHints = NO_HINTS,
+        earlier: Sequence[Earlier] = (),
     ) -> None:
         """Take what to offer for; ``again`` False leaves it at the first search.
 
         ``limit`` APIs are offered first, and never more than ``most`` at once (``limited_to`` is
         ``most`` where ``limit`` is more, else 0). ``wider`` False offers what the finder gives, in
-        its order.
+        its order. The APIs that ``earlier`` runs called are offered too, last.
         """
+        self._earlier = earlier
         self._finder = finder
         self._task = task
         self._hints = hints
@@ -104,7 +107,21 @@ class Offer:
         for question in extra:
             first = needed_first(found.hits, question, match)[:1]
             hits = [*first, *(hit for hit in hits if hit not in first)]
-        return self._take(self._query, hits[: self._limit], "")
+        again = self._called_before({hit.api.id for hit in hits[: self._limit]})
+        kept = hits[: max(0, min(self._limit, self._room - len(again)))]
+        return self._take(self._query, [*kept, *again], "")
+
+    def _called_before(self, offered: Collection[str]) -> list[Found]:
+        """Return the hits for what earlier runs called and is not ``offered``, the last run's first."""
+        found: dict[str, Found] = {}
+        for run in reversed(self._earlier):
+            called = {call.api_id for call in run.calls}
+            text = self._hints.query(run.task)
+            wide = max(READ, self._limit)
+            for hit in self._finder.search(text, wide, category=self._category).hits:
+                if hit.api.id in called and hit.api.id not in offered:
+                    found.setdefault(hit.api.id, hit)
+        return list(found.values())[: self._room // 2]
 
     def may_search(self) -> bool:
         """Whether another search is left, and the catalog had anything for the task at all."""

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from toolsrv_registry.errors import UsageError
+from toolsrv_runtime.contract.earlier import Earlier
 from toolsrv_runtime.outcome import Limits
 from toolsrv_runtime.profile import MOST_CANDIDATES, SORTED
 
@@ -70,6 +71,9 @@ class SolveOptions(BaseModel):
 
     ``verify``: the model reads its answer again and may reject one, which continues the search.
 
+    ``earlier`` are the runs that the task goes on from, oldest first: what they were asked, answered
+    and found is known, and the APIs that they called are offered again.
+
     ``keep_on_fault``: an engine that fails leaves what is known by then, as a partial answer; False,
     for evaluations, raises its error.
     """
@@ -93,6 +97,7 @@ class SolveOptions(BaseModel):
     aids: Annotated[frozenset[str] | None, SORTED] = None
     votes: int = Field(default=1, ge=1, le=MOST_VOTES)
     verify: bool = False
+    earlier: tuple[Earlier, ...] = ()
     keep_on_fault: bool = True
 
     @model_validator(mode="before")

@@ -46,6 +46,7 @@ class Evidence(_Frozen):
     ``response`` is the parsed JSON body, or the text where it is not JSON. ``kind`` is the result
     kind of the call (``calls.result.Kind``), empty in runs that were kept before there was one. A
     call that is asked for again is answered with what it gave, and stands here once.
+    ``characters`` is set where only the head of the response is here: those of the whole as text.
     """
 
     node: int
@@ -54,6 +55,7 @@ class Evidence(_Frozen):
     arguments: dict[str, Any]
     status: int
     response: Any
+    characters: int = 0
     error: str = ""
     kind: str = ""
     source: Source
@@ -77,7 +79,8 @@ class Claim(_Frozen):
 
     ``start`` is its place in the answer, in characters. ``how``: a source says it (``said``), says
     a longer number (``rounded``), or is a list of so many items (``counted``); empty when nothing
-    supports it. ``nodes`` are the evidence nodes whose responses do; ``in_task``: the task does.
+    supports it. ``nodes`` are the evidence nodes whose responses do; ``in_task``: the task does,
+    or a run that it goes on from.
     """
 
     text: str
@@ -199,11 +202,13 @@ class Outcome(_Frozen):
     ``candidates`` are all APIs that were on
     offer, ``searches`` how they were found. ``width`` and ``depth`` are the search's limits, depth
     in ToolBench's nodes (up to three a reply); ``chains`` is the N of CoT@N, else 1.
+    ``continues`` is the id of the run that the task went on from.
     ``switches`` are those of the solve; ``votes`` how many solves were made, of which ``agreed``
     state what this answer does, and ``usage`` is that of all.
     """
 
     task: str
+    continues: str = ""
     status: Status
     answer: str
     reason: str

@@ -79,6 +79,7 @@ class Run:
         offer = Offer(
             retriever, task, offered, options.category, most=most_offered,
             again=options.search_again, wider=options.look_wider, hints=hints,
+            earlier=options.earlier,
         )  # fmt: skip
         self._state = State(task, options, offer, stop, on_event, budget)
         self._asking = Asking(self._state, form, anew_after_give_up=anew_after_give_up, draws=draws)

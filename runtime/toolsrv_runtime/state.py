@@ -51,9 +51,9 @@ class State:
 
     @property
     def known(self) -> str:
-        """The task with what the person said since: what an answer may rest on besides results."""
+        """What an answer may rest on besides results: the task, what the person said, earlier runs."""
         said = (f"{one.question.text} {one.spelled}" for one in self.given)
-        return "\n".join((self.task, *said))
+        return "\n".join((self.task, *said, *(one.known for one in self.options.earlier)))
 
     def ended(self) -> str:
         """Return why the model may not be asked again ("" while it may)."""

@@ -56,6 +56,7 @@ def record_of(run: Run) -> RunRecord:
         id=run.id,
         task=run.task,
         status=run.status,
+        ended=run.ended or datetime.now(UTC),
         error=run.error,
         hint=run.hint,
         outcome=run.outcome,

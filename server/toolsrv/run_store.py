@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from pydantic import BaseModel, ValidationError
 
@@ -111,15 +111,44 @@ class RunStore:
         """
         with _told():
             row = self._find(run_id)
+            sizes = self._database.read(
+                "SELECT node, characters FROM responses WHERE run = ? AND characters > ?",
+                [row["id"], SHORT_RESPONSE],
+            )
         if whole and row["id"] != run_id:
             raise NotFoundError(_no_run(run_id), hint=_LIST)
         try:
-            return RunRecord.model_validate_json(wellformed.json_text(row["document"]))
+            record = RunRecord.model_validate_json(wellformed.json_text(row["document"]))
         except ValidationError as error:
             raise DataError(
                 f"the run {row['id']} in {self._database.path} cannot be read by this toolsrv",
                 hint="use the version that wrote it, or solve the task again",
             ) from error
+        return _sized(record, {one["node"]: one["characters"] for one in sizes})
+
+    def whole(self, run_id: str) -> RunRecord:
+        """Return a run as ``get`` does, with responses as long as they are kept.
+
+        Raises:
+            NotFoundError: There is no such run, or several begin so.
+        """
+        record = self.get(run_id)
+        if record.outcome is None:
+            return record
+        with _told():
+            rows = self._database.read(
+                "SELECT node, text FROM responses WHERE run = ? AND characters > ?",
+                [record.id, SHORT_RESPONSE],
+            )
+        texts = {row["node"]: row["text"] for row in rows}
+        evidence = tuple(
+            one.model_copy(update={"response": _value(texts[one.node])})
+            if one.node in texts
+            else one
+            for one in record.outcome.evidence
+        )
+        outcome = record.outcome.model_copy(update={"evidence": evidence})
+        return record.model_copy(update={"outcome": outcome})
 
     def response(
         self, run_id: str, node: int, *, offset: int = 0, limit: int | None = None
@@ -196,6 +225,26 @@ def _cut(evidence: Evidence) -> Evidence:
     if len(text) <= SHORT_RESPONSE:
         return evidence
     return evidence.model_copy(update={"response": f"{text[:SHORT_RESPONSE]}…"})
+
+
+def _value(text: str) -> Any:
+    """Return the JSON value of a kept response, or the text that it is."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _sized(record: RunRecord, sizes: Mapping[int, int]) -> RunRecord:
+    """Return a record whose cut responses say how long the whole ones are."""
+    if record.outcome is None or not sizes:
+        return record
+    evidence = tuple(
+        one.model_copy(update={"characters": sizes.get(one.node, 0)})
+        for one in record.outcome.evidence
+    )
+    outcome = record.outcome.model_copy(update={"evidence": evidence})
+    return record.model_copy(update={"outcome": outcome})
 
 
 def _figures(outcome: Outcome | None) -> tuple[str, float, int, int]:

@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from pydantic import BaseModel, Field
 
 from toolsrv.plain import compact_json, one_line, plain
-from toolsrv.run_record import RunRecord, record_of
+from toolsrv.run_record import RunRecord, record_of, response_text
 from toolsrv.runs import Run, RunStatus
 from toolsrv.views import shorten
 from toolsrv_runtime.events import ConsentEvent, QuestionEvent
 from toolsrv_runtime.outcome import Claim, Evidence, Opinion, Usage
 
+RUN_URI = "toolsrv://runs/{run_id}"
+"""The resource of a whole run; its responses are below it."""
 EVIDENCE_LIMIT = 4_000
 CLAIMS_SHOWN = 20
 
@@ -42,8 +44,9 @@ class RunView(BaseModel):
         default=(), description="The calls made; used=true: the answer rests on it."
     )
     notes: tuple[str, ...] = Field(default=(), description="What prompts had no room for.")
-    supported: tuple[Claim, ...] = Field(
-        default=(), description="Of the answer: what a response or the task says, and which."
+    supported: int = Field(
+        default=0,
+        description="Statements of the answer that a response or the task says; show_run has them.",
     )
     unsupported: tuple[Claim, ...] = Field(
         default=(), description="Of the answer: what no response says, nor the task. Check it."
@@ -57,6 +60,7 @@ class RunView(BaseModel):
     phase: str = Field(default="", description="What a run that has not ended does now.")
     queue_position: int = Field(default=0, description="Runs that come first.")
     usage: Usage = Usage()
+    more: str = Field(default="", description="Where the whole of an ended run is.")
     next_step: str = Field(default="", description="What to do now.")
 
 
@@ -77,13 +81,14 @@ def run_view(run: Run, position: int) -> RunView:
 def record_view(record: RunRecord) -> RunView:
     """Return the view of a run that has ended, of today or kept since long."""
     view = RunView(run_id=record.id, status=record.status)
+    view.more = _MORE.format(RUN_URI.format(run_id=record.id))
     if outcome := record.outcome:
         view.usage = outcome.usage
         view.answer, view.reason = plain(outcome.answer), plain(outcome.reason)
         view.missing = tuple(map(plain, outcome.missing))
         view.questions = tuple(plain(one.text) for one in outcome.questions)
         view.evidence = tuple(_short_evidence(one) for one in outcome.evidence)
-        view.supported, view.unsupported = outcome.supported, outcome.unsupported
+        view.supported, view.unsupported = len(outcome.supported), outcome.unsupported
         view.unread = outcome.unread
         view.opinions, view.notes = outcome.opinions, outcome.notes
         if any(one.kind == "declined" for one in outcome.evidence):
@@ -106,6 +111,7 @@ _NEXT_STEPS = {
     "gave_up": "rephrase the task, or use search_apis and call_api step by step",
     "cancelled": "start again with solve_task if the answer is still needed",
 }
+_MORE = "show_run has the tree and, with node, one whole response; as resources {0} and below it"
 _KEYS = "tell the user which key {} needs; call solve_task again once the user has set it"
 _DECLINED = "tell the user what was not done; what they declined is theirs to ask for again"
 
@@ -195,5 +201,13 @@ def opinion_line(opinion: Opinion) -> str:
 
 
 def _short_evidence(evidence: Evidence) -> Evidence:
-    response, cut = shorten(evidence.response, EVIDENCE_LIMIT)
-    return evidence.model_copy(update={"response": response}) if cut else evidence
+    return cut_evidence(evidence, EVIDENCE_LIMIT)
+
+
+def cut_evidence(evidence: Evidence, limit: int) -> Evidence:
+    """Return a call with at most ``limit`` characters of its response, and its true size."""
+    response, cut = shorten(evidence.response, limit)
+    if not cut:
+        return evidence
+    characters = evidence.characters or len(response_text(evidence))
+    return evidence.model_copy(update={"response": response, "characters": characters})

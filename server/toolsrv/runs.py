@@ -15,6 +15,7 @@ import secrets
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
 from toolsrv_registry.errors import BusyError, NotFoundError, ToolsrvError
@@ -60,7 +61,7 @@ class Run:
     """One solve, from its start to its end.
 
     ``events`` holds the latest ``MAX_EVENTS``; ``event_count`` counts all. ``outcome`` is there
-    once the solve ended, ``error`` and ``hint`` when it failed. ``version`` grows with every change.
+    once the solve ended, ``error`` and ``hint`` when it failed, ``ended`` the time of it in UTC. ``version`` grows with every change.
     """
 
     def __init__(self, task: str, options: SolveOptions) -> None:
@@ -76,6 +77,7 @@ class Run:
         self.error = ""
         self.hint = ""
         self.finished_at: float | None = None
+        self.ended: datetime | None = None
         self.version = 0
         self._changed = asyncio.Event()
 
@@ -186,6 +188,11 @@ class Runs:
             hint=f"use a run_id from solve_task; ended runs are kept {self._keep_s:.0f} s",
         )
 
+    def all(self) -> tuple[Run, ...]:
+        """Return the runs that are remembered, in the order of their start."""
+        self._forget()
+        return tuple(self._runs.values())
+
     def cancel(self, run_id: str) -> Run:
         """Ask a run to stop at the next token; an ended run stays as it is."""
         run = self.get(run_id)
@@ -251,6 +258,7 @@ class Runs:
     def _finish(self, run: Run, status: RunStatus) -> None:
         run.status = status
         run.finished_at = self._clock()
+        run.ended = datetime.now(UTC)
         run.touch()
 
     def _forget(self) -> None:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 Detail = Literal["names", "summary", "full"]
 SUMMARY_LIMIT = 300
 RESPONSE_LIMIT = 40_000
+CUT = "…"
+"""Stands where the rest of a response was cut off."""
 ALLOWED_LIMIT = 64
 """Allowed values of a parameter that a view lists."""
 
@@ -142,6 +144,16 @@ class CallView(BaseModel):
         description="The call that a person would have to allow, or has declined; no model can.",
     )
     truncated: bool = Field(default=False, description="The response was cut.")
+    offset: int = Field(default=0, description="Characters of the response before this part.")
+    characters: int = Field(
+        default=0, description="Of the whole response as text, where only a part of it is here."
+    )
+    next_offset: int | None = Field(
+        default=None, description="response_offset of the next part; null: none."
+    )
+    resource: str = Field(
+        default="", description="What the whole response can be read as, where it was cut."
+    )
 
 
 def parameter_view(name: str, parameter: Parameter, *, required: bool) -> ParameterView:
@@ -242,19 +254,18 @@ def example_value(parameter: Parameter) -> Any:
 
 
 def call_view(
-    result: CallResult, limit: int = RESPONSE_LIMIT, files: tuple[FileView, ...] = ()
+    result: CallResult, limit: int | None = RESPONSE_LIMIT, files: tuple[FileView, ...] = ()
 ) -> CallView:
     """Return the view of a call; a response of more than ``limit`` characters is cut to text.
 
-    ``files`` say where its files went.
+    ``limit`` None cuts nothing. ``files`` say where its files went.
     """
-    response, cut = shorten(result.response, limit)
-    return CallView(
+    view = CallView(
         id=result.api_id,
         arguments=briefly(result.arguments),
         ok=result.ok,
         status=result.status,
-        response=response,
+        response=result.response,
         error=plain(result.error),
         source=result.source,
         seconds=round(result.seconds, 4),
@@ -265,7 +276,24 @@ def call_view(
         headers={name: plain(one) for name, one in result.headers.items()},
         files=files,
         consent=_brief_consent(result.consent),
-        truncated=cut,
+    )
+    return view if limit is None else cut_response(view, limit)
+
+
+def cut_response(view: CallView, limit: int) -> CallView:
+    """Return a call with at most ``limit`` characters of its response, and its true size."""
+    text = json_text(view.response)
+    if view.truncated:
+        text = text.removesuffix(CUT)
+    if len(text) <= limit:
+        return view
+    return view.model_copy(
+        update={
+            "response": f"{text[:limit]}{CUT}",
+            "truncated": True,
+            "characters": view.characters or view.offset + len(text),
+            "next_offset": view.offset + limit,
+        }
     )
 
 
@@ -293,9 +321,12 @@ def kept_view(file: KeptFile) -> FileView:
     )
 
 
+def json_text(response: Any) -> str:
+    """Return a response as text: JSON on one line, or the text that it is."""
+    return response if isinstance(response, str) else json.dumps(response, ensure_ascii=False)
+
+
 def shorten(response: Any, limit: int) -> tuple[Any, bool]:
-    """Return a response as it is, or the head of its JSON text when that is over the limit."""
-    text = response if isinstance(response, str) else json.dumps(response, ensure_ascii=False)
-    if len(text) <= limit:
-        return response, False
-    return f"{text[:limit]}… ({len(text):,} characters in all)", True
+    """Return a response as it is, or the head of its text when that is over the limit."""
+    text = json_text(response)
+    return (response, False) if len(text) <= limit else (f"{text[:limit]}{CUT}", True)

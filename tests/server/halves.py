@@ -14,6 +14,7 @@ _TRUE = {
     "used": "*",
     "in_task": "the task",
     "truncated": "was cut",
+    "kept_whole": "kept whole",
     "winning": "*",
     "pruned": "-",
     "has_response": "whole response kept",
@@ -77,8 +78,9 @@ def missing_in_data(data: dict[str, Any], text: str) -> list[str]:
 
 def check(result: Any) -> None:
     """Assert that both halves of a result say the same."""
-    (content,) = result.content
+    content, *links = result.content
     data = result.structured_content
     assert data, content.text
     assert missing_in_text(data, content.text) == [], content.text
     assert missing_in_data(data, content.text) == [], content.text
+    assert all(one.type == "resource_link" and str(one.uri) in content.text for one in links)

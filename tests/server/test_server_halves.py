@@ -13,8 +13,10 @@ import pytest
 
 from toolsrv import run_views
 from toolsrv.mcp_server import results
+from toolsrv.mcp_server.run_list import RunLine, RunsView
+from toolsrv.mcp_server.show import NodePart, TreePart
 from toolsrv.search_view import HitView, SearchView
-from toolsrv.trees.shown import ShownNode, ShownRun
+from toolsrv.trees.shown import ShownNode
 from toolsrv.views import ApiView, CallView, DescribeView, MissingView, ParameterView, call_view
 from toolsrv.workbench import Workbench
 from toolsrv_runtime import outcome as out
@@ -41,6 +43,13 @@ ENDINGS: list[tuple[str, dict[str, Any], str]] = [
     ("describe_apis", {"ids": []}, "error"),
     ("call_api", {"id": CALL, "arguments": CITIES}, "response"),
     ("call_api", {"id": CALL, "arguments": {**CITIES, "to_city": "Nowhereville"}}, "error"),
+    ("call_api", {"id": CALL, "arguments": CITIES, "response_limit": 100}, "next_offset"),
+    (
+        "call_api",
+        {"id": CALL, "arguments": CITIES, "response_limit": 100, "response_offset": 100},
+        "offset",
+    ),
+    ("call_api", {"id": CALL, "arguments": CITIES, "response_offset": 9_000}, "error"),
     ("call_api", {"id": CALL, "arguments": {}}, "error"),
     ("call_api", {"id": "no/such/api", "arguments": {}}, "hint"),
     ("call_api", {"id": "boom"}, "error"),
@@ -111,6 +120,8 @@ async def test_both_halves_of_every_ending_say_the_same(connect: Connect) -> Non
         for run in runs:
             await ends("get_run", {"run_id": run["run_id"]}, "status")
             await ends("show_run", {"run_id": run["run_id"]}, "nodes")
+        await ends("list_runs", {}, "runs")
+        await ends("list_runs", {"task": "lookup"}, "next_step")
 
 
 @pytest.mark.anyio
@@ -183,13 +194,14 @@ BIG: list[Any] = [
              source="live", seconds=0.5),
     run_views.RunView(
         run_id="run_0123456789abcdef", status="partial", answer="It is 42.", reason="time ended",
-        missing=("the rest",), supported=CLAIMS, unsupported=CLAIMS,
+        missing=("the rest",), supported=200, unsupported=CLAIMS, more="show_run has it",
         evidence=tuple(EVIDENCE.model_copy(update={"node": n}) for n in range(40)),
         usage=out.Usage(seconds=1.23456, calls=40), next_step="raise the budget",
     ),
-    ShownRun(
+    TreePart(
         name="run_0123456789abcdef", task="a task", status="answered", answer="It is 42.",
-        facts={"time": "1.2 s"},
+        facts={"time": "1.2 s"}, supported=CLAIMS, unsupported=CLAIMS, total_nodes=100,
+        resource="toolsrv://runs/run_0123456789abcdef",
         nodes=(
             ShownNode(id=0, parent=-1, kind="root"),
             *(
@@ -200,6 +212,19 @@ BIG: list[Any] = [
             ),
         ),
     ),
+    NodePart(
+        run_id="run_0123456789abcdef", node=3, api_id="C/t/a", status=200, source="live",
+        text=LONG, offset=0, total_characters=9 * len(LONG), next_offset=len(LONG),
+        kept_whole=True,
+    ),
+    RunsView(
+        runs=tuple(
+            RunLine(run_id=f"run_0123456789abcde{n}", status="answered", task=LONG,
+                    ended="2026-11-01T00:00:00+00:00")
+            for n in range(50)
+        ),
+        next_step="get_run",
+    ),
 ]  # fmt: skip
 
 
@@ -207,7 +232,7 @@ BIG: list[Any] = [
 def test_a_large_result_is_cut_in_both_halves_alike(view: Any) -> None:
     sent = results.success(view)
     check(sent)
-    (content,) = sent.content
+    content = sent.content[0]
     text = getattr(content, "text", "")
     data = json.dumps(sent.structured_content, ensure_ascii=False)
     assert max(len(text.encode()), len(data.encode())) <= results.RESULT_BYTES

@@ -33,7 +33,13 @@ async def test_an_ended_run_is_shown_and_its_whole_response_read(connect: Connec
         uri = f"toolsrv://runs/{run_id}/responses/{node}"
         assert uri.removesuffix(str(node)) in text
         templates = (await client.list_resource_templates()).resource_templates
-        assert [one.name for one in templates] == ["response", "file"]
+        assert {one.name for one in templates} == {
+            "response",
+            "run",
+            "api",
+            "file",
+            "call-response",
+        }
         whole = (await client.read_resource(uri)).contents[0].text
         head = (await client.read_resource(f"{uri}?limit=5")).contents[0].text
         tail = (await client.read_resource(f"{uri}?offset=5")).contents[0].text

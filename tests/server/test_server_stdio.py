@@ -85,7 +85,7 @@ def test_nothing_heavy_is_loaded_and_nothing_written_before_the_tools_are_listed
     process = start("-c", code)
     wire(process, HELLO)
     wire(process, INITIALIZED)
-    assert len(wire(process, LIST)["result"]["tools"]) == 7
+    assert len(wire(process, LIST)["result"]["tools"]) == 8
     assert not data_dir.exists()
     out, err = process.communicate(timeout=20)
     assert out == ""
@@ -108,7 +108,7 @@ def test_the_warm_up_loads_the_catalog_after_the_tools_are_listed(
     assert "Traceback" not in err
 
 
-def test_a_closed_stdin_ends_the_process_and_its_run_at_once(
+def test_a_client_that_goes_away_ends_the_process_and_its_run_at_once(
     serving: subprocess.Popen[str], wire: Wire
 ) -> None:
     wire(serving, LIST)
@@ -119,10 +119,45 @@ def test_a_closed_stdin_ends_the_process_and_its_run_at_once(
     assert json.loads(serving.stdout.readline())["method"] == "notifications/progress"
     started = time.monotonic()
     serving.stdin.close()
+    serving.stdout.close()
     assert serving.wait(timeout=50) == 0
     assert time.monotonic() - started < 30  # its reply takes a minute
     assert serving.stderr is not None
     assert "Traceback" not in serving.stderr.read()
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("search_apis", {"query": "sunrise"}, "hits"),
+        ("solve_task", {"task": "LOOKUP the answer", "wait_s": 0}, "answer"),
+    ],
+)
+def test_requests_of_a_pipe_that_ends_at_once_are_answered_and_a_solve_to_its_end(
+    ready_dir: Path, name: str, arguments: dict[str, Any], said: str
+) -> None:
+    assert ready_dir.is_dir()
+    call = {"id": 2, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+    lines = (json.dumps({"jsonrpc": "2.0", **one}) for one in (HELLO, INITIALIZED, call))
+    process = start(SCRIPTED, "stdio")
+    out, err = process.communicate("".join(f"{one}\n" for one in lines), timeout=60)
+    answers = {one["id"]: one for one in map(json.loads, out.splitlines()) if "id" in one}
+    assert process.returncode == 0
+    assert answers[1]["result"]["serverInfo"]["name"] == "toolsrv"
+    assert answers[2]["result"]["structuredContent"][said]
+    assert "Traceback" not in err
+
+
+def test_a_request_that_was_taken_back_is_not_waited_for(
+    serving: subprocess.Popen[str], wire: Wire
+) -> None:
+    wire(serving, LIST)
+    assert serving.stdin is not None
+    back = {"method": "notifications/cancelled", "params": {"requestId": SLOW["id"]}}
+    for one in (SLOW, back):
+        serving.stdin.write(json.dumps({"jsonrpc": "2.0", **one}) + "\n")
+    serving.stdin.close()
+    assert serving.wait(timeout=30) == 0
 
 
 @pytest.mark.parametrize("number", [None, signal.SIGTERM])

@@ -37,6 +37,7 @@ from toolsrv_runtime.evidence import trace
 from toolsrv_runtime.formats.asides import says_something
 from toolsrv_runtime.formats.base import FINISH, Interrupted, Step, View
 from toolsrv_runtime.formats.fit import Shape
+from toolsrv_runtime.formats.goes_on import MOST_CALLS
 from toolsrv_runtime.templates.dialects import read_dialects
 
 ANSWER_TOKENS = 320
@@ -136,7 +137,7 @@ class AnswerWriter:
         ``draft`` is what the model said in place already.
         """
         results = list(results_of(view, needs))
-        if not results:
+        if not results and not view.continues:
             return ""
         draft = draft if self._in_place else ""
         whole = draft or self._told(view, needs, results)
@@ -155,7 +156,7 @@ class AnswerWriter:
         held: Expected = _ANYTHING,
     ) -> str:
         """Return what the model says of the whole task; of each result where a part is not served."""
-        if not unserved(needs, [one.step for one in results]):
+        if not results or not unserved(needs, [one.step for one in results]):
             return self._question(view, view.task, results, ANSWER_TOKENS, held)
         parts = (self._question(view, one.text, [one], SENTENCE_TOKENS, held) for one in results)
         return _joined(list(parts))
@@ -165,7 +166,7 @@ class AnswerWriter:
     ) -> str:
         """Return an answer with what is wrong with it written again."""
         if wrong := self.untraced(view, whole):
-            known = (view.task, *(one.data for one in results))
+            known = (view.task, *_data_before(view), *(one.data for one in results))
             held = Expected(copied=known)
             copied = self._told(view, needs, results, held)
             if says_something(copied) and len(self.untraced(view, copied)) < len(wrong):
@@ -225,8 +226,10 @@ class AnswerWriter:
         ``also`` are further texts that are known. ``names`` False leaves out names, which are told
         by English capitals.
         """
-        found = [(at + 1, step.response) for at, step in enumerate(view.path) if step.ok]
-        said = "\n".join((*(answer for _, answer in view.answers), *also))
+        steps = (*view.earlier, *view.path) if view.continues else view.path
+        found = [(at + 1, step.response) for at, step in enumerate(steps) if step.ok]
+        before = (text for pair in view.before for text in pair)
+        said = "\n".join((*(answer for _, answer in view.answers), *before, *also))
         known = f"{view.task}\n{said}\n{prompts.today(self._now)}"
         claims = trace(answer, known, found).unsupported
         return list(dict.fromkeys(one.text for one in claims if names or one.kind != "name"))
@@ -258,7 +261,7 @@ class AnswerWriter:
     ) -> DataQuestion | Turn:
         """Return the request for an answer to ``text``: the whole task or a part of it."""
         if not self._in_place:
-            data = tuple(one.data for one in results)
+            data = (*_data_before(view), *(one.data for one in results))
             return DataQuestion(text, data, self._now, tokens, held)
         path = view.path if text == view.task else tuple(one.step for one in results)
         part = replace(view, task=text, path=path)
@@ -275,6 +278,18 @@ def results_of(view: View, needs: Sequence[Need]) -> Iterator[Result]:
         if need is not None:
             left.remove(need)
         yield Result(need.text if need is not None else view.task, step)
+
+
+def _data_before(view: View) -> tuple[str, ...]:
+    """Return what the runs that a task goes on from found and answered, as data."""
+    if not view.continues:
+        return ()
+    said = (
+        json.dumps({"asked": task, "answered": answer}, ensure_ascii=False)
+        for task, answer in view.before
+    )
+    found = (Result(view.task, step).data for step in view.earlier[-MOST_CALLS:])
+    return (*said, *found)
 
 
 def _loop_in(text: str) -> int | None:

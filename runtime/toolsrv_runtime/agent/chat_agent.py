@@ -247,6 +247,8 @@ class _Asking:
         view, agent = self._view, self._agent
         started = any(step.ok for step in view.path)
         left = coverage.open_needs(self._needs, view.path, view.failed)
+        if view.continues and not started and not left:  # what it goes on from may say all
+            return self._call_or_answer()
         if not started and not view.path and agent.guidance.asks_itself(view):
             return self._reply_itself()
         if not started and sum(step.doubted for step in view.failed) >= coverage.MOST_DOUBTED:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from toolsrv_catalogs.text import clean
-from toolsrv_runtime.agent.plan import row
 from toolsrv_runtime.contract.chat import (
     AssistantMessage,
     ChatReply,
@@ -24,6 +23,7 @@ from toolsrv_runtime.contract.chat import (
     UserMessage,
 )
 from toolsrv_runtime.formats.base import Step
+from toolsrv_runtime.formats.goes_on import row
 
 MOST = 5
 """Conditions of one task."""

@@ -52,7 +52,7 @@ class Guidance:
         """Return the view with the functions that the model is shown."""
         if self.prior is None or "shortlist" not in self._aids:
             return view
-        called = {step.move.function for step in (*view.path, *view.tried)}
+        called = {step.move.function for step in (*view.path, *view.tried, *view.earlier)}
         kept = coverage.shortlist(view.task, view.functions, self.prior)
         also = (one for one in view.functions if one.name in called and one not in kept)
         return replace(view, functions=(*kept, *also))

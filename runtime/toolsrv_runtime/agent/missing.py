@@ -65,7 +65,9 @@ def known(view: View, *also: str) -> Known:
     """Return what is known at a node; ``also`` are further texts, as today's date."""
     said = (*(answer for _, answer in view.answers), *also)
     return Known(
-        view.task, said, tuple(step.response for step in (*view.path, *view.tried) if step.ok)
+        "\n".join((view.task, *(text for pair in view.before for text in pair))),
+        said,
+        tuple(one.response for one in (*view.earlier, *view.path, *view.tried) if one.ok),
     )
 
 

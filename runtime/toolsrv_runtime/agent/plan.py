@@ -10,7 +10,6 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from toolsrv_catalogs.text import clean
 from toolsrv_registry.functions import Function
@@ -26,8 +25,8 @@ from toolsrv_runtime.contract.chat import (
     UserMessage,
 )
 from toolsrv_runtime.evidence import trace
-from toolsrv_runtime.formats.base import FINISH, Move, Step, View
-from toolsrv_runtime.formats.fit import condensed
+from toolsrv_runtime.formats import goes_on
+from toolsrv_runtime.formats.base import FINISH, Move, View
 from toolsrv_runtime.search.plan import PART_CALLS
 
 MOST_PARTS = 6
@@ -38,10 +37,6 @@ PART_LIMIT = 200
 
 PLAN_TOKENS = 320
 
-EARLIER_LIMIT = 400
-"""Characters of an earlier result, as a later subtask sees it."""
-
-_MOST_EARLIER = 8
 _LINE = 100
 _SCHEMA = {
     "type": "object",
@@ -123,9 +118,9 @@ def read(reply: ChatReply, task: str) -> tuple[str, ...]:
 
 def asked(view: View) -> str:
     """Return what the user says at the beginning: the task, or a subtask with what surrounds it."""
-    text = view.task
+    text = goes_on.request(view)
     if view.whole:
-        rows = "\n".join(map(row, view.earlier[-_MOST_EARLIER:]))
+        rows = "\n".join(map(goes_on.row, view.earlier[-goes_on.MOST_CALLS :]))
         earlier = EARLIER.format(rows=rows) if rows else ""
         text = PART.format(part=view.task, whole=view.whole, earlier=earlier)
     if view.conditions:
@@ -157,16 +152,6 @@ def next_move(
 def done(view: View) -> Move:
     """Return the move that ends a subtask: a thought, no call."""
     return Move(f"done: {view.task}", "", "")
-
-
-def row(step: Step) -> str:
-    """Return a step as a line of JSON that a later subtask sees."""
-    said: dict[str, Any] = {
-        "function": step.move.function,
-        "arguments": step.move.arguments,
-        "result": condensed(step.observation, EARLIER_LIMIT),
-    }
-    return json.dumps(said, ensure_ascii=False)
 
 
 def one_line(function: Function) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from toolsrv_registry.functions import Function
-from toolsrv_runtime.agent.plan import asked, one_line, row
+from toolsrv_runtime.agent.plan import asked, one_line
 from toolsrv_runtime.contract.chat import (
     ChatReply,
     ChatRequest,
@@ -18,6 +18,7 @@ from toolsrv_runtime.contract.chat import (
     UserMessage,
 )
 from toolsrv_runtime.formats.base import View
+from toolsrv_runtime.formats.goes_on import row
 
 MOST = 3
 """Functions that are documented at once."""

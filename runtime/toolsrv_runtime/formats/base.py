@@ -137,7 +137,9 @@ class View:
     solve's, for sampling. ``fits``: the retriever finds something near the task.
 
     A subtask's view has the subtask as its task, ``whole`` the task that it is of, and ``earlier``
-    the successful steps of other subtasks; its path begins with it. ``open_parts`` are the
+    the successful steps of other subtasks; its path begins with it. Of a task that goes on from
+    other runs ``before`` has their tasks and answers, oldest first, and ``earlier`` begins with
+    their successful steps. ``open_parts`` are the
     unsolved subtasks of a plan that was gone through: where there are none the answer is what is
     left; None without a plan. ``conditions`` are those that the task sets, each a line that
     may say that the last result breaks it.
@@ -155,6 +157,12 @@ class View:
     earlier: tuple[Step, ...] = ()
     open_parts: tuple[str, ...] | None = None
     conditions: tuple[str, ...] = ()
+    before: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def continues(self) -> bool:
+        """Whether this is a whole task that goes on from other runs."""
+        return bool(self.before) and not self.whole
 
     @property
     def planned(self) -> Move | None:

@@ -21,7 +21,7 @@ from toolsrv_runtime.calls.compress import compressed
 from toolsrv_runtime.calls.sizes import counted
 from toolsrv_runtime.engine.base import Engine, Piece, Prompt, Reply, Sampling
 from toolsrv_runtime.fidelity import Fidelity
-from toolsrv_runtime.formats import asides, grounded, react_parser, told, toolbench_env
+from toolsrv_runtime.formats import asides, goes_on, grounded, react_parser, told, toolbench_env
 from toolsrv_runtime.formats.base import Interrupted, Judgement, Meter, Move, Step, View
 from toolsrv_runtime.formats.cutting import cut_from_left
 from toolsrv_runtime.formats.fit import Shape, fit
@@ -131,7 +131,7 @@ class ToolllamaFormat:
         """
         pieces = [
             Piece(f"System: {self._system(view, documents)}\n", shared=True),
-            Piece(f"User: {user(view.task)}\n"),
+            Piece(f"User: {user(goes_on.request(view))}\n"),
         ]
         for step in view.path:
             pieces += step.move.pieces
@@ -156,7 +156,7 @@ class ToolllamaFormat:
             [step.observation for step in (*view.tried, *view.path)],
             lambda shape: self._engine.count(write(shape)[1]),
             limit,
-            task_tokens=self._engine.count((Piece(view.task),)),
+            task_tokens=self._engine.count((Piece(goes_on.request(view)),)),
         )
         meter.note(fitted.notes)
         return write(fitted.shape)
@@ -222,7 +222,7 @@ class ToolllamaFormat:
     def _sources(self, view: View) -> Sequence[str] | None:
         if not self._profile.grounded:
             return None
-        return grounded.sources(view.task, [step.observation for step in view.path])
+        return grounded.sources(goes_on.request(view), [step.observation for step in view.path])
 
     def _room(self, max_tokens: int) -> int:
         """Return how many tokens a reply may have: never more than half of the context."""

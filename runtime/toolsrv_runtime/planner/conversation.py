@@ -154,7 +154,8 @@ class CompactFormat:
         offers = (
             Offer(i, f) for i, f in enumerate(view.functions[: layout.MAX_FUNCTIONS], start=1)
         )
-        told = [fact for step in reversed(view.path) if step.ok for fact in news(step)]
+        steps = (*view.earlier, *view.path)
+        told = [fact for step in reversed(steps) if step.ok for fact in news(step)]
         attempts = (*view.path, *view.tried, *view.failed)
         task = in_plain_words(unquoted(_TAG.sub("?", clean(view.task, 20_000))))
         task = as_sums(in_digits(task))

@@ -110,8 +110,7 @@ def call(
         raise UsageError(result.error, hint=result.hint)
     saved, fault = _saved(result, save, force=force, data_dir=bench.settings.data_dir)
     if as_json:
-        view = call_view(result, files=saved)
-        emit_json(view.model_dump(mode="json") | {"response": result.response})
+        emit_json(call_view(result, None, saved).model_dump(mode="json"))
     else:
         _show(result, saved, left, is_saved=save is not None)
     if fault is not None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from toolsrv.cli.live import LiveView
     from toolsrv.workbench import Workbench
     from toolsrv_runtime.calls.result import Consent
+    from toolsrv_runtime.contract.earlier import Earlier
     from toolsrv_runtime.contract.questions import Question
     from toolsrv_runtime.outcome import Outcome
     from toolsrv_runtime.solve import SolveOptions, Solver
@@ -44,6 +45,12 @@ if TYPE_CHECKING:
     metavar="RUN_ID",
     help='TASK is the answer to the question of this run ("last" for the latest).',
 )
+@click.option(
+    "--continue",
+    "continues",
+    metavar="RUN",
+    help='Go on from this run ("last" for the latest): its answer and results are known.',
+)
 @click.option("--quiet", "-q", is_flag=True, help="Show only the end, not the search.")
 @click.option("--save-answer", type=click.Path(path_type=Path), metavar="FILE",
               help="Write the search as a ToolBench answer file.")  # fmt: skip
@@ -56,6 +63,7 @@ def solve(
     /,
     task: str,
     answer_to: str | None,
+    continues: str | None,
     quiet: bool,
     save_answer: Path | None,
     as_json: bool,
@@ -87,7 +95,10 @@ def solve(
         merge_first(bench.settings)
     options = bench.options(category=category)
     if answer_to is not None:
-        text = _continued(bench, answer_to, text)
+        text, before = _continued(bench, answer_to, text)
+        continues = continues or before
+    if continues:
+        options = options.model_copy(update={"earlier": _earlier(bench, continues)})
     work = _Solve(bench, text, options, quiet=quiet, save=save_answer)
     outcome = asyncio.run(work.run(as_json=as_json))
     if work.fault is not None:
@@ -230,13 +241,23 @@ class _Solve:
         self._stop.set()
 
 
-def _continued(bench: Workbench, run_id: str, answer: str) -> str:
-    """Return the task of a kept run with the answer to its question."""
+def _continued(bench: Workbench, run_id: str, answer: str) -> tuple[str, str]:
+    """Return the task of a kept run with the answer to its question, and the run it went on from."""
     from toolsrv.run_record import continued_task
     from toolsrv.run_store import RunStore
 
     with RunStore.open_to_read(bench.settings.data_dir) as store:
-        return continued_task(store.get(run_id), answer)
+        record = store.get(run_id)
+    return continued_task(record, answer), record.outcome.continues if record.outcome else ""
+
+
+def _earlier(bench: Workbench, run_id: str) -> tuple[Earlier, ...]:
+    """Return a kept run and those that it went on from, as the next one knows them."""
+    from toolsrv.earlier_runs import earlier_runs
+    from toolsrv.run_store import RunStore
+
+    with RunStore.open_to_read(bench.settings.data_dir) as store:
+        return earlier_runs(store.whole, run_id)
 
 
 def _report(outcome: Outcome, as_json: bool) -> None:

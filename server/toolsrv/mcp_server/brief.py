@@ -11,12 +11,13 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from toolsrv.mcp_server.run_list import RunsView, cut_runs
+from toolsrv.mcp_server.show import NodePart, TreePart, cut_node, cut_tree
 from toolsrv.mcp_server.texts import render
 from toolsrv.plain import compact_json, one_line
-from toolsrv.run_views import RunView
+from toolsrv.run_views import RunView, cut_evidence
 from toolsrv.search_view import HitView, SearchView
-from toolsrv.trees.shown import ShownRun, brief
-from toolsrv.views import ApiView, CallView, DescribeView, ParameterView, shorten
+from toolsrv.views import ApiView, CallView, DescribeView, ParameterView, cut_response, json_text
 from toolsrv_registry.schema_view import without_texts
 from toolsrv_runtime.outcome import Evidence
 
@@ -39,7 +40,7 @@ def within(view: View, limit: int) -> View:
 def data(view: BaseModel) -> dict[str, Any]:
     """Return a value as JSON; of a tree's nodes without what is not set, as most of it is."""
     value = view.model_dump(mode="json")
-    if isinstance(view, ShownRun):
+    if isinstance(view, TreePart):
         value["nodes"] = [one.model_dump(mode="json", exclude_defaults=True) for one in view.nodes]
     return value
 
@@ -61,9 +62,15 @@ def _steps(view: Any) -> Iterator[Any]:
             yield from _calls(view)
         case RunView():
             yield from _runs(view)
-        case ShownRun():
+        case TreePart():
             for nodes, characters in _TREES:
-                yield brief(view, nodes, characters)
+                yield cut_tree(view, nodes, characters)
+        case NodePart():
+            for characters in (4_000, 3_000, 2_000, 1_000):
+                yield cut_node(view, characters)
+        case RunsView():
+            for runs, characters in ((50, 400), (50, 200), (50, 80), (25, 80), (10, 80)):
+                yield cut_runs(view, runs, characters)
         case _:
             yield view
 
@@ -177,27 +184,28 @@ def _cut(lines: tuple[str, ...], most: int) -> tuple[str, ...]:
 
 def _calls(view: CallView) -> Iterator[CallView]:
     """Cut the response, and the arguments that are repeated here."""
-    if view.truncated:
-        view = view.model_copy(update={"hint": view.hint or _MORE})
-    yield view
-    whole = _characters(view.response)
+    yield _with_rest(view)
+    whole = len(json_text(view.response))
     for characters in (whole, 4_000, 3_000, 2_000, 1_000, 500):
         if characters <= whole:
-            response, cut = shorten(view.response, characters)
-            update = {
-                "arguments": cut_texts(view.arguments, max(100, characters // 10)),
-                "response": response,
-                "truncated": view.truncated or cut,
-                "hint": view.hint or (_MORE if cut else ""),
-            }
-            yield view.model_copy(update=update)
+            arguments = cut_texts(view.arguments, max(100, characters // 10))
+            cut = cut_response(view, characters)
+            yield _with_rest(cut.model_copy(update={"arguments": arguments}))
+
+
+def _with_rest(view: CallView) -> CallView:
+    """Return a call whose hint says how to get what was cut of its response."""
+    if not view.truncated or view.hint:
+        return view
+    hint = _REST.format(view.next_offset) if view.resource else _MORE
+    return view.model_copy(update={"hint": hint})
 
 
 _MORE = "a larger response_limit shows more of the response"
-
-
-def _characters(response: Any) -> int:
-    return len(response if isinstance(response, str) else json.dumps(response, ensure_ascii=False))
+_REST = (
+    "for the rest repeat call_api with response_offset {}: the response is kept, "
+    "the call is not made again"
+)
 
 
 def cut_texts(value: Any, most: int) -> Any:
@@ -234,24 +242,19 @@ def _runs(view: RunView) -> Iterator[RunView]:
 
 
 def _few_claims(view: RunView, most: int) -> RunView:
-    update: dict[str, Any] = {}
-    notes = list(view.notes)
-    for name in ("supported", "unsupported"):
-        claims = getattr(view, name)
-        update[name] = claims[:most]
-        if left := len(claims) - most:
-            notes += [f"{left} more {name} statements"] * (left > 0)
-    return view.model_copy(update={**update, "notes": tuple(notes)})
+    left = len(view.unsupported) - most
+    notes = (f"{left} more unsupported statements: show_run has them",) * (left > 0)
+    return view.model_copy(
+        update={"unsupported": view.unsupported[:most], "notes": (*view.notes, *notes)}
+    )
 
 
 def _evidence(one: Evidence, characters: int) -> Evidence:
-    response, _ = shorten(one.response, characters)
     arguments = one.arguments
     if len(compact_json(arguments)) > characters:
         arguments = cut_texts(arguments, max(40, characters // 4))
-    return one.model_copy(
+    return cut_evidence(one, characters).model_copy(
         update={
-            "response": response,
             "arguments": arguments,
             "error": one_line(one.error, characters),
             "seconds": round(one.seconds, 2),

@@ -11,6 +11,7 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -24,15 +25,20 @@ from toolsrv.background import in_thread
 from toolsrv.consent import worth_asking
 from toolsrv.mcp_server import schemas, words
 from toolsrv.mcp_server.call_files import add_files
+from toolsrv.mcp_server.call_responses import add_call_responses
+from toolsrv.mcp_server.changes import Bus, HonestCapabilities, publish_changes
+from toolsrv.mcp_server.completions import add_completions
 from toolsrv.mcp_server.kept import Kept, keep
 from toolsrv.mcp_server.messages import WellFormedResults
-from toolsrv.mcp_server.resources import add_responses
+from toolsrv.mcp_server.prompts import add_prompts
+from toolsrv.mcp_server.resources import add_apis, add_responses, add_runs, recent_runs
 from toolsrv.mcp_server.rim import ToolsrvServer
 from toolsrv.mcp_server.run_consent import RunConsents
 from toolsrv.mcp_server.sampling import Sampling
 from toolsrv.mcp_server.tools import Tools
 from toolsrv.models import SAMPLING
 from toolsrv.runs import Runs
+from toolsrv_registry.catalog_state import catalog_state
 from toolsrv_registry.errors import ToolsrvError
 from toolsrv_runtime.events import Event
 from toolsrv_runtime.outcome import Outcome
@@ -79,6 +85,8 @@ def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
         parallel=bench.settings.parallel,
         on_end=lambda run: keep(run, bench.settings.data_dir, bench.settings.keep_runs),
     )
+    bus = Bus()
+    state = catalog_state(bench.settings.data_dir)  # before the domains: a change is seen twice
     domains = bench.domains()
     tools = Tools(bench, runs, consents, clients)
     server = ToolsrvServer(
@@ -94,16 +102,30 @@ def build_server(bench: Workbench, *, warm: bool = True) -> ToolsrvServer:
             live=worth_asking(bench.settings),
         ),
         cache_hints={"tools/list": CacheHint(ttl_ms=_DAY_MS, scope="public")},
-        lifespan=_lifespan(bench, runs, warm=warm),
+        lifespan=_lifespan(bench, runs, bus, warm=warm),
         log_level="WARNING",
-        middleware=[WellFormedResults()],
+        middleware=[WellFormedResults(), HonestCapabilities()],
+        subscriptions=bus,
     )
+    server.describe, server.described_for = partial(_descriptions, bench), state
     server.fault_folder = bench.settings.data_dir
     server.close_runs = runs.close
+    server.on_last_line = tools.on_last_line
     server.read_file = tools.files.read
-    add_responses(server, Kept(runs, bench.settings.data_dir))
+    kept = Kept(runs, bench.settings.data_dir)
+    server.recent_runs = partial(recent_runs, kept)
+    add_responses(server, kept)
+    add_runs(server, kept)
+    add_apis(server, bench)
+    add_prompts(server, kept)
+    add_completions(server, bench, kept)
     add_files(server)
+    add_call_responses(server, tools.responses)
     return server
+
+
+def _descriptions(bench: Workbench) -> dict[str, str]:
+    return words.descriptions(bench.domains(), bench.settings)
 
 
 def _tools(
@@ -117,7 +139,10 @@ def _tools(
         (tools.get_run, "Get a run", _READ),
         (tools.cancel_run, "Cancel a run", _STOP),
         (tools.show_run, "Show a run", _READ),
+        (tools.list_runs, "List runs", _READ),
     ]
+    # Get_run and cancel_run have what solve_task has; show_run has one of two things.
+    published = (tools.search_apis, tools.describe_apis, tools.call_api, tools.solve_task)
     entries = []
     for function, title, hints in functions:
         entry = Tool.from_function(
@@ -130,25 +155,28 @@ def _tools(
         schemas.publish_input(entry.parameters, defaults)
         output = entry.fn_metadata.output_schema or {}
         schemas.publish_output(output)
-        if function in (tools.get_run, tools.cancel_run):  # what solve_task publishes
+        if function not in published:
             del output["properties"]
         entries.append(entry)
     return entries
 
 
 def _lifespan(
-    bench: Workbench, runs: Runs, *, warm: bool
+    bench: Workbench, runs: Runs, bus: Bus, *, warm: bool
 ) -> Callable[[MCPServer[None]], contextlib.AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(server: MCPServer[None]) -> AsyncIterator[None]:
         listed = asyncio.Event()
         if isinstance(server, ToolsrvServer):
             server.on_listed = listed.set
-        task = asyncio.create_task(_warm(bench, listed)) if warm else None
+        tasks = [asyncio.create_task(_warm(bench, listed))] if warm else []
+        if isinstance(server, ToolsrvServer):
+            changing = publish_changes(bus, runs, server.described)
+            tasks.append(asyncio.create_task(changing))
         try:
             yield
         finally:
-            if task is not None:
+            for task in tasks:
                 task.cancel()
             with anyio.CancelScope(shield=True):  # also where the server itself is cancelled
                 await runs.close()

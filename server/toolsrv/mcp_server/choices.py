@@ -12,6 +12,9 @@ class SolveChoices(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    continues: Annotated[
+        str | None, Field(description="run_id whose answer and results the task goes on from.")
+    ] = None
     strategy: Annotated[
         Literal["dfsdt", "dfs", "react", "cot", "plan"] | None,
         Field(

@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.mcpserver import Context
-from mcp.types import CallToolResult, InputRequiredResult
+from mcp.types import CallToolResult, InputRequiredResult, ResourceLink
 
 from toolsrv.mcp_server import questions, sampling
 from toolsrv.mcp_server.call_files import CallFiles
+from toolsrv.mcp_server.call_responses import link
 from toolsrv.mcp_server.consent import can_ask
 from toolsrv.mcp_server.progress import Progress
 from toolsrv.mcp_server.results import failure, success
 from toolsrv.mcp_server.run_consent import RunConsents
 from toolsrv.plain import clean_task
-from toolsrv.run_views import RunView, phase, run_view
+from toolsrv.run_views import RUN_URI, RunView, phase, run_view
 from toolsrv.runs import Run, Runs
 
 if TYPE_CHECKING:
@@ -32,7 +34,10 @@ log = logging.getLogger(__name__)
 
 
 class Following:
-    """Starts runs and follows them, for the client that asked."""
+    """Starts runs and follows them, for the client that asked.
+
+    ``waits_on``: the client can ask no more, so that it is told of a run's end and not of its handle.
+    """
 
     def __init__(
         self,
@@ -50,6 +55,7 @@ class Following:
         self._consents = consents
         self._clients = clients
         self._asking: set[asyncio.Future[None]] = set()
+        self.waits_on = False
 
     def begin(self, ctx: Ctx, task: str, options: SolveOptions) -> Run:
         """Start a run, or go on with the one that a repeated call belongs to."""
@@ -84,6 +90,8 @@ class Following:
                 return questions.returned(run.id, rounds, question)
             else:
                 break
+        if self.waits_on:
+            await self.watch(ctx, run, math.inf)
         return self.told(run)
 
     def _question(self, ctx: Ctx, run: Run) -> questions.Question | None:
@@ -155,8 +163,17 @@ async def _ask(ctx: Ctx, run: Run, question: questions.Question) -> None:
 
 
 def ended(view: RunView) -> CallToolResult:
-    """Return a run as a result; one that failed is an error."""
-    return failure(view) if view.status == "failed" else success(view)
+    """Return a run as a result; one that failed is an error. The whole of an ended one is linked."""
+    told = failure(view) if view.status == "failed" else success(view)
+    if view.more:
+        told.content.append(run_link(view.run_id))
+    return told
+
+
+def run_link(run_id: str, task: str = "") -> ResourceLink:
+    """Return the content block that names the resource of an ended run."""
+    title = f"Run: {task}" if task else "The whole run"
+    return link(RUN_URI.format(run_id=run_id), "run", title, "application/json")
 
 
 _UNANSWERED = "the user has a question of this run open and has not answered it yet"

@@ -11,6 +11,7 @@ _TOOLS = (
     (re.compile(r'toolsrv search(?: "…")?'), "search_apis"),
     (re.compile(r"toolsrv describe(?: ID| [^\s/]+/[^\s/]+/\S+)?"), "describe_apis"),
     (re.compile(r"toolsrv run show(?: \S+)?"), "show_run"),
+    (re.compile(r"toolsrv run list"), "list_runs"),
 )
 _COMMAND_LINE = re.compile(r"\btoolsrv [a-z]|(?<![\w-])--[a-z]")
 _ASIDE = re.compile(r"\(([^()]*)\)")

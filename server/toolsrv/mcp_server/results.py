@@ -13,10 +13,10 @@ from pydantic import BaseModel, Field
 
 from toolsrv.mcp_server.brief import data, within
 from toolsrv.mcp_server.hints import for_client
+from toolsrv.mcp_server.show import TreePart
 from toolsrv.mcp_server.texts import render
 from toolsrv.plain import one_line
 from toolsrv.run_views import RunView
-from toolsrv.trees.shown import ShownRun
 from toolsrv_registry.errors import ToolsrvError
 
 View = TypeVar("View", bound=BaseModel)
@@ -95,7 +95,7 @@ def _for_client(view: View) -> View:
     update: dict[str, Any] = {}
     for name in type(view).model_fields:
         value = getattr(view, name)
-        ours = name == "reason" and isinstance(view, RunView | ShownRun)
+        ours = name == "reason" and isinstance(view, RunView | TreePart)
         if name in _WORDS or ours:
             update[name] = (
                 for_client(value) if isinstance(value, str) else tuple(map(for_client, value))

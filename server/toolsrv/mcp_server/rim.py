@@ -16,13 +16,22 @@ from typing import TYPE_CHECKING, Any
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import CallToolResult, InputRequiredResult
+from mcp.shared.exceptions import MCPError
+from mcp.types import (
+    INVALID_PARAMS,
+    CallToolResult,
+    GetPromptResult,
+    InputRequiredResult,
+    Resource,
+)
 from mcp.types import Tool as ToolEntry
 from pydantic import AnyUrl, ValidationError
 
 from toolsrv import faults
+from toolsrv.background import in_thread
 from toolsrv.mcp_server.results import noted, refusal, refused
 from toolsrv.plain import one_line
+from toolsrv_registry.catalog_state import catalog_state
 from toolsrv_registry.errors import ToolsrvError
 from toolsrv_registry.memory import AGAIN, ran_short
 
@@ -43,6 +52,10 @@ class ToolsrvServer(MCPServer[None]):
     close_runs: Callable[[], Coroutine[Any, Any, None]]
     read_file: Callable[[str], list[ReadResourceContents] | None]
     on_listed: Callable[[], None] | None = None
+    describe: Callable[[], dict[str, str]]
+    described_for: str | None
+    recent_runs: Callable[[], Coroutine[Any, Any, list[Resource]]]
+    on_last_line: Callable[[], None]
 
     async def serve_streams(
         self, inbox: ReadStream[SessionMessage | Exception], outbox: WriteStream[SessionMessage]
@@ -53,10 +66,47 @@ class ToolsrvServer(MCPServer[None]):
 
     async def list_tools(self) -> list[ToolEntry]:
         """Return the tools, and tell that a client has them."""
+        await self.described()
         tools = await super().list_tools()
         if self.on_listed is not None:
             self.on_listed()
         return tools
+
+    async def described(self) -> tuple[str, ...]:
+        """Return the tools' descriptions, brought up to date where the catalogs have changed."""
+        state = await in_thread(lambda: catalog_state(self.fault_folder))
+        if state is not None and state != self.described_for:
+            descriptions = await in_thread(self.describe)
+            self.described_for = state
+            for tool in self._tool_manager.list_tools():
+                tool.description = descriptions[tool.name]
+        return tuple(tool.description for tool in self._tool_manager.list_tools())
+
+    async def list_resources(self) -> list[Resource]:
+        """Return the runs of late: everything else is found by its template."""
+        return [*await super().list_resources(), *await self.recent_runs()]
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        context: Context[None, Any] | None = None,
+    ) -> GetPromptResult | InputRequiredResult:
+        """Return a prompt.
+
+        Raises:
+            MCPError: There is no such prompt, or an argument is missing.
+        """
+        prompts = {one.name: one for one in await super().list_prompts()}
+        if name not in prompts:
+            known = ", ".join(prompts)
+            raise MCPError(INVALID_PARAMS, f"unknown prompt {name[:80]!r}; there are: {known}")
+        taken = prompts[name].arguments or []
+        given = {key: value for key, value in (arguments or {}).items() if value not in (None, "")}
+        if missing := [one.name for one in taken if one.required and one.name not in given]:
+            raise MCPError(INVALID_PARAMS, f"argument {missing[0]!r}: field required")
+        known_given = {one.name: given[one.name] for one in taken if one.name in given}
+        return await super().get_prompt(name, known_given, context)
 
     async def read_resource(
         self, uri: AnyUrl | str, context: Context[None, Any] | None = None

@@ -1,8 +1,9 @@
 """The server on stdin and stdout: the protocol on stdout, the log on stderr.
 
-The process ends when the client closes stdin or goes away, or at a signal, promptly: runs are
-stopped, those that have ended are kept (``Runs.close``), and no thread that still loads a model is
-waited for. A second signal waits for nothing.
+The process ends when the client goes away or at a signal, promptly: runs are stopped, those that
+have ended are kept (``Runs.close``), and no thread that still loads a model is waited for. A second
+signal waits for nothing. Where stdin ends and stdout is still read, as in a pipe of a few lines, the
+requests that were made are answered first.
 
 Lines come from ``greeting`` and are validated here, since the SDK's reader drops a line that is no
 message and its client waits for ever; the SDK writes.
@@ -34,6 +35,7 @@ from pydantic import ValidationError
 from toolsrv.greeting import Greeter
 from toolsrv.mcp_server.build import build_server
 from toolsrv.mcp_server.messages import Unreadable, read
+from toolsrv.mcp_server.open_requests import OpenRequests, nobody_reads
 from toolsrv.mcp_server.wire import claimed_stdin, claimed_stdout
 from toolsrv.signals import ENDING_SERVER, call_on_signal
 
@@ -90,13 +92,22 @@ async def serve_lines(
     A response to what was answered already (``greeting``) is left out.
     """
     silent = anyio.wrap_file(io.StringIO())
+    stdout = claimed_stdout()
+    open_requests = OpenRequests(lambda: nobody_reads(stdout.wrapped.fileno()))
     messages, inbox = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     answers, answered = anyio.create_memory_object_stream[SessionMessage](0)
-    wire = stdio_server(stdin=silent, stdout=claimed_stdout())
+    wire = stdio_server(stdin=silent, stdout=stdout)
     async with wire as (_, outbox), outbox, anyio.create_task_group() as writing:
-        writing.start_soon(_write_answers, answered, outbox.send, has_answered)
+        writing.start_soon(_write_answers, answered, outbox.send, has_answered, open_requests)
         async with answers, anyio.create_task_group() as reading:
-            reading.start_soon(_read_lines, lines, messages, outbox.send)
+
+            async def read() -> None:
+                async with messages:
+                    await _read_lines(lines, messages, outbox.send, open_requests)
+                    server.on_last_line()
+                    await open_requests.answered()
+
+            reading.start_soon(read)
             await server.serve_streams(inbox, answers)
             reading.cancel_scope.cancel()
 
@@ -105,12 +116,14 @@ async def _write_answers(
     answers: MemoryObjectReceiveStream[SessionMessage],
     write: Callable[[SessionMessage], Awaitable[None]],
     has_answered: HasAnswered,
+    open_requests: OpenRequests,
 ) -> None:
     """Hand on what the server sends, without what its client was told already."""
     gone = (anyio.ClosedResourceError, anyio.BrokenResourceError)  # nobody reads stdout any more
     async with answers:
         with contextlib.suppress(*gone):
             async for one in answers:
+                known: int | str | None = None
                 match one.message:
                     case JSONRPCResponse(id=known, result=result):
                         answered = has_answered(known, result)
@@ -120,26 +133,28 @@ async def _write_answers(
                         answered = False
                 if not answered:
                     await write(one)
+                open_requests.close(known)
 
 
 async def _read_lines(
     lines: AsyncIterator[str],
     messages: MemoryObjectSendStream[SessionMessage | Exception],
     answer: Callable[[SessionMessage], Awaitable[None]],
+    open_requests: OpenRequests,
 ) -> None:
     """Hand messages on; answer a request that cannot be read with its JSON-RPC error."""
-    async with messages:
-        with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-            async for line in lines:
-                if not line.strip():
-                    continue
-                found = read(line.strip("\r\n"))
-                if isinstance(found, Unreadable):
-                    log.warning("a message was refused: %s", found.message)
-                    for refusal in found.answers():
-                        await answer(SessionMessage(refusal))
-                else:
-                    await messages.send(SessionMessage(_message(found)))
+    with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+        async for line in lines:
+            if not line.strip():
+                continue
+            found = read(line.strip("\r\n"))
+            if isinstance(found, Unreadable):
+                log.warning("a message was refused: %s", found.message)
+                for refusal in found.answers():
+                    await answer(SessionMessage(refusal))
+            else:
+                open_requests.note(found)
+                await messages.send(SessionMessage(_message(found)))
 
 
 def _message(value: dict[str, Any]) -> Any:

@@ -12,10 +12,12 @@ from typing import Any
 from pydantic import BaseModel
 
 from toolsrv.key_view import key_words
+from toolsrv.mcp_server.run_list import RunsView
+from toolsrv.mcp_server.show import NodePart, TreePart
 from toolsrv.plain import compact_json, plain
 from toolsrv.run_views import RunView, opinion_line, status_words
 from toolsrv.search_view import HitView, SearchView
-from toolsrv.trees.shown import ShownNode, ShownRun
+from toolsrv.trees.shown import ShownNode
 from toolsrv.views import (
     ApiView,
     CallView,
@@ -41,8 +43,12 @@ def render(view: BaseModel) -> str:
             return call_text(view)
         case RunView():
             return run_text(view)
-        case ShownRun():
+        case TreePart():
             return tree_text(view)
+        case NodePart():
+            return node_text(view)
+        case RunsView():
+            return runs_text(view)
     return "\n".join(_named(view))
 
 
@@ -148,8 +154,12 @@ def call_text(view: CallView) -> str:
         lines.append(f"File{named}: {one.bytes:,} bytes, {one.media_type}: {where}")
     if view.response not in (None, ""):
         lines.append(_data(view.response))
-    if view.truncated:
-        lines.append("The response was cut.")
+    if view.characters:
+        end = view.characters if view.next_offset is None else view.next_offset
+        was = "was cut" if view.truncated else "ends here"
+        lines.append(f"The response {was}: characters {view.offset} to {end} of {view.characters}.")
+    if view.resource:
+        lines.append(f"Whole response: {view.resource}")
     return "\n".join(lines)
 
 
@@ -180,13 +190,15 @@ def run_text(view: RunView) -> str:
     if view.unread:
         lines.append(f"Not looked at, as the answer is so long: {view.unread} more statements.")
     if view.supported:
-        lines.append(f"Supported: {'; '.join(map(_claim_words, view.supported))}.")
+        lines.append(f"Supported statements: {view.supported} (show_run has them)")
     lines += [opinion_line(one) for one in view.opinions]
     if view.evidence:
         lines.append("Evidence (* the answer rests on it):")
         lines += map(_evidence_line, view.evidence)
     if cost := _cost(view):
         lines.append(f"Cost: {cost}")
+    if view.more:
+        lines.append(f"More: {view.more}")
     if view.next_step:
         lines.append(f"Next: {view.next_step}.")
     return "\n".join(lines)
@@ -206,6 +218,7 @@ def _evidence_line(one: Evidence) -> str:
     if body not in (None, "") and not isinstance(body, str):
         body = compact_json(body)
     came = ": ".join(plain(part) for part in (one.error, body) if part)
+    came += f" ({one.characters} characters in all)" if one.characters else ""
     kind = f"{one.kind}, " if one.kind not in ("", "ok") else ""
     files = "".join(f"; file {file.name}, {file.media_type}: {file.uri}" for file in one.files)
     return (
@@ -222,17 +235,51 @@ def _cost(view: RunView) -> str:
     return ", ".join(parts + [f"{count} {name.replace('_', ' ')}" for name, count in used.items()])
 
 
-def tree_text(run: ShownRun) -> str:
+def tree_text(run: TreePart) -> str:
     """Return the tree of an ended run: a line per node, with the node that it follows."""
     lines = [f"Task: {run.task}", f"Run {run.name} is {run.status}."]
     lines += [f"Answer: {run.answer}"] * bool(run.answer)
     lines += [f"Reason: {run.reason}"] * bool(run.reason)
     lines += [f"Still open: {one}" for one in run.missing]
+    if run.unsupported:
+        lines.append(f"No response says: {'; '.join(map(_claim_words, run.unsupported))}.")
+    if run.supported:
+        lines.append(f"Supported: {'; '.join(map(_claim_words, run.supported))}.")
     lines.append("Nodes (* on the path of the answer, - pruned):")
     for node in run.nodes:
         lines += _node_lines(node)
     lines += [f"{name}: {value}" for name, value in run.facts.items()]
+    if run.next_offset is not None or run.offset:
+        after = f" after the first {run.offset}" if run.offset else ""
+        lines.append(f"This is a part of {run.total_nodes} nodes{after}.")
+    else:
+        lines.append(f"Nodes in all: {run.total_nodes}")
+    lines.append(f"Whole run: {run.resource}")
+    lines += [f"Next: {run.next_step}."] * bool(run.next_step)
     return "\n".join(lines)
+
+
+def node_text(page: NodePart) -> str:
+    """Return a part of a response, with the call that it came from."""
+    end = page.offset + len(page.text)
+    kept = ", kept whole" if page.kept_whole else "; the end was not kept"
+    lines = [
+        f"Response of #{page.node} of {page.run_id}: {page.api_id}, status {page.status}, {page.source}",
+        f"Characters {page.offset} to {end} of {page.total_characters}{kept}",
+        page.text,
+    ]
+    lines += [f"Next: {page.next_step}."] * bool(page.next_step)
+    return "\n".join(lines)
+
+
+def runs_text(view: RunsView) -> str:
+    """Return a list of runs, a line each."""
+    lines = [
+        f"{one.run_id} [{one.status}{f', ended {one.ended}' * bool(one.ended)}]: {one.task}"
+        for one in view.runs
+    ]
+    lines += [f"Next: {view.next_step}."] * bool(view.next_step)
+    return "\n".join(lines) or "No runs."
 
 
 def _node_lines(node: ShownNode) -> list[str]:

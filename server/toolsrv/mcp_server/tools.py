@@ -1,4 +1,4 @@
-"""The seven tools. Each does its work at the workbench and says the result twice: text and data.
+"""The eight tools. Each does its work at the workbench and says the result twice: text and data.
 
 The catalog that ships runs on this machine; imported ones are called over the network, and what may
 change something only with a person's consent.
@@ -20,20 +20,23 @@ from toolsrv.background import in_thread
 from toolsrv.kept_calls import KeptCalls
 from toolsrv.mcp_server import questions, sampling
 from toolsrv.mcp_server.call_files import CallFiles, blocks
+from toolsrv.mcp_server.call_responses import CallResponses, link
 from toolsrv.mcp_server.choices import SolveChoices
 from toolsrv.mcp_server.consent import Consents
-from toolsrv.mcp_server.following import Following, ended
+from toolsrv.mcp_server.following import Following, ended, run_link
 from toolsrv.mcp_server.kept import Kept
 from toolsrv.mcp_server.late_calls import LateCall, LateCalls, Made
 from toolsrv.mcp_server.progress import ANSWER_S, Progress
 from toolsrv.mcp_server.results import RESULT_BYTES, failure, success
 from toolsrv.mcp_server.run_consent import RunConsents
+from toolsrv.mcp_server.run_list import RunsView, runs_view
+from toolsrv.mcp_server.show import ShowView, node_part, tree_part
 from toolsrv.plain import plain
 from toolsrv.run_record import continued_task
 from toolsrv.run_views import RunView, record_view
 from toolsrv.runs import Runs
 from toolsrv.search_view import SearchView, search_view
-from toolsrv.trees.shown import ShownRun, shown_record
+from toolsrv.trees.shown import shown_record
 from toolsrv.uploads import with_files, within
 from toolsrv.views import (
     RESPONSE_LIMIT,
@@ -42,7 +45,6 @@ from toolsrv.views import (
     Detail,
     MissingView,
     api_view,
-    call_view,
 )
 from toolsrv_registry.errors import BusyError, NotFoundError, UsageError
 from toolsrv_runtime.calls.result import CallResult, declined
@@ -80,9 +82,14 @@ class Tools:
         self._runs = runs
         self._kept = Kept(runs, bench.settings.data_dir)
         self.files = CallFiles(bench.settings.data_dir)
+        self.responses = CallResponses()
         self._following = Following(runs, consents, clients, self.files)
         self._consents = Consents()
         self._late = LateCalls()
+
+    def on_last_line(self) -> None:
+        """Note that no further request comes: who waits for a run now waits for its end."""
+        self._following.waits_on = True
 
     async def search_apis(
         self,
@@ -164,6 +171,10 @@ class Tools:
                 description="Most characters of the response; a longer one is cut.",
             ),
         ] = 4_000,
+        response_offset: Annotated[
+            int,
+            Field(ge=0, description="next_offset of a cut response: its rest, without a new call."),
+        ] = 0,
     ) -> Annotated[CallToolResult, CallView] | InputRequiredResult:
         """Call."""
         progress = Progress(ctx)
@@ -179,6 +190,9 @@ class Tools:
 
         api, caller, arguments = await self._opened(progress, in_thread(opened))
         key = json.dumps([api.id, arguments], sort_keys=True)
+        if response_offset:
+            view = self.responses.part(key, response_offset, response_limit)
+            return self._answered(view, response_limit)
         call = self._late.take(key) or LateCall(
             lambda call: self._made(ctx, caller, api, arguments, call)
         )
@@ -192,10 +206,18 @@ class Tools:
             result = self._unfinished(key, call, api, arguments)
         if isinstance(result, InputRequiredResult):
             return result
-        view = call_view(result, response_limit, self.files.of_call(result))
+        files = self.files.of_call(result)
+        view = self.responses.view(key, result, response_limit, files)
+        told = self._answered(view, response_limit)
+        told.content.extend(blocks(result.files, view.files))
+        return told
+
+    def _answered(self, view: CallView, response_limit: int) -> CallToolResult:
+        """Return what a call brought, or the part of it that was asked for."""
         limit = max(RESULT_BYTES, 4 * response_limit) if response_limit > 4_000 else RESULT_BYTES
         told = success(view, limit) if view.ok else failure(view, limit)
-        told.content.extend(blocks(result.files, view.files))
+        if view.resource:
+            told.content.append(link(view.resource, "call-response", "Whole response"))
         return told
 
     async def solve_task(
@@ -220,10 +242,15 @@ class Tools:
     ) -> Annotated[CallToolResult, RunView] | InputRequiredResult:
         """Solve."""
         chosen = (options or SolveChoices()).model_dump()
+        continues = chosen.pop("continues")
         how = self._bench.options(**chosen, max_seconds=max_seconds)
         if answer_to is not None and not questions.resumed(ctx).run_id:
             record = await self._opened(Progress(ctx), self._kept.record(answer_to))
             task = continued_task(record, task)
+            continues = continues or (record.outcome and record.outcome.continues)
+        if continues and not questions.resumed(ctx).run_id:
+            earlier = await self._opened(Progress(ctx), self._kept.earlier(continues))
+            how = how.model_copy(update={"earlier": earlier})
         run = self._following.begin(ctx, task, how)
         seconds = self._bench.settings.wait_s if wait_s is None else wait_s
         try:
@@ -241,14 +268,40 @@ class Tools:
         record = await self._opened(Progress(ctx), self._kept.record(run_id))
         return ended(self.files.of_run(record_view(record)))
 
-    async def show_run(self, ctx: Ctx, run_id: RunId) -> Annotated[CallToolResult, ShownRun]:
+    async def show_run(
+        self,
+        ctx: Ctx,
+        run_id: RunId,
+        node: Annotated[
+            int | None, Field(ge=0, description="Only what the call of this node returned, whole.")
+        ] = None,
+        offset: Annotated[int, Field(ge=0, description="next_offset of the part before.")] = 0,
+    ) -> Annotated[CallToolResult, ShowView]:
         """Show."""
+        if node is not None:
+            response = self._kept.response(run_id, node, offset, SHOWN_CHARACTERS)
+            return success(node_part(await self._opened(Progress(ctx), response)))
         record = await self._opened(Progress(ctx), self._kept.record(run_id))
-        return success(shown_record(record))
+        told = success(tree_part(shown_record(record), offset))
+        told.content.append(run_link(record.id))
+        return told
+
+    async def list_runs(
+        self,
+        ctx: Ctx,
+        task: Annotated[str, Field(description="Only runs whose task has these words.")] = "",
+        limit: Annotated[int, Field(ge=1, le=50)] = 10,
+    ) -> Annotated[CallToolResult, RunsView]:
+        """List."""
+        found = await self._opened(Progress(ctx), self._kept.recent(limit, plain(task)))
+        return success(runs_view(found))
 
     async def cancel_run(self, ctx: Ctx, run_id: RunId) -> Annotated[CallToolResult, RunView]:
         """Stop."""
-        run = self._runs.cancel(run_id)
+        if not (run := self._kept.remembered(run_id)):
+            record = await self._opened(Progress(ctx), self._kept.record(run_id))
+            return ended(self.files.of_run(record_view(record)))
+        self._runs.cancel(run.id)
         await self._following.watch(ctx, run, CANCEL_WAIT_S)
         return self._following.told(run)
 
@@ -334,4 +387,6 @@ UNANSWERED = (
     "and arguments for what comes of it; without a yes nothing is sent"
 )
 LATER_S = 10.0
+SHOWN_CHARACTERS = 4_000
+"""Of a response that ``show_run`` shows a part of."""
 CANCEL_WAIT_S = 5.0

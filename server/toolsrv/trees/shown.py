@@ -15,7 +15,7 @@ from toolsrv.plain import compact_json, plain
 from toolsrv.run_record import RunRecord
 from toolsrv_runtime.answers.model import Answer, CotAnswer, DfsAnswer
 from toolsrv_runtime.answers.read import tree_of
-from toolsrv_runtime.outcome import Cost, Evidence, NodeKind, Outcome, TreeNode
+from toolsrv_runtime.outcome import Claim, Cost, Evidence, NodeKind, Outcome, TreeNode
 from toolsrv_runtime.search.tree import Code
 
 CODES: dict[int, str] = {
@@ -32,7 +32,6 @@ CODES: dict[int, str] = {
 """ToolBench's codes in words; it has further ones between 7 and 12, all of them errors."""
 
 
-BRIEF_NODES, BRIEF_LIMIT = 60, 400
 RESPONSE_LIMIT = 4_000
 """Characters of a response that is shown in place of what a model read of it."""
 
@@ -84,6 +83,12 @@ class ShownRun(BaseModel):
     answer: str = ""
     reason: str = ""
     missing: tuple[str, ...] = Field(default=(), description="What of the task is still open.")
+    supported: tuple[Claim, ...] = Field(
+        default=(), description="Of the answer: what a response or the task says, and which."
+    )
+    unsupported: tuple[Claim, ...] = Field(
+        default=(), description="Of the answer: what no response says, nor the task."
+    )
     facts: dict[str, str] = Field(default_factory=dict)
     nodes: tuple[ShownNode, ...]
 
@@ -118,6 +123,8 @@ def shown_record(record: RunRecord) -> ShownRun:
         answer=plain(outcome.answer),
         reason=plain(outcome.reason),
         missing=tuple(map(plain, outcome.missing)),
+        supported=outcome.supported,
+        unsupported=outcome.unsupported,
         facts=_facts(record, outcome),
         nodes=_with_costs(_nodes(outcome.tree, _winning(outcome), record), outcome.costs),
     )
@@ -158,41 +165,15 @@ def shown_answer(answer: Answer, name: str) -> ShownRun:
     )
 
 
-def brief(run: ShownRun, most: int = BRIEF_NODES, characters: int = BRIEF_LIMIT) -> ShownRun:
-    """Return the run as a model reads it: texts cut, the path of the answer before other nodes.
-
-    At most ``most`` nodes and those of the path, texts of at most ``characters``; the facts say how
-    many nodes were left out, and where whole responses are.
-    """
-    first = {node.id for node in run.nodes[:most]}
-    nodes = tuple(
-        _short(node, characters) for node in run.nodes if node.id in first or node.winning
-    )
-    facts = dict(run.facts)
-    if any(node.has_response for node in nodes):
-        facts["whole responses"] = f"resource toolsrv://runs/{run.name}/responses/NODE"
-    if left := len(run.nodes) - len(nodes):
-        facts["nodes left out"] = f"{left:,}"
-    return run.model_copy(update={"nodes": nodes, "facts": facts})
-
-
-def _short(node: ShownNode, characters: int) -> ShownNode:
-    cut = {
-        name: text if len(text) <= characters else f"{text[:characters]}…"
-        for name in ("thought", "arguments", "observation")
-        for text in [getattr(node, name)]
-    }
-    seconds = None if node.seconds is None else round(node.seconds, 2)
-    return node.model_copy(update={**cut, "seconds": seconds})
-
-
 def _facts(record: RunRecord, outcome: Outcome) -> dict[str, str]:
     usage = outcome.usage
     size = f", width {outcome.width}" if outcome.strategy == "dfsdt" else ""
     added = f" with {', '.join(outcome.switches)}" if outcome.switches else ""
     votes = f", {outcome.agreed} of {outcome.votes} votes" if outcome.votes > 1 else ""
+    before = {"goes on from": outcome.continues} if outcome.continues else {}
     return {
         "run": record.id,
+        **before,
         "ended": record.ended.isoformat(timespec="seconds"),
         "model": plain(outcome.model),
         "strategy": f"{outcome.strategy}{added}{size}, depth {outcome.depth}{votes}",
