@@ -16,7 +16,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from toolsrv.clients.known import CLIENTS, Client, Machine
-from toolsrv.clients.register import is_ours, servers_of
+from toolsrv.clients.register import servers_of
+from toolsrv.clients.started import is_ours
 from toolsrv_catalogs.hosts import address_fault
 from toolsrv_catalogs.importer import catalog_name, check_name
 from toolsrv_registry.errors import NotFoundError, ToolsrvError, UsageError

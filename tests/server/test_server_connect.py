@@ -250,12 +250,12 @@ def test_the_command_line_connects_and_disconnects(
     assert dry.exit_code == 0
     assert '+    "toolsrv": {' in dry.stdout
     assert not path.exists()
-    done = run("connect", "cursor", "--json")
+    done = run("connect", "cursor", "--json", "--no-try")
     assert json.loads(done.stdout)["changed"] is True
     entry = json.loads(path.read_text())["mcpServers"]["toolsrv"]
     assert entry["args"] == ["serve"]
     assert Path(entry["command"]).is_absolute()
-    assert "nothing to change" in run("connect", "cursor").stdout
+    assert "nothing to change" in run("connect", "cursor", "--no-try").stdout
     rows = {row["client"]: row for row in json.loads(run("connect", "--list", "--json").stdout)}
     assert (rows["cursor"]["found"], rows["cursor"]["connected"]) == (True, True)
     assert (rows["codex"]["found"], rows["codex"]["connected"]) == (False, False)
@@ -345,7 +345,7 @@ def test_the_command_line_refuses_another_programs_entry(
     assert refused.exit_code == 2
     assert "--replace" in refused.stderr
     assert path.read_text() == foreign("cursor")
-    assert run("connect", "cursor", "--replace").exit_code == 0
+    assert run("connect", "cursor", "--replace", "--no-try").exit_code == 0
     assert run("disconnect", "cursor").exit_code == 0
     assert path.read_text() == foreign("cursor")
 
@@ -360,12 +360,36 @@ def test_a_named_data_folder_goes_into_the_entry(
         found: list[str] = json.loads(path.read_text())["mcpServers"]["toolsrv"]["args"]
         return found
 
-    assert run("connect", "cursor").exit_code == 0
+    assert run("connect", "cursor", "--no-try").exit_code == 0
     assert arguments() == ["--data-dir", str(data_dir), "serve"]
     other = tmp_path / "other"
-    assert run("--data-dir", str(other), "connect", "cursor").exit_code == 0
+    assert run("--data-dir", str(other), "connect", "cursor", "--no-try").exit_code == 0
     assert arguments() == ["--data-dir", str(other), "serve"]
     assert not other.exists()
+
+
+def test_what_decides_in_this_shell_goes_into_the_entry_but_no_secret(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolsrv.cli.connect.this_machine", lambda: machine(tmp_path))
+    monkeypatch.delenv("TOOLSRV_DATA_DIR")
+    ours = {
+        "TOOLSRV_CONFIG": str(tmp_path / "config.toml"),
+        "TOOLSRV_WIDTH": "3",
+        "XDG_DATA_HOME": str(tmp_path / "share"),
+    }
+    secret = {"TOOLSRV_TOKEN": "t" * 20, "TOOLSRV_ENGINE_KEY": "k", "TOOLSRV_KEY_A_EXAMPLE": "k"}
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    for name, value in {**ours, **secret}.items():
+        monkeypatch.setenv(name, value)
+    for client, key in (("cursor", "env"), ("codex", "env"), ("goose", "envs")):
+        assert run("connect", client, "--no-try").exit_code == 0
+        one = CLIENTS[client]
+        entry = parsed(client, one.path(machine(tmp_path)).read_text("utf-8"))[one.keys[0]][
+            "toolsrv"
+        ]
+        assert isinstance(entry, dict)
+        assert entry[key] == ours
 
 
 def test_an_unknown_client_is_told_which_there_are(run: Run) -> None:
@@ -424,14 +448,14 @@ def test_the_command_line_writes_every_file_of_a_client(
     (tmp_path / INSTALLED).parent.mkdir(parents=True)
     monkeypatch.setattr("toolsrv.cli.connect.this_machine", lambda: machine(tmp_path, "win32"))
     files = [tmp_path / PACKAGE / INSIDE, tmp_path / INSTALLED]
-    done = json.loads(run("connect", "claude-desktop", "--json").stdout)
+    done = json.loads(run("connect", "claude-desktop", "--json", "--no-try").stdout)
     assert [done["path"], *(one["path"] for one in done["others"])] == [str(one) for one in files]
     for one in files:
         assert list(json.loads(one.read_text("utf-8"))["mcpServers"]) == ["toolsrv"]
     files[1].write_text("{}", "utf-8")  # half of it is not all of it
     rows = {row["client"]: row for row in json.loads(run("connect", "--list", "--json").stdout)}
     assert rows["claude-desktop"]["connected"] is False
-    said = run("connect", "claude-desktop").stdout
+    said = run("connect", "claude-desktop", "--no-try").stdout
     assert f"{files[0]}: nothing to change" in said
     assert f"{files[1]}: written" in said
     assert run("disconnect", "claude-desktop").exit_code == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,6 +18,7 @@ from toolsrv_registry.errors import ToolsrvError, UsageError
 if TYPE_CHECKING:
     from toolsrv.clients.known import Client, Machine, System
     from toolsrv.clients.register import Change
+    from toolsrv.clients.started import Start
 
 dry_option = click.option("--dry-run", is_flag=True, help="Show the change, write nothing.")
 
@@ -26,16 +27,25 @@ dry_option = click.option("--dry-run", is_flag=True, help="Show the change, writ
 @click.argument("client", required=False)
 @click.option("--list", "listed", is_flag=True, help="Show the clients and which are found here.")
 @click.option("--replace", is_flag=True, help="Also an entry toolsrv of another program.")
+@click.option("--no-try", is_flag=True, help="Do not start the server to see that it answers.")
 @dry_option
 @json_option
 @pass_session
 def connect(
-    session: Session, client: str | None, listed: bool, replace: bool, dry_run: bool, as_json: bool
+    session: Session,
+    client: str | None,
+    listed: bool,
+    replace: bool,
+    no_try: bool,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
     """Register `toolsrv serve` in CLIENT's own configuration file.
 
     Other entries and comments stay, and the old file is kept beside it as *.toolsrv-backup. A data
-    folder named by --data-dir or TOOLSRV_DATA_DIR goes into the entry.
+    folder named by --data-dir or TOOLSRV_DATA_DIR goes into the entry, as other TOOLSRV_ variables
+    that are settings do. The server is started afterwards as the client starts it, to see that it
+    answers, and its first answers are kept for the next start.
     """
     if listed:
         _list(as_json)
@@ -43,21 +53,56 @@ def connect(
     from toolsrv.clients.register import connecting
 
     chosen = chosen_client(client)
-    arguments = (*_data_folder(session), "serve")
-    machine = this_machine()
+    own, machine = own_start(session), this_machine()
     changes = [
-        connecting(chosen, machine, arguments, replace=replace, path=path)
+        connecting(chosen, machine, own.arguments, env=own.env, replace=replace, path=path)
         for path in chosen.paths(machine)
     ]
     _carry_out(changes, dry_run=dry_run, as_json=as_json, then=chosen.then)
+    if not dry_run and not no_try:
+        _try(own, chosen.opens, as_json=as_json)
 
 
-def _data_folder(session: Session) -> tuple[str, ...]:
-    """Return the option that names the data folder; a client has not this shell's variables."""
+def own_start(session: Session) -> Start:
+    """Return what an entry for this installation starts, with the settings of this shell.
+
+    Raises:
+        DataError: toolsrv is not installed as a command.
+    """
+    from toolsrv.clients.register import command
+    from toolsrv.clients.started import Start
+
     loaded = session.load()
-    if loaded.origins["data_dir"] in ("default", str(loaded.path)):
-        return ()
-    return ("--data-dir", str(loaded.settings.data_dir))
+    moved = loaded.origins["data_dir"] not in ("default", str(loaded.path))
+    folder = ("--data-dir", str(loaded.settings.data_dir)) if moved else ()
+    return Start(str(command()), (*folder, "serve"), entry_variables(loaded.origins))
+
+
+def entry_variables(origins: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of this shell that an entry must set, as a client has not got them.
+
+    Settings, which ``origins`` say come from variables, and the folders of the XDG standard; no
+    secrets: keys are kept in the data folder or the keyring.
+    """
+    from toolsrv.places import CONFIG_VARIABLE, PREFIX
+
+    named = [f"{PREFIX}{key.upper()}" for key in origins if key != "data_dir"]
+    names = [CONFIG_VARIABLE, "XDG_DATA_HOME", "XDG_CONFIG_HOME", *named]
+    return {name: os.environ[name] for name in names if os.environ.get(name)}
+
+
+def _try(own: Start, revisions: Sequence[str], *, as_json: bool) -> None:
+    """Start the server in the versions that a client opens with: it then gets its answers at once."""
+    from toolsrv.clients.handshake import prime
+    from toolsrv.clients.registrations import answered
+
+    try:
+        heard = prime(own, revisions)
+    except ToolsrvError as error:
+        note(f"note: {error.message}; look closer with toolsrv doctor")
+    else:
+        if not as_json:
+            note(f"tried: {answered(heard)}")
 
 
 @click.command(epilog=example("toolsrv disconnect cursor"))

@@ -44,13 +44,17 @@ class Machine:
 
 @dataclass(frozen=True)
 class Client:
-    """One client. ``keys`` lead to the table of its servers; ``then`` is what its user does."""
+    """One client. ``keys`` lead to the table of its servers; ``then`` is what its user does.
+
+    ``opens`` are the versions of the protocol that it opens with, as far as is known.
+    """
 
     id: str
     title: str
     form: Form
     keys: tuple[str, ...]
     then: str
+    opens: tuple[str, ...] = ("2025-11-25", "2025-06-18")
 
     def path(self, machine: Machine) -> Path:
         """Return the place of the client's user-wide configuration file, the first of ``paths``."""
@@ -77,8 +81,13 @@ class Client:
         paths = self.paths(machine)
         return len(paths) > 1 or _packaged(paths[0], machine) or _used(paths[0], machine)
 
-    def entry(self, command: PurePath, arguments: tuple[str, ...]) -> dict[str, Any]:
-        """Return the entry that starts ``command`` in this client's words."""
+    def entry(
+        self, command: PurePath, arguments: tuple[str, ...], env: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """Return the entry that starts ``command`` in this client's words.
+
+        ``env`` are the variables that it sets: clients hand on few of their own or none.
+        """
         if self.id == "goose":
             return {
                 "name": NAME,
@@ -86,10 +95,12 @@ class Client:
                 "enabled": True,
                 "cmd": str(command),
                 "args": list(arguments),
-                "envs": {},
+                "envs": dict(env or {}),
                 "timeout": 300,
             }
         entry: dict[str, Any] = {"command": str(command), "args": list(arguments)}
+        if env:
+            entry["env"] = dict(env)
         if self.id in ("vs-code", "claude-code"):
             return {"type": "stdio", **entry}
         if self.id == "codex":
@@ -130,11 +141,25 @@ CLIENTS = {
         Client(
             "claude-desktop", "Claude Desktop", "json", _SERVERS, "quit it fully, start it again"
         ),
-        Client("claude-code", "Claude Code", "json", _SERVERS, "start a new session"),
+        Client(
+            "claude-code",
+            "Claude Code",
+            "json",
+            _SERVERS,
+            "start a new session",
+            opens=("2026-07-28", "2025-11-25"),
+        ),
         Client("cursor", "Cursor", "json", _SERVERS, "restart it, or reload its MCP servers"),
         Client("vs-code", "VS Code", "json", ("servers",), "start toolsrv in its list of servers"),
         Client("lm-studio", "LM Studio", "json", _SERVERS, "switch toolsrv on in its Program tab"),
         Client("goose", "Goose", "yaml", ("extensions",), "start a new session"),
-        Client("codex", "Codex", "toml", ("mcp_servers",), "start a new session"),
+        Client(
+            "codex",
+            "Codex",
+            "toml",
+            ("mcp_servers",),
+            "start a new session",
+            opens=("2025-06-18",),
+        ),
     )
 }

@@ -18,11 +18,12 @@ import sysconfig
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePath, PureWindowsPath
+from pathlib import Path, PurePath
 from typing import Any, Concatenate, ParamSpec
 
 from toolsrv.clients import jsonc, tables
 from toolsrv.clients.known import NAME, Client, Form, Machine
+from toolsrv.clients.started import address_of, is_ours, start_of
 from toolsrv_registry.errors import DataError, UsageError
 from toolsrv_runtime.atomic import fresh_text
 
@@ -86,6 +87,7 @@ def connecting(
     machine: Machine,
     arguments: Sequence[str] = ("serve",),
     *,
+    env: Mapping[str, str] | None = None,
     replace: bool = False,
     path: Path | None = None,
     program: PurePath | None = None,
@@ -93,7 +95,7 @@ def connecting(
     """Return the change that registers ``toolsrv ARGUMENTS`` in a client.
 
     ``path`` is one of the client's ``paths``, its first by default; ``program`` is what the client
-    starts, ``command()`` by default.
+    starts, ``command()`` by default, and ``env`` the variables that the entry sets.
 
     Raises:
         UsageError: another program's entry has our name, and it is not to be replaced.
@@ -101,7 +103,7 @@ def connecting(
     path = path or client.path(machine)
     before = _read(path)
     keys = (*client.keys, NAME)
-    entry = client.entry(program or command(), tuple(arguments))
+    entry = client.entry(program or command(), tuple(arguments), env)
     wanted = copy.deepcopy(_parsed(client.form, path, before))
     table = wanted
     for key in client.keys:
@@ -109,14 +111,14 @@ def connecting(
     there = table.get(NAME)
     if there == entry:
         return Change(client, path, before, before, ours=True)
-    if there is not None and not is_ours(there) and not replace:
+    if there is not None and not is_ours(there, named=True) and not replace:
         raise UsageError(
             f"{path} has an entry {NAME!r} of another program already: {_started(there)}",
             hint="rename it there, or replace it with --replace; disconnect puts it back",
         )
     table[NAME] = entry
     after = _EDITORS[client.form].put(before, keys, entry)
-    return _checked(Change(client, path, before, after, ours=is_ours(there)), wanted)
+    return _checked(Change(client, path, before, after, ours=is_ours(there, named=True)), wanted)
 
 
 def disconnecting(client: Client, machine: Machine, *, path: Path | None = None) -> Change:
@@ -130,7 +132,7 @@ def disconnecting(client: Client, machine: Machine, *, path: Path | None = None)
     keys = (*client.keys, NAME)
     wanted = copy.deepcopy(_parsed(client.form, path, before))
     table = _servers(wanted, client.keys)
-    if not is_ours(table.get(NAME)):
+    if not is_ours(table.get(NAME), named=True):
         return Change(client, path, before, before)
     editor = _EDITORS[client.form]
     former, text = _former(client, path)
@@ -147,7 +149,9 @@ def disconnecting(client: Client, machine: Machine, *, path: Path | None = None)
 def registered(client: Client, machine: Machine) -> bool:
     """Whether toolsrv stands in all of the client's files."""
     return all(
-        is_ours(_servers(_parsed(client.form, path, _read(path)), client.keys).get(NAME))
+        is_ours(
+            _servers(_parsed(client.form, path, _read(path)), client.keys).get(NAME), named=True
+        )
         for path in client.paths(machine)
     )
 
@@ -178,32 +182,18 @@ def _former(client: Client, path: Path) -> tuple[Any, str]:
         entry = _servers(_parsed(client.form, backup, text), client.keys).get(NAME)
     except (UsageError, DataError):
         return None, ""
-    return (None, "") if is_ours(entry) else (entry, text)
+    return (None, "") if is_ours(entry, named=True) else (entry, text)
 
 
 def _backup(path: Path) -> Path:
     return path.with_name(path.name + BACKUP)
 
 
-def is_ours(entry: Any) -> bool:
-    """Whether an entry starts ``toolsrv … serve``, wherever that program is."""
-    if not isinstance(entry, dict):
-        return False
-    program, arguments = entry.get("command", entry.get("cmd")), entry.get("args")
-    if not isinstance(program, str) or not isinstance(arguments, list):
-        return False
-    name = PureWindowsPath(program).name  # it splits at both kinds of slashes
-    return name in (NAME, f"{NAME}.exe") and "serve" in arguments
-
-
 def _started(entry: Any) -> str:
     """Say in some words what an entry starts."""
-    told = (
-        entry.get("command", entry.get("cmd", entry.get("url")))
-        if isinstance(entry, dict)
-        else None
-    )
-    return repr(str(entry if told is None else told)[:80])
+    start = start_of(entry)
+    told = address_of(entry) or (start.command if start else str(entry))
+    return repr(told[:80])
 
 
 def command() -> Path:
