@@ -50,7 +50,7 @@ def examine(bench: Workbench) -> list[Finding]:
         "index": _index,
         "encoder": _encoder,
         "matcher": _matcher,
-        "model": _model,
+        "model": measure_model,
         "prompts": _prompts,
         "cores": _cores,
         "device": _device,
@@ -140,8 +140,12 @@ def _matcher(bench: Workbench) -> Finding:
     return Finding(check="matcher", state="ok", found=matcher.card.name)
 
 
-def _model(bench: Workbench) -> Finding:
-    """Load the model and let it write for a second."""
+def measure_model(bench: Workbench) -> Finding:
+    """Load the model, let it write for a second, and say how fast it does.
+
+    Raises:
+        ToolsrvError: it cannot be used.
+    """
     if isinstance(bench.settings.model, str):
         return _special(bench, bench.settings.model)
     from toolsrv_runtime.engine.base import Piece

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -32,6 +32,7 @@ PROMPT_S = 0.5
 """A start with kept answers takes less."""
 END_S = 5.0
 LINE_LIMIT = 4_000_000
+OPENING_REQUESTS = 2
 LINE = 300
 """Characters of a command line that are told."""
 TAIL = 400
@@ -87,8 +88,21 @@ def shake_hands(
     Raises:
         DataError: it cannot be started, ends, says nothing in time, or answers with an error.
     """
+    begun = time.monotonic()
+    with session(start, timeout_s) as one:
+        opened, listed = one.open(revision)
+        seconds = time.monotonic() - begun
+    return _heard(opened, listed, seconds)
+
+
+@contextlib.contextmanager
+def session(start: Start, timeout_s: float = TIMEOUT_S) -> Iterator[Session]:
+    """Start a server, and end it with the block; ``timeout_s`` is for its first answers.
+
+    Raises:
+        DataError: as ``shake_hands``, also for what is asked in the block.
+    """
     with tempfile.TemporaryFile() as errors:
-        begun = time.monotonic()
         try:
             process = subprocess.Popen(  # noqa: S603 - the command of an entry, without a shell
                 [start.command, *start.arguments],
@@ -102,32 +116,31 @@ def shake_hands(
             raise DataError(
                 f"{start.command} cannot be started: {why}", hint="toolsrv connect writes it anew"
             ) from error
-        session = _Session(process, begun + timeout_s)
+        one = Session(process, time.monotonic() + timeout_s)
         try:
-            opened, listed = session.open(revision)
-            seconds = time.monotonic() - begun
+            yield one
         except _FaultError as error:
-            session.end()
+            one.end()
             raise DataError(
                 f"{start.line[:LINE]}: {error}{_last_words(errors)}",
                 hint="start that command in a terminal to see more",
             ) from None
         finally:
-            session.end()
-    return _heard(opened, listed, seconds)
+            one.end()
 
 
 class _FaultError(Exception):
     """What is wrong with a session."""
 
 
-class _Session:
-    """One server, its lines, and when it must have answered (monotonic)."""
+class Session:
+    """One server, its lines, and when it must have answered (monotonic). Made by ``session``."""
 
     def __init__(self, process: subprocess.Popen[bytes], deadline: float) -> None:
         self._process = process
         self._deadline = deadline
         self._lines: queue.Queue[bytes] = queue.Queue()
+        self._calls = 0
         self._reader = threading.Thread(target=self._read, name="handshake", daemon=True)
         self._reader.start()
 
@@ -146,6 +159,23 @@ class _Session:
         opened = self._ask(1, "initialize", hello)
         self._send({"method": "notifications/initialized"})
         return opened, self._ask(2, "tools/list", {})
+
+    def call(self, tool: str, arguments: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
+        """Call a tool after ``open`` in a version before 2026-07-28; return its typed result."""
+        self._deadline = time.monotonic() + timeout_s
+        self._calls += 1
+        params = {"name": tool, "arguments": arguments}
+        result = self._ask(OPENING_REQUESTS + self._calls, "tools/call", params)
+        if result.get("isError"):
+            parts = result.get("content")
+            texts = (
+                [str(one.get("text", "")) for one in parts if isinstance(one, dict)]
+                if isinstance(parts, list)
+                else []
+            )
+            raise _FaultError(f"{tool} failed: {one_line(' '.join(texts), TAIL)}")
+        found = result.get("structuredContent")
+        return found if isinstance(found, dict) else {}
 
     def end(self) -> None:
         """Close its standard input and wait a while, then kill it; a second time does nothing."""
