@@ -27,7 +27,7 @@ ModelServer = runpy.run_path(str(Path(__file__).parents[1] / "model_server.py"))
 Run = Callable[..., Result]
 CHECKS = [
     "versions", "data folder", "catalogs", "index", "encoder", "matcher", "model", "prompts", "cores",
-    "device", "keys", "calls today", "server", "clients",
+    "device", "keys", "calls today", "log", "server", "clients",
 ]  # fmt: skip
 
 
@@ -214,3 +214,18 @@ def test_a_client_whose_server_fails_is_told_with_what_the_server_said(
     (row,) = [one for one in said["findings"] if one["check"] == "client cursor"]
     assert row["state"] == "fail"
     assert "no such module" in row["found"]
+
+
+def test_the_logs_of_servers_are_named(run: Run, ready_dir: Path) -> None:
+    def found() -> str:
+        done = run("doctor", "--no-try", "--json")
+        (row,) = [one for one in json.loads(done.stdout)["findings"] if one["check"] == "log"]
+        return str(row["found"])
+
+    assert str(ready_dir / "logs") in found()
+    (ready_dir / "logs").mkdir()
+    (ready_dir / "logs" / "http.log").write_text("a line\n", "utf-8")
+    (ready_dir / "faults").mkdir()
+    (ready_dir / "faults" / "fault-1.log").touch()
+    assert f"{ready_dir / 'logs' / 'http.log'} (7 bytes)" in found()
+    assert "fault-1.log" in found()
