@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolsrv.clients.known import Machine
+from toolsrv.clients.machine import Machine
 from toolsrv.clients.registrations import (
     SLOW_S,
     Damage,

@@ -17,7 +17,7 @@ from toolsrv_registry.errors import DataError, ToolsrvError, UsageError
 
 if TYPE_CHECKING:
     from toolsrv.cli.session import Session
-    from toolsrv.clients.known import Machine
+    from toolsrv.clients.machine import Machine
     from toolsrv.clients.started import Start
     from toolsrv.setup.found_models import FoundModel
     from toolsrv.setup.this_machine import Power

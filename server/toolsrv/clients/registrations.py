@@ -9,11 +9,13 @@ from typing import Literal
 
 import toolsrv
 from toolsrv.clients.handshake import Handshake, prime
-from toolsrv.clients.known import CLIENTS, NAME, Client, Machine
+from toolsrv.clients.known import CLIENTS, NAME, Client
+from toolsrv.clients.machine import Machine
 from toolsrv.clients.register import servers_of
 from toolsrv.clients.started import Start, address_of, is_ours, start_of
 from toolsrv_registry.errors import ToolsrvError
 
+HEALTH_S = 3.0
 SLOW_S = 3.0
 """Seconds from start to list that the least patient client allows."""
 _MANAGED = {
@@ -97,9 +99,10 @@ class Examiner:
     def verdict(self, one: Registration, machine: Machine) -> Verdict:
         """Say whether a registration works, by starting what it starts."""
         again = f"toolsrv connect {one.client.id}"
-        seen = at_first_sight(one)
-        if seen is not None or one.start is None:
-            return seen or Verdict("ok", f"{one.path}: starts nothing")
+        if one.start is None:
+            return _reached(one)
+        if (seen := at_first_sight(one)) is not None:
+            return seen
         try:
             heard = self.start(one.start)
         except ToolsrvError as error:
@@ -118,6 +121,23 @@ class Examiner:
             fix = f"some clients wait {SLOW_S:g} s only: free some of the machine, and look again"
             return Verdict("warn", found, fix)
         return Verdict("ok", found)
+
+
+def _reached(one: Registration) -> Verdict:
+    """Say whether the server that an entry connects to answers; its address is on this machine."""
+    import httpx
+
+    found = f"{one.path}: connects to {one.address}"
+    try:
+        with httpx.Client(trust_env=False, timeout=HEALTH_S) as client:
+            health = client.get(httpx.URL(one.address).copy_with(path="/health", query=None))
+            is_ours_there = health.status_code == httpx.codes.OK and "toolsrv" in health.text
+    except (httpx.HTTPError, httpx.InvalidURL):
+        return Verdict("warn", f"{found}, where nothing answers", "start it: toolsrv serve --http")
+    if not is_ours_there:
+        fix = f"another program has that port; toolsrv connect {one.client.id}"
+        return Verdict("warn", f"{found}, where something else answers", fix)
+    return Verdict("ok", f"{found}, where toolsrv answers")
 
 
 def at_first_sight(one: Registration) -> Verdict | None:

@@ -69,7 +69,9 @@ def address_of(entry: Any) -> str:
         return ""
     if isinstance(inner := entry.get("transport"), Mapping):
         entry = inner
-    found = next((entry[key] for key in ("url", "serverUrl", "uri") if entry.get(key)), "")
+    found = next(
+        (entry[key] for key in ("url", "serverUrl", "httpUrl", "uri") if entry.get(key)), ""
+    )
     return found if isinstance(found, str) else ""
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from toolsrv import config_file
-from toolsrv.clients.known import CLIENTS, Machine
+from toolsrv.clients.known import CLIENTS
+from toolsrv.clients.machine import Machine
 from toolsrv.clients.register import disconnecting
 from toolsrv.key_store import KeyStore
 from toolsrv.model_list import ModelList
