@@ -140,7 +140,7 @@ def test_questions_are_asked_and_an_answer_is_kept_when_it_is_broken_off(
         one.type("3\n")
         one.read_until("Register in Cursor?")
         one.type("\x03")
-        code, _ = one.end()
+        code, _ = one.end(180)
         assert code == 130, one.said
     assert config_file.read(ready_dir / "config.toml")["mode"] == "offline"
     assert list(load_state(ready_dir).steps) == ["machine", "model", "catalog", "keys", "policy"]
