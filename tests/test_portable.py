@@ -133,8 +133,10 @@ CONNECT = r"""
 import json, os, sys, tomllib
 from pathlib import Path, PureWindowsPath
 import yaml
-from toolsrv.clients.known import CLIENTS, Machine
+from toolsrv.clients.known import CLIENTS
+from toolsrv.clients.machine import Machine
 from toolsrv.clients.register import connecting, registered
+from toolsrv.clients.started import start_of
 home = Path(sys.argv[1])
 roaming, local = home / "App Data" / "Roaming", home / "App Data" / "Local"
 (local / "Packages" / "Claude_x1").mkdir(parents=True)
@@ -149,8 +151,9 @@ for client in CLIENTS.values():
                    program=program).write()
         text = path.read_bytes().decode("utf-8")
         entry = read[client.form](text)[client.keys[0]]["toolsrv"]
+        start = start_of(entry)
         found.append([client.id, path.relative_to(home).as_posix(), "\r" in text,
-                      entry.get("command", entry.get("cmd")), entry["args"]])
+                      start.command, start.arguments])
     assert registered(client, at)
 print(json.dumps(found))
 """
@@ -167,7 +170,7 @@ def test_clients_are_connected_with_the_paths_of_windows(
         "App Data/Local/Packages/Claude_x1/LocalCache/Roaming/Claude/claude_desktop_config.json",
         "App Data/Roaming/Claude/claude_desktop_config.json",
     ]
-    assert len(found) == 8
+    assert len(found) == 24
     for _, _, carriage_returns, command, arguments in found:
         assert not carriage_returns
         assert command == r"C:\Users\Ann Lee\Scripts\toolsrv.exe"

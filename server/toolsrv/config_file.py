@@ -48,6 +48,29 @@ def write_key(path: Path, key: str, value: Any) -> None:
     write_atomic(path, changed)
 
 
+def remove_key(path: Path, key: str) -> None:
+    """Take one top-level ``key`` out of the file, atomically; without it nothing happens.
+
+    Raises:
+        UsageError: The file is not TOML.
+        DataError: The file cannot be read or written, or its form is beyond a one-line change.
+    """
+    text = _text(path)
+    wanted = _parse(path, text)
+    if wanted.pop(key, None) is None:
+        return
+    lines, at = _line_of(text, key)
+    if at is not None:
+        del lines[at]
+    changed = "\n".join(lines) + "\n" * bool(lines)
+    if _table(changed) != wanted:
+        raise DataError(
+            f"{path}: {key!r} stands in a form that cannot be changed safely",
+            hint=f"edit the file by hand: remove {key}",
+        )
+    write_atomic(path, changed)
+
+
 def write_atomic(path: Path, text: str) -> None:
     """Write a text file so that a reader sees the old or the new content, never a part.
 
@@ -122,13 +145,21 @@ def _literal(value: Any) -> str:
 
 def _with_line(text: str, key: str, line: str) -> str:
     """Replace the key's line, or add one before the first table."""
-    lines = text.removesuffix("\n").split("\n") if text else []
-    table = next((i for i, old in enumerate(lines) if old.lstrip().startswith("[")), len(lines))
-    pattern = re.compile(rf"""\s*(?:{re.escape(key)}|"{re.escape(key)}")\s*=""")
-    for index, old in enumerate(lines[:table]):
-        if pattern.match(old):
-            lines[index] = line
-            break
+    lines, at = _line_of(text, key)
+    if at is None:
+        lines.insert(_first_table(lines), line)
     else:
-        lines.insert(table, line)
+        lines[at] = line
     return "\n".join(lines) + "\n"
+
+
+def _line_of(text: str, key: str) -> tuple[list[str], int | None]:
+    """Return the lines, and which of them before the first table sets the key."""
+    lines = text.removesuffix("\n").split("\n") if text else []
+    pattern = re.compile(rf"""\s*(?:{re.escape(key)}|"{re.escape(key)}")\s*=""")
+    found = (at for at, old in enumerate(lines[: _first_table(lines)]) if pattern.match(old))
+    return lines, next(found, None)
+
+
+def _first_table(lines: list[str]) -> int:
+    return next((at for at, old in enumerate(lines) if old.lstrip().startswith("[")), len(lines))

@@ -50,12 +50,13 @@ def examine(bench: Workbench) -> list[Finding]:
         "index": _index,
         "encoder": _encoder,
         "matcher": _matcher,
-        "model": _model,
+        "model": measure_model,
         "prompts": _prompts,
         "cores": _cores,
         "device": _device,
         "keys": _keys,
         "calls today": _calls_today,
+        "log": _log,
     }
     findings = []
     for name, check in checks.items():
@@ -140,8 +141,12 @@ def _matcher(bench: Workbench) -> Finding:
     return Finding(check="matcher", state="ok", found=matcher.card.name)
 
 
-def _model(bench: Workbench) -> Finding:
-    """Load the model and let it write for a second."""
+def measure_model(bench: Workbench) -> Finding:
+    """Load the model, let it write for a second, and say how fast it does.
+
+    Raises:
+        ToolsrvError: it cannot be used.
+    """
     if isinstance(bench.settings.model, str):
         return _special(bench, bench.settings.model)
     from toolsrv_runtime.engine.base import Piece
@@ -241,6 +246,21 @@ def _calls_today(bench: Workbench) -> Finding:
         todo = "wait, or allow more: toolsrv config set calls_per_day"
         return Finding(check="calls today", state="warn", found=found, next=todo)
     return Finding(check="calls today", state="ok", found=found)
+
+
+def _log(bench: Workbench) -> Finding:
+    """Name the logs of servers and the folder of fault logs, with their sizes."""
+    from toolsrv.server_log import log_file
+    from toolsrv_runtime.footprint import told
+
+    folder = bench.settings.data_dir
+    files = [log_file(folder, http=False), log_file(folder, http=True)]
+    found = [f"{one} ({told(one.stat().st_size)})" for one in files if one.is_file()]
+    faults = sorted((folder / "faults").glob("*.log"))
+    if faults:
+        found.append(f"{len(faults)} fault logs in {faults[0].parent}, the last {faults[-1].name}")
+    nothing = f"nothing was logged; servers would in {files[0].parent}"
+    return Finding(check="log", state="ok", found="; ".join(found) or nothing)
 
 
 def _keys(bench: Workbench) -> Finding:

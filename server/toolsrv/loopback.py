@@ -5,33 +5,75 @@ Knows nothing of what is served.
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import socket
+from pathlib import Path
 
+from toolsrv.config_file import write_atomic
+from toolsrv.file_lock import alone
 from toolsrv.settings import TOKEN_VARIABLE
-from toolsrv_registry.errors import BusyError, UsageError
+from toolsrv_registry.errors import BusyError, ToolsrvError, UsageError
+
+log = logging.getLogger(__name__)
+TOKEN_FILE = "http-token"  # noqa: S105 - a file's name
+"""In the data folder: the token of ``serve --http``, kept between starts."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 TOKEN_MINIMUM = 16
 
 
-def choose_token() -> str:
-    """Return the token from the environment, or a new one.
+def choose_token(file: Path | None = None, *, renew: bool = False) -> str:
+    """Return the token from the environment, else the one kept in ``file``, else a new one.
+
+    A new one is kept there, for this user alone. One that others could read is renewed, as with
+    ``renew``. Without ``file``, and where it cannot be written, the token is for this start only.
 
     Raises:
         UsageError: The token given is too short or has characters that no header may have.
     """
     token = os.environ.get(TOKEN_VARIABLE, "")
     if not token:
-        return secrets.token_urlsafe(32)
-    if len(token) < TOKEN_MINIMUM or not token.isascii() or not token.isprintable() or " " in token:
+        return secrets.token_urlsafe(32) if file is None else _kept_token(file, renew=renew)
+    if not _is_strong(token):
         raise UsageError(
             f"{TOKEN_VARIABLE} must have at least {TOKEN_MINIMUM} printable ASCII characters, "
             "no spaces",
             hint=f"unset {TOKEN_VARIABLE} to have a token made",
         )
     return token
+
+
+def _is_strong(token: str) -> bool:
+    return (
+        len(token) >= TOKEN_MINIMUM and token.isascii() and token.isprintable() and " " not in token
+    )
+
+
+def _kept_token(file: Path, *, renew: bool) -> str:
+    try:
+        with alone(file.with_suffix(".lock")):
+            kept = "" if renew else _private_text(file)
+            if _is_strong(kept):
+                return kept
+            token = secrets.token_urlsafe(32)
+            write_atomic(file, f"{token}\n")  # made with mode 0600
+            return token
+    except ToolsrvError as error:
+        log.warning("the token is for this start only: %s", error.message)
+        return secrets.token_urlsafe(32)
+
+
+def _private_text(file: Path) -> str:
+    """Return what is in a file that only this user can read, "" for any other."""
+    try:
+        if os.name == "posix" and file.stat().st_mode & 0o077:
+            log.warning("others could read %s: its token is replaced", file)
+            return ""
+        return file.read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return ""
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -15,8 +15,10 @@ from pathlib import Path, PureWindowsPath
 from typing import Any
 from urllib.parse import urlsplit
 
-from toolsrv.clients.known import CLIENTS, Client, Machine
-from toolsrv.clients.register import is_ours, servers_of
+from toolsrv.clients.known import CLIENTS, Client
+from toolsrv.clients.machine import Machine
+from toolsrv.clients.register import servers_of
+from toolsrv.clients.started import is_ours
 from toolsrv_catalogs.hosts import address_fault
 from toolsrv_catalogs.importer import catalog_name, check_name
 from toolsrv_registry.errors import NotFoundError, ToolsrvError, UsageError
@@ -132,21 +134,27 @@ def of_entry(name: str, entry: Any) -> Found:
     kind = str(entry.get("type") or entry.get("transport") or "").lower()
     if kind in {"sse", "ws", "builtin", "platform", "frontend"}:
         raise UsageError(f"is of type {kind!r}, which is not spoken", hint="stdio and HTTP are")
-    address = next((entry[key] for key in ("url", "serverUrl", "uri") if entry.get(key)), None)
+    address = next(
+        (entry[key] for key in ("url", "serverUrl", "httpUrl", "uri") if entry.get(key)), None
+    )
     command = entry.get("command") or entry.get("cmd")
     if isinstance(address, str):
         headers = _texts(entry.get("headers") or entry.get("http_headers"))
         one = _of_url(name, address)
         return _with_values(one, headers=headers)
+    arguments = entry.get("args")
+    if isinstance(command, list) and command:  # opencode's one list
+        command, arguments = command[0], command[1:]
     if not isinstance(command, str) or not command.strip():
         raise UsageError("names neither a command nor a URL", hint="correct the client's file")
-    arguments = entry.get("args")
     if not isinstance(arguments, list | None) or not all(
         isinstance(one, str) for one in arguments or []
     ):
         raise UsageError("has arguments that are no list of texts", hint="correct the file")
     one = _of_command(name, [command, *(arguments or [])], cwd=entry.get("cwd"))
-    return _with_values(one, env=_texts(entry.get("env") or entry.get("envs")))
+    return _with_values(
+        one, env=_texts(entry.get("env") or entry.get("envs") or entry.get("environment"))
+    )
 
 
 def plain_name(name: str) -> str:

@@ -16,12 +16,15 @@ from click.testing import Result
 
 from toolsrv.cli.connect import this_machine
 from toolsrv.clients import jsonc
-from toolsrv.clients.known import CLIENTS, Machine, System
+from toolsrv.clients.known import CLIENTS
+from toolsrv.clients.machine import Machine, System
 from toolsrv.clients.register import BACKUP, command, connecting, disconnecting, registered
+from toolsrv.clients.started import Start, start_of
 from toolsrv_registry.errors import DataError, UsageError
 
 Run = Callable[..., Result]
 POSIX = os.name == "posix"
+ONE_FILE = [one for one in CLIENTS if one != "windsurf"]
 PLACES = {
     ("claude-desktop", "linux"): ".config/Claude/claude_desktop_config.json",
     ("claude-desktop", "darwin"): "Library/Application Support/Claude/claude_desktop_config.json",
@@ -125,7 +128,7 @@ def test_an_entry_comes_and_goes_and_nothing_else_changes(client: str, tmp_path:
     assert set(before(client).splitlines()) <= set(text.splitlines())
     servers = parsed(client, text)[one.keys[0]]
     assert next(iter(servers)) == "other" or client == "goose"
-    assert servers["toolsrv"] == one.entry(command(), ("serve",))
+    assert servers["toolsrv"] == one.entry(command(), ("serve",), home=at.home)
     assert not connecting(one, at).needed
     disconnecting(one, at).write()
     assert path.read_text("utf-8") == before(client)
@@ -137,10 +140,13 @@ def test_a_client_without_a_file_gets_one(client: str, tmp_path: Path) -> None:
     one, at = CLIENTS[client], machine(tmp_path)
     assert connecting(one, at).write() is None
     text = one.path(at).read_text("utf-8")
-    assert parsed(client, text)[one.keys[0]]["toolsrv"] == one.entry(command(), ("serve",))
+    assert parsed(client, text)[one.keys[0]]["toolsrv"] == one.entry(
+        command(), ("serve",), home=at.home
+    )
     assert not POSIX or one.path(at).stat().st_mode & 0o777 == 0o600
     disconnecting(one, at).write()
-    assert "toolsrv" not in one.path(at).read_text("utf-8")
+    assert not one.path(at).exists()
+    assert list(one.path(at).parent.iterdir()) == []
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -149,7 +155,9 @@ def test_an_old_entry_of_ours_is_renewed(client: str, tmp_path: Path) -> None:
     connecting(one, at, ["serve", "--model", "old.gguf"]).write()
     connecting(one, at).write()
     text = one.path(at).read_text("utf-8")
-    assert parsed(client, text)[one.keys[0]]["toolsrv"] == one.entry(command(), ("serve",))
+    assert parsed(client, text)[one.keys[0]]["toolsrv"] == one.entry(
+        command(), ("serve",), home=at.home
+    )
     assert "old.gguf" not in text
 
 
@@ -250,17 +258,17 @@ def test_the_command_line_connects_and_disconnects(
     assert dry.exit_code == 0
     assert '+    "toolsrv": {' in dry.stdout
     assert not path.exists()
-    done = run("connect", "cursor", "--json")
+    done = run("connect", "cursor", "--json", "--no-try")
     assert json.loads(done.stdout)["changed"] is True
     entry = json.loads(path.read_text())["mcpServers"]["toolsrv"]
     assert entry["args"] == ["serve"]
     assert Path(entry["command"]).is_absolute()
-    assert "nothing to change" in run("connect", "cursor").stdout
+    assert "nothing to change" in run("connect", "cursor", "--no-try").stdout
     rows = {row["client"]: row for row in json.loads(run("connect", "--list", "--json").stdout)}
     assert (rows["cursor"]["found"], rows["cursor"]["connected"]) == (True, True)
     assert (rows["codex"]["found"], rows["codex"]["connected"]) == (False, False)
     assert run("disconnect", "cursor").exit_code == 0
-    assert json.loads(path.read_text()) == {"mcpServers": {}}
+    assert not path.exists()
     assert "Cursor" in run("connect", "--list").stdout
 
 
@@ -297,7 +305,7 @@ def foreign(client: str) -> str:
 
 
 @pytest.mark.parametrize("edited", [False, True])
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", ONE_FILE)
 def test_an_entry_of_another_program_is_replaced_only_when_told_and_comes_back(
     client: str, tmp_path: Path, *, edited: bool
 ) -> None:
@@ -345,7 +353,7 @@ def test_the_command_line_refuses_another_programs_entry(
     assert refused.exit_code == 2
     assert "--replace" in refused.stderr
     assert path.read_text() == foreign("cursor")
-    assert run("connect", "cursor", "--replace").exit_code == 0
+    assert run("connect", "cursor", "--replace", "--no-try").exit_code == 0
     assert run("disconnect", "cursor").exit_code == 0
     assert path.read_text() == foreign("cursor")
 
@@ -360,12 +368,36 @@ def test_a_named_data_folder_goes_into_the_entry(
         found: list[str] = json.loads(path.read_text())["mcpServers"]["toolsrv"]["args"]
         return found
 
-    assert run("connect", "cursor").exit_code == 0
+    assert run("connect", "cursor", "--no-try").exit_code == 0
     assert arguments() == ["--data-dir", str(data_dir), "serve"]
     other = tmp_path / "other"
-    assert run("--data-dir", str(other), "connect", "cursor").exit_code == 0
+    assert run("--data-dir", str(other), "connect", "cursor", "--no-try").exit_code == 0
     assert arguments() == ["--data-dir", str(other), "serve"]
     assert not other.exists()
+
+
+def test_what_decides_in_this_shell_goes_into_the_entry_but_no_secret(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("toolsrv.cli.connect.this_machine", lambda: machine(tmp_path))
+    monkeypatch.delenv("TOOLSRV_DATA_DIR")
+    ours = {
+        "TOOLSRV_CONFIG": str(tmp_path / "config.toml"),
+        "TOOLSRV_WIDTH": "3",
+        "XDG_DATA_HOME": str(tmp_path / "share"),
+    }
+    secret = {"TOOLSRV_TOKEN": "t" * 20, "TOOLSRV_ENGINE_KEY": "k", "TOOLSRV_KEY_A_EXAMPLE": "k"}
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    for name, value in {**ours, **secret}.items():
+        monkeypatch.setenv(name, value)
+    for client, key in (("cursor", "env"), ("codex", "env"), ("goose", "envs")):
+        assert run("connect", client, "--no-try").exit_code == 0
+        one = CLIENTS[client]
+        entry = parsed(client, one.path(machine(tmp_path)).read_text("utf-8"))[one.keys[0]][
+            "toolsrv"
+        ]
+        assert isinstance(entry, dict)
+        assert entry[key] == ours
 
 
 def test_an_unknown_client_is_told_which_there_are(run: Run) -> None:
@@ -424,29 +456,28 @@ def test_the_command_line_writes_every_file_of_a_client(
     (tmp_path / INSTALLED).parent.mkdir(parents=True)
     monkeypatch.setattr("toolsrv.cli.connect.this_machine", lambda: machine(tmp_path, "win32"))
     files = [tmp_path / PACKAGE / INSIDE, tmp_path / INSTALLED]
-    done = json.loads(run("connect", "claude-desktop", "--json").stdout)
+    done = json.loads(run("connect", "claude-desktop", "--json", "--no-try").stdout)
     assert [done["path"], *(one["path"] for one in done["others"])] == [str(one) for one in files]
     for one in files:
         assert list(json.loads(one.read_text("utf-8"))["mcpServers"]) == ["toolsrv"]
     files[1].write_text("{}", "utf-8")  # half of it is not all of it
     rows = {row["client"]: row for row in json.loads(run("connect", "--list", "--json").stdout)}
     assert rows["claude-desktop"]["connected"] is False
-    said = run("connect", "claude-desktop").stdout
+    said = run("connect", "claude-desktop", "--no-try").stdout
     assert f"{files[0]}: nothing to change" in said
     assert f"{files[1]}: written" in said
     assert run("disconnect", "claude-desktop").exit_code == 0
-    assert [json.loads(one.read_text("utf-8")) for one in files] == [{"mcpServers": {}}] * 2
+    assert not files[0].exists()
+    assert files[1].read_text("utf-8") == "{}"
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", ONE_FILE)
 def test_paths_of_windows_come_back_as_they_were(client: str, tmp_path: Path) -> None:
     one, at = CLIENTS[client], machine(tmp_path, "win32")
     arguments = ("--data-dir", FOLDER, "serve")
     connecting(one, at, arguments, program=PROGRAM).write()
     entry = parsed(client, one.path(at).read_text("utf-8"))[one.keys[0]]["toolsrv"]
-    assert isinstance(entry, dict)
-    assert entry.get("command", entry.get("cmd")) == str(PROGRAM)
-    assert entry["args"] == list(arguments)
+    assert start_of(entry) == Start(str(PROGRAM), arguments)
     assert registered(one, at)
     assert not connecting(one, at, arguments, program=PROGRAM).needed
     other = {"command": str(PROGRAM.with_name("other.exe")), "args": [FOLDER]}
@@ -455,7 +486,7 @@ def test_paths_of_windows_come_back_as_they_were(client: str, tmp_path: Path) ->
     disconnecting(one, at).write()
     assert not registered(one, at)
     if one.form == "json":
-        text = jsonc.with_entry(one.path(at).read_text("utf-8"), (*one.keys, "other"), other)
+        text = jsonc.with_entry("", (*one.keys, "other"), other)
         one.path(at).write_text(text, "utf-8")
         connecting(one, at, arguments, program=PROGRAM).write()
         disconnecting(one, at).write()
@@ -503,7 +534,9 @@ def test_a_file_without_servers_counts_as_an_empty_table(
         new = path.read_bytes().decode()
         assert new.startswith(mark)
         document = parsed(client, new.removeprefix("\ufeff"))
-        assert document[one.keys[0]] == {"toolsrv": one.entry(command(), ("serve",))}, text
+        assert document[one.keys[0]] == {
+            "toolsrv": one.entry(command(), ("serve",), home=at.home)
+        }, text
         assert {key for key in document if key != one.keys[0]} <= {"a"}
         for comment in ("// nothing yet", "/* a */", "// b", "# nothing yet", "# x", "# a", "# b"):
             assert (comment in new) is (comment in text), (text, new)

@@ -18,6 +18,7 @@ from click.testing import Result
 from keyring.backends import fail
 
 import toolsrv_registry
+from toolsrv.clients.handshake import REVISIONS
 from toolsrv.health import examine
 from toolsrv.settings import load
 from toolsrv.workbench import Workbench
@@ -26,8 +27,20 @@ ModelServer = runpy.run_path(str(Path(__file__).parents[1] / "model_server.py"))
 Run = Callable[..., Result]
 CHECKS = [
     "versions", "data folder", "catalogs", "index", "encoder", "matcher", "model", "prompts", "cores",
-    "device", "keys", "calls today",
+    "device", "keys", "calls today", "log", "server", "clients",
 ]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home without any client."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(folder))
+    for name in ("APPDATA", "LOCALAPPDATA", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "CODEX_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    return folder
 
 
 def test_a_sound_installation_has_no_failure(run: Run, ready_dir: Path) -> None:
@@ -41,6 +54,8 @@ def test_a_sound_installation_has_no_failure(run: Run, ready_dir: Path) -> None:
     assert "offline (" in found["catalogs"]["found"]
     assert "tokens/s" in found["model"]["found"]
     assert "model prompts" in found["prompts"]["next"]
+    assert "with 7 tools" in found["server"]["found"]
+    assert said["problems"] == []
 
 
 def test_what_fails_is_told_with_what_to_do_and_the_rest_is_looked_at(
@@ -49,7 +64,7 @@ def test_what_fails_is_told_with_what_to_do_and_the_rest_is_looked_at(
     del data_dir
     bad = tmp_path / "bad.gguf"
     bad.write_bytes(b"")
-    done = run("doctor", "--model", str(bad), "--json")
+    done = run("doctor", "--no-try", "--model", str(bad), "--json")
     assert done.exit_code == 1
     found = {one["check"]: one for one in json.loads(done.stdout)["findings"]}
     assert found["model"]["state"] == "fail"
@@ -102,7 +117,7 @@ def test_a_damaged_encoder_is_told_by_doctor_and_index_status(
             check=True,
         )
 
-    findings = json.loads(said("doctor", "--json").stdout)["findings"]
+    findings = json.loads(said("doctor", "--no-try", "--json").stdout)["findings"]
     (found,) = [one for one in findings if one["check"] == "encoder"]
     assert found["state"] == "warn"
     assert str(model) in found["found"]
@@ -120,13 +135,13 @@ def test_a_data_folder_that_cannot_be_written_fails(
     file.touch()
     monkeypatch.setenv("TOOLSRV_DATA_DIR", str(file / "below"))
     monkeypatch.setenv("TOOLSRV_CONFIG", str(tmp_path / "config.toml"))
-    done = run("doctor")
+    done = run("doctor", "--no-try")
     assert done.exit_code == 1
     assert "--data-dir" in done.stdout
 
 
 def model_check(run: Run, model: str) -> tuple[int, dict[str, str]]:
-    done = run("doctor", "--model", model, "--json")
+    done = run("doctor", "--no-try", "--model", model, "--json")
     found = {one["check"]: one for one in json.loads(done.stdout)["findings"]}
     return done.exit_code, found["model"]
 
@@ -153,3 +168,64 @@ def test_a_script_that_is_missing_fails(run: Run, ready_dir: Path, tmp_path: Pat
     assert (code, found["state"]) == (1, "fail")
     code, found = model_check(run, "sampling")
     assert (code, found["state"]) == (0, "ok")
+
+
+def test_each_registered_client_has_a_row_and_each_problem_a_number(
+    run: Run, ready_dir: Path, home: Path
+) -> None:
+    assert run("connect", "cursor", "--no-try").exit_code == 0
+    gone = {"command": str(home / "gone" / "toolsrv"), "args": ["serve"]}
+    (home / ".claude.json").write_text(json.dumps({"mcpServers": {"toolsrv": gone}}), "utf-8")
+    (home / ".codex").mkdir()
+    (home / ".codex" / "config.toml").write_text("[mcp_servers\n", "utf-8")
+    done = run("doctor", "--json")
+    said = json.loads(done.stdout)
+    found = {one["check"]: one for one in said["findings"]}
+    assert done.exit_code == 1
+    assert found["client cursor"]["state"] == "ok"
+    assert "with 7 tools" in found["client cursor"]["found"]
+    assert found["client claude-code"]["state"] == "fail"
+    assert "no longer exists" in found["client claude-code"]["found"]
+    assert found["client codex"]["state"] == "warn"
+    numbered = [(one["number"], one["check"]) for one in said["problems"]]
+    assert numbered == [(1, "client claude-code"), (2, "client codex")]
+    assert "toolsrv connect claude-code" in said["problems"][0]["fix"]
+    text = run("doctor", "--no-try").stdout
+    assert "1. client claude-code (failed)" in text
+    assert "2. client codex (warning)" in text
+    (kept,) = (ready_dir / "greetings").glob("*.json")
+    assert {one.split()[0] for one in json.loads(kept.read_text("utf-8"))} == {
+        "initialize", "server/discover", "tools/list",
+    }  # fmt: skip
+    assert len(json.loads(kept.read_text("utf-8"))) == 2 * len(REVISIONS)
+
+
+def test_a_client_whose_server_fails_is_told_with_what_the_server_said(
+    run: Run, ready_dir: Path, home: Path
+) -> None:
+    assert ready_dir
+    program = home / "toolsrv"
+    program.write_text("#!/bin/sh\necho no such module >&2; exit 3\n", "utf-8")
+    program.chmod(0o755)
+    (home / ".cursor").mkdir()
+    entry = {"command": str(program), "args": ["serve"]}
+    (home / ".cursor" / "mcp.json").write_text(json.dumps({"mcpServers": {"toolsrv": entry}}))
+    said = json.loads(run("doctor", "--json").stdout)
+    (row,) = [one for one in said["findings"] if one["check"] == "client cursor"]
+    assert row["state"] == "fail"
+    assert "no such module" in row["found"]
+
+
+def test_the_logs_of_servers_are_named(run: Run, ready_dir: Path) -> None:
+    def found() -> str:
+        done = run("doctor", "--no-try", "--json")
+        (row,) = [one for one in json.loads(done.stdout)["findings"] if one["check"] == "log"]
+        return str(row["found"])
+
+    assert str(ready_dir / "logs") in found()
+    (ready_dir / "logs").mkdir()
+    (ready_dir / "logs" / "http.log").write_text("a line\n", "utf-8")
+    (ready_dir / "faults").mkdir()
+    (ready_dir / "faults" / "fault-1.log").touch()
+    assert f"{ready_dir / 'logs' / 'http.log'} (7 bytes)" in found()
+    assert "fault-1.log" in found()

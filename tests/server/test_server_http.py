@@ -75,7 +75,6 @@ def test_every_request_needs_the_token(serving: Serving) -> None:
         httpx.delete(url),
         httpx.options(url),
         httpx.get(url.replace("/mcp", "/")),
-        httpx.get(url.replace("/mcp", "/.well-known/oauth-protected-resource")),
     ]
     for response in refused:
         assert response.status_code == 401
@@ -140,6 +139,33 @@ def test_the_token_can_be_given_but_not_a_weak_one(monkeypatch: pytest.MonkeyPat
             loopback.choose_token()
     monkeypatch.delenv("TOOLSRV_TOKEN")
     assert loopback.choose_token() != loopback.choose_token()
+
+
+def test_a_token_is_kept_for_its_user_alone_and_renewed_when_others_could_read_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "new" / "http-token"
+    first = loopback.choose_token(file)
+    assert loopback.choose_token(file) == first == file.read_text().strip()
+    monkeypatch.setenv("TOOLSRV_TOKEN", "a-token-that-is-long-enough")
+    assert loopback.choose_token(file) == "a-token-that-is-long-enough"
+    monkeypatch.delenv("TOOLSRV_TOKEN")
+    assert loopback.choose_token(file) == first
+    second = loopback.choose_token(file, renew=True)
+    assert second != first
+    assert loopback.choose_token(file) == second
+    if os.name == "posix":
+        assert file.stat().st_mode & 0o777 == 0o600
+        file.chmod(0o640)
+        third = loopback.choose_token(file)
+        assert third != second
+        assert file.stat().st_mode & 0o777 == 0o600
+    for damaged in (b"", b"short", b"\xff" * 40, b"two words in it, and long"):
+        file.write_bytes(damaged)
+        assert len(loopback.choose_token(file)) >= 40
+    (tmp_path / "file").touch()
+    nowhere = tmp_path / "file" / "http-token"
+    assert loopback.choose_token(nowhere) != loopback.choose_token(nowhere)
 
 
 def test_the_token_is_no_setting_and_is_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:

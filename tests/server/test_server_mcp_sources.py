@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from toolsrv.clients.known import CLIENTS, Machine
+from toolsrv.clients.known import CLIENTS
+from toolsrv.clients.machine import Machine
 from toolsrv.key_store import KeyStore
 from toolsrv.mcp_servers import ServerFile
 from toolsrv.mcp_sources import Found, named_source, of_client, of_entry

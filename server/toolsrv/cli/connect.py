@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,8 +16,11 @@ from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import ToolsrvError, UsageError
 
 if TYPE_CHECKING:
-    from toolsrv.clients.known import Client, Machine, System
+    from toolsrv.clients.known import Client
+    from toolsrv.clients.machine import Machine, System
+    from toolsrv.clients.printed import Printed
     from toolsrv.clients.register import Change
+    from toolsrv.clients.started import Start
 
 dry_option = click.option("--dry-run", is_flag=True, help="Show the change, write nothing.")
 
@@ -26,53 +29,147 @@ dry_option = click.option("--dry-run", is_flag=True, help="Show the change, writ
 @click.argument("client", required=False)
 @click.option("--list", "listed", is_flag=True, help="Show the clients and which are found here.")
 @click.option("--replace", is_flag=True, help="Also an entry toolsrv of another program.")
+@click.option("--scope", type=click.Choice(["user", "project"]), default="user", show_default=True,
+              help="The user's own file, or that of the project in this folder.")  # fmt: skip
+@click.option("--http", "over_http", is_flag=True,
+              help="Connect to `toolsrv serve --http` on this machine; its token goes into the file.")  # fmt: skip
+@click.option("--no-try", is_flag=True, help="Do not start the server to see that it answers.")
 @dry_option
 @json_option
 @pass_session
 def connect(
-    session: Session, client: str | None, listed: bool, replace: bool, dry_run: bool, as_json: bool
+    session: Session,
+    client: str | None,
+    listed: bool,
+    replace: bool,
+    scope: str,
+    over_http: bool,
+    no_try: bool,
+    dry_run: bool,
+    as_json: bool,
 ) -> None:
     """Register `toolsrv serve` in CLIENT's own configuration file.
 
     Other entries and comments stay, and the old file is kept beside it as *.toolsrv-backup. A data
-    folder named by --data-dir or TOOLSRV_DATA_DIR goes into the entry.
+    folder named by --data-dir or TOOLSRV_DATA_DIR goes into the entry, as other TOOLSRV_ variables
+    that are settings do. The server is started afterwards as the client starts it, to see that it
+    answers, and its first answers are kept for the next start.
     """
     if listed:
         _list(as_json)
         return
+    from toolsrv.clients.printed import PRINTED
     from toolsrv.clients.register import connecting
 
-    chosen = chosen_client(client)
-    arguments = (*_data_folder(session), "serve")
-    machine = this_machine()
+    if client is not None and client in PRINTED:
+        _print(PRINTED[client], own_start(session), as_json=as_json)
+        return
+    chosen, machine = chosen_client(client), this_machine()
+    own = own_start(session)
+    entry = _http_entry(session, chosen) if over_http else None
     changes = [
-        connecting(chosen, machine, arguments, replace=replace, path=path)
-        for path in chosen.paths(machine)
+        connecting(
+            chosen, machine, own.arguments, env=own.env, replace=replace, path=path, entry=entry
+        )
+        for path in _files(chosen, machine, scope)
     ]
     _carry_out(changes, dry_run=dry_run, as_json=as_json, then=chosen.then)
+    if not dry_run and not no_try and not over_http:
+        _try(own, chosen.opens, as_json=as_json)
 
 
-def _data_folder(session: Session) -> tuple[str, ...]:
-    """Return the option that names the data folder; a client has not this shell's variables."""
+def _files(client: Client, machine: Machine, scope: str) -> tuple[Path, ...]:
+    """Return the files that are meant. Raises UsageError for a client without files in projects."""
+    if scope == "user":
+        return client.paths(machine)
+    path = client.project_path(Path.cwd())
+    if path is None:
+        from toolsrv.clients.places import PROJECT
+
+        raise UsageError(
+            f"{client.title} reads no file of a project", hint=f"these do: {', '.join(PROJECT)}"
+        )
+    return (path,)
+
+
+def _http_entry(session: Session, client: Client) -> dict[str, Any]:
+    """Return the entry that connects to the server on HTTP, with the token that is kept for it."""
+    from toolsrv.loopback import TOKEN_FILE, choose_token
+
+    settings = session.load().settings
+    token = choose_token(settings.data_dir / TOKEN_FILE)
+    url = f"http://127.0.0.1:{settings.http_port}/mcp"
+    return client.http_entry(url, {"Authorization": f"Bearer {token}"})
+
+
+def _print(client: Printed, own: Start, *, as_json: bool) -> None:
+    """Show what a person pastes into a client that has no file of its own to change."""
+    text = client.text(own)
+    if as_json:
+        emit_json({"client": client.title, "where": client.where, "text": text})
+        return
+    note(f"{client.title}: put this into {client.where}")
+    click.echo(text)
+
+
+def own_start(session: Session) -> Start:
+    """Return what an entry for this installation starts, with the settings of this shell.
+
+    Raises:
+        DataError: toolsrv is not installed as a command.
+    """
+    from toolsrv.clients.register import command
+    from toolsrv.clients.started import Start
+
     loaded = session.load()
-    if loaded.origins["data_dir"] in ("default", str(loaded.path)):
-        return ()
-    return ("--data-dir", str(loaded.settings.data_dir))
+    moved = loaded.origins["data_dir"] not in ("default", str(loaded.path))
+    folder = ("--data-dir", str(loaded.settings.data_dir)) if moved else ()
+    return Start(str(command()), (*folder, "serve"), entry_variables(loaded.origins))
+
+
+def entry_variables(origins: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of this shell that an entry must set, as a client has not got them.
+
+    Settings, which ``origins`` say come from variables, and the folders of the XDG standard; no
+    secrets: keys are kept in the data folder or the keyring.
+    """
+    from toolsrv.places import CONFIG_VARIABLE, PREFIX
+
+    named = [f"{PREFIX}{key.upper()}" for key in origins if key != "data_dir"]
+    names = [CONFIG_VARIABLE, "XDG_DATA_HOME", "XDG_CONFIG_HOME", *named]
+    return {name: os.environ[name] for name in names if os.environ.get(name)}
+
+
+def _try(own: Start, revisions: Sequence[str], *, as_json: bool) -> None:
+    """Start the server in the versions that a client opens with: it then gets its answers at once."""
+    from toolsrv.clients.handshake import prime
+    from toolsrv.clients.registrations import answered
+
+    try:
+        heard = prime(own, revisions)
+    except ToolsrvError as error:
+        note(f"note: {error.message}; look closer with toolsrv doctor")
+    else:
+        if not as_json:
+            note(f"tried: {answered(heard)}")
 
 
 @click.command(epilog=example("toolsrv disconnect cursor"))
 @click.argument("client", required=False)
+@click.option("--scope", type=click.Choice(["user", "project"]), default="user", show_default=True,
+              help="The user's own file, or that of the project in this folder.")  # fmt: skip
 @dry_option
 @json_option
-def disconnect(client: str | None, dry_run: bool, as_json: bool) -> None:
+def disconnect(client: str | None, scope: str, dry_run: bool, as_json: bool) -> None:
     """Take toolsrv out of CLIENT's configuration file, and nothing else.
 
+    Where nothing else has changed since, the file is again as it was before `connect`, byte for byte.
     An entry of another program that `connect --replace` replaced comes back from the old file.
     """
     from toolsrv.clients.register import disconnecting
 
     chosen, machine = chosen_client(client), this_machine()
-    changes = [disconnecting(chosen, machine, path=path) for path in chosen.paths(machine)]
+    changes = [disconnecting(chosen, machine, path=path) for path in _files(chosen, machine, scope)]
     _carry_out(changes, dry_run=dry_run, as_json=as_json, then="restart it to let go of toolsrv")
 
 
@@ -87,6 +184,8 @@ def _carry_out(changes: Sequence[Change], *, dry_run: bool, as_json: bool, then:
             click.echo(f"{change.path}: nothing to change")
         elif dry_run:
             click.echo(change.diff())
+        elif change.deletes:
+            click.echo(f"{change.path}: removed, as there was none before")
         else:
             click.echo(f"{change.path}: written")
             if change.restores:
@@ -118,26 +217,44 @@ def _list(as_json: bool) -> None:
     if as_json:
         emit_json(rows)
         return
-    words = {True: "yes", False: "no", None: "?"}
     table(
         ("client", "name", "found", "connected", "file"),
-        [(r["client"], r["name"], words[r["found"]], words[r["connected"]], r["path"]) for r in rows],
-    )  # fmt: skip
+        [(r["client"], r["name"], _word(r["found"]), _connected(r), r["path"]) for r in rows],
+    )
+    for row in rows:
+        if row["stale"]:
+            note(
+                f"{row['client']}: {row['stale']} no longer exists; toolsrv connect {row['client']}"
+            )
+    from toolsrv.clients.printed import PRINTED
+
+    note(f"shown to be pasted: {', '.join(f'toolsrv connect {name}' for name in PRINTED)}")
+
+
+def _word(value: bool | None) -> str:
+    return {True: "yes", False: "no", None: "?"}[value]
+
+
+def _connected(row: dict[str, Any]) -> str:
+    return "stale" if row["stale"] else _word(row["connected"])
 
 
 def _row(client: Client, machine: Machine) -> dict[str, Any]:
-    from toolsrv.clients.register import registered
+    """Return what is known of a client; ``stale`` is the program of an entry that is gone."""
+    from toolsrv.clients.registrations import Damage, registrations
 
-    try:
-        connected: bool | None = registered(client, machine)
-    except ToolsrvError as error:
-        note(f"note: {error.message}")
-        connected = None
+    found = list(registrations(machine, [client]))
+    damage = [one for one in found if isinstance(one, Damage)]
+    for one in damage:
+        note(f"note: {one.error.message}")
+    gone = [one.start.command for one in found if not isinstance(one, Damage)
+            and one.start is not None and one.is_stale]  # fmt: skip
     return {
         "client": client.id,
         "name": client.title,
         "found": client.found(machine),
-        "connected": connected,
+        "connected": None if damage else len(found) == len(client.paths(machine)),
+        "stale": gone[0] if gone else None,
         "path": str(client.path(machine)),
     }
 
@@ -149,12 +266,14 @@ def chosen_client(name: str | None) -> Client:
     if name in CLIENTS:
         return CLIENTS[name]
     problem = "no client is named" if name is None else f"unknown client {name[:80]!r}"
-    raise UsageError(problem, hint=f"one of: {', '.join(CLIENTS)}")
+    from toolsrv.clients.printed import PRINTED
+
+    raise UsageError(problem, hint=f"one of: {', '.join((*CLIENTS, *PRINTED))}")
 
 
 def this_machine() -> Machine:
     """Return what decides where clients' files are, here and now."""
-    from toolsrv.clients.known import Machine
+    from toolsrv.clients.machine import Machine
 
     system = sys.platform if sys.platform in ("darwin", "win32") else "linux"
     return Machine(cast("System", system), Path.home(), os.environ)

@@ -25,6 +25,7 @@ COMMANDS = {
     "call": ("toolsrv.cli.call:call", "Call one API."),
     "serve": ("toolsrv.cli.serve:serve", "Run the MCP server, on stdio or HTTP."),
     "world": ("toolsrv.cli.world:world", "Be the API world of other programs."),
+    "setup": ("toolsrv.cli.setup:setup", "Set up model, catalog, clients; solve a first task."),
     "connect": ("toolsrv.cli.connect:connect", "Register toolsrv in a desktop client."),
     "disconnect": ("toolsrv.cli.connect:disconnect", "Take toolsrv out of a client."),
     "catalog": ("toolsrv.cli.catalog:catalog", "Look at the catalogs."),

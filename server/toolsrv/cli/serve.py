@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import logging
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -25,6 +24,7 @@ from toolsrv_registry.errors import UsageError
 
 if TYPE_CHECKING:
     from toolsrv.greeting import Greeter
+    from toolsrv.server_log import Level
 
 
 @click.command(epilog=example("toolsrv serve", "toolsrv serve --http --port 8765"))
@@ -35,6 +35,14 @@ if TYPE_CHECKING:
     type=click.IntRange(0, 65_535),
     help="Port for --http; 0 takes a free one. [default: 8765]",
 )
+@click.option("--allowed-host", "hosts", multiple=True, metavar="HOST",
+              help="For --http: a further name of this machine, as a proxy passes it on.")  # fmt: skip
+@click.option("--allowed-origin", "origins", multiple=True, metavar="ORIGIN",
+              help="For --http: web pages from there may call (CORS).")  # fmt: skip
+@click.option("--new-token", is_flag=True, help="For --http: replace the token that is kept.")
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]),
+              default="warning", show_default=True,
+              help="Of the log on stderr and in the data folder.")  # fmt: skip
 @click.option("--no-warm", is_flag=True, help="Load nothing before the first request needs it.")
 @serve_model_option
 @profile_option
@@ -46,6 +54,10 @@ def serve(
     over_http: bool,
     host: str,
     port: int | None,
+    hosts: tuple[str, ...],
+    origins: tuple[str, ...],
+    new_token: bool,
+    log_level: Level,
     no_warm: bool,
     model: str | None,
     profile: str | None,
@@ -54,14 +66,18 @@ def serve(
 ) -> None:
     """Run the MCP server: on stdio for a desktop client, or on HTTP with a bearer token.
 
-    Over HTTP the address and the token are printed on stderr; TOOLSRV_TOKEN sets the token.
+    Over HTTP the address and the token are printed on stderr. The token is kept in the data folder
+    for the next start; TOOLSRV_TOKEN sets it. /health answers without it.
     """
     from toolsrv.model_file import check_model
 
-    if port is not None and not over_http:
-        raise UsageError(
-            "--port is for --http", hint="toolsrv serve --http --port …, or leave it out"
-        )
+    given = {"--port": port is not None, "--allowed-host": hosts, "--allowed-origin": origins,
+             "--new-token": new_token}  # fmt: skip
+    for name, value in given.items():
+        if value and not over_http:
+            raise UsageError(
+                f"{name} is for --http", hint=f"toolsrv serve --http {name} …, or leave it out"
+            )
     greeter = None if over_http or _is_terminal() else _greeter(session)
     settings = session.load(
         model=model, profile=profile, adapter=adapter, engine_model=engine_model, http_port=port
@@ -70,10 +86,10 @@ def serve(
     for text in without_effect(settings, {"engine_model": engine_model}):
         note(f"note: {text}")
     gc.disable()  # importing and building schemas only allocates: collecting costs a tenth of it
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s"
-    )
+    from toolsrv.server_log import start_log
     from toolsrv.workbench import Workbench
+
+    start_log(settings.data_dir, log_level, http=over_http)
 
     bench = Workbench(settings)
     if over_http:
@@ -81,7 +97,16 @@ def serve(
 
         gc.enable()
         with contextlib.suppress(KeyboardInterrupt):  # the ordinary way to end it
-            serve_http(bench, host=host, port=settings.http_port, warm=not no_warm)
+            serve_http(
+                bench,
+                host=host,
+                port=settings.http_port,
+                warm=not no_warm,
+                hosts=hosts,
+                origins=origins,
+                new_token=new_token,
+                access_log=log_level in ("debug", "info"),
+            )
         return
     from toolsrv.mcp_server.stdio import serve_stdio
 

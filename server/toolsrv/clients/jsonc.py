@@ -86,6 +86,8 @@ def with_entry(text: str, keys: Sequence[str], entry: Any) -> str:
             return _added(text, node, key, value, unit, depth)
         node = member.value
     dumped = _dumped(entry, unit, len(keys))
+    if "\r\n" in text:
+        dumped = dumped.replace("\n", "\r\n")
     return text[: node.start] + dumped + text[node.end :]
 
 

@@ -1,140 +1,107 @@
-"""The MCP clients that toolsrv can register itself in: where each keeps its servers, and how.
+"""The MCP clients that toolsrv can register itself in: their names, and the form of their files.
 
-Places are those of each client's documentation of November 2026. Environment, home and platform
-come in; files are looked for, never read or written here.
+Where the files are says ``places``, what an entry looks like ``entries``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
+from toolsrv.clients.entries import http_entry, stdio_entry
+from toolsrv.clients.machine import Machine
+from toolsrv.clients.places import PROJECT, is_used, places
+
 Form = Literal["json", "toml", "yaml"]
-System = Literal["linux", "darwin", "win32"]
 NAME = "toolsrv"
 """The key of our entry."""
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What decides where a client's file is: platform, home and environment."""
-
-    system: System
-    home: Path
-    environment: Mapping[str, str]
-
-    def config(self) -> Path:
-        """Return the folder in which applications keep their configuration."""
-        if self.system == "win32":
-            return Path(self.environment.get("APPDATA") or self.home / "AppData" / "Roaming")
-        if self.system == "darwin":
-            return self.home / "Library" / "Application Support"
-        return self.xdg()
-
-    def local(self) -> Path:
-        """Return the folder of Windows in which packaged applications have theirs."""
-        return Path(self.environment.get("LOCALAPPDATA") or self.home / "AppData" / "Local")
-
-    def xdg(self) -> Path:
-        """Return the XDG configuration folder, which some tools use on macOS too."""
-        return Path(self.environment.get("XDG_CONFIG_HOME") or self.home / ".config")
+_SERVERS = ("mcpServers",)
+_SESSION = "start a new session"
+_RESTART = "restart it"
 
 
 @dataclass(frozen=True)
 class Client:
-    """One client. ``keys`` lead to the table of its servers; ``then`` is what its user does."""
+    """One client. ``keys`` lead to the table of its servers; ``then`` is what its user does.
+
+    ``opens`` are the versions of the protocol that it opens with, as far as is known.
+    """
 
     id: str
     title: str
-    form: Form
-    keys: tuple[str, ...]
     then: str
+    form: Form = "json"
+    keys: tuple[str, ...] = _SERVERS
+    opens: tuple[str, ...] = ("2025-11-25", "2025-06-18")
 
     def path(self, machine: Machine) -> Path:
         """Return the place of the client's user-wide configuration file, the first of ``paths``."""
         return self.paths(machine)[0]
 
     def paths(self, machine: Machine) -> tuple[Path, ...]:
-        """Return the configuration files of every installation of the client; never none.
+        """Return the configuration files of every installation of the client; never none."""
+        return places(self.id, machine)
 
-        On Windows a packaged Claude Desktop reads a file of its own, and the one that an installer
-        puts there another: those whose folders exist, the packaged ones first.
-        """
-        usual = _PLACES[self.id](machine)
-        if self.id != "claude-desktop" or machine.system != "win32":
-            return (usual,)
-        inside = Path("LocalCache", "Roaming", "Claude", usual.name)
-        packages = sorted((machine.local() / "Packages").glob("Claude_*"))
-        found = [one / inside for one in packages if one.is_dir()]
-        if not found or _used(usual, machine):
-            found.append(usual)
-        return tuple(found)
+    def project_path(self, folder: Path) -> Path | None:
+        """Return the client's file in a work tree, None where it reads none."""
+        return folder / PROJECT[self.id] if self.id in PROJECT else None
 
     def found(self, machine: Machine) -> bool:
         """Whether the client has been used on this machine: its file or its folder is there."""
-        paths = self.paths(machine)
-        return len(paths) > 1 or _packaged(paths[0], machine) or _used(paths[0], machine)
+        return any(is_used(self.id, one, machine) for one in self.paths(machine))
 
-    def entry(self, command: PurePath, arguments: tuple[str, ...]) -> dict[str, Any]:
-        """Return the entry that starts ``command`` in this client's words."""
-        if self.id == "goose":
-            return {
-                "name": NAME,
-                "type": "stdio",
-                "enabled": True,
-                "cmd": str(command),
-                "args": list(arguments),
-                "envs": {},
-                "timeout": 300,
-            }
-        entry: dict[str, Any] = {"command": str(command), "args": list(arguments)}
-        if self.id in ("vs-code", "claude-code"):
-            return {"type": "stdio", **entry}
-        if self.id == "codex":
-            return entry | {"tool_timeout_sec": 300}
-        return entry
+    def entry(
+        self,
+        command: PurePath,
+        arguments: tuple[str, ...],
+        env: Mapping[str, str] | None = None,
+        home: Path | None = None,
+    ) -> dict[str, Any]:
+        """Return the entry that starts ``command`` in this client's words.
+
+        ``env`` are the variables that it sets: clients hand on few of their own or none. ``home``
+        is where it is started, for a client whose entry says so.
+        """
+        return stdio_entry(self.id, NAME, command, arguments, env or {}, home or Path.home())
+
+    def http_entry(self, url: str, headers: Mapping[str, str]) -> dict[str, Any]:
+        """Return the entry that connects to ``url``. Raises UsageError where there is no such one."""
+        return http_entry(self.id, NAME, url, headers)
 
 
-def _used(path: Path, machine: Machine) -> bool:
-    return path.exists() or (path.parent != machine.home and path.parent.is_dir())
-
-
-def _packaged(path: Path, machine: Machine) -> bool:
-    return machine.system == "win32" and path.is_relative_to(machine.local() / "Packages")
-
-
-def _goose(machine: Machine) -> Path:
-    if machine.system == "win32":
-        return machine.config() / "Block" / "goose" / "config" / "config.yaml"
-    return machine.xdg() / "goose" / "config.yaml"
-
-
-_PLACES: dict[str, Callable[[Machine], Path]] = {
-    "claude-desktop": lambda at: at.config() / "Claude" / "claude_desktop_config.json",
-    "claude-code": lambda at: at.home / ".claude.json",
-    "cursor": lambda at: at.home / ".cursor" / "mcp.json",
-    "vs-code": lambda at: at.config() / "Code" / "User" / "mcp.json",
-    "lm-studio": lambda at: at.home / ".lmstudio" / "mcp.json",
-    "goose": _goose,
-    "codex": lambda at: (
-        Path(at.environment.get("CODEX_HOME") or at.home / ".codex") / "config.toml"
-    ),
-}
-
-_SERVERS = ("mcpServers",)
 CLIENTS = {
     one.id: one
     for one in (
+        Client("claude-desktop", "Claude Desktop", "quit it fully, start it again"),
+        Client("claude-code", "Claude Code", _SESSION, opens=("2026-07-28", "2025-11-25")),
+        Client("cursor", "Cursor", "restart it, or reload its MCP servers"),
+        Client("vs-code", "VS Code", "start toolsrv in its list of servers", keys=("servers",)),
         Client(
-            "claude-desktop", "Claude Desktop", "json", _SERVERS, "quit it fully, start it again"
+            "vs-code-insiders",
+            "VS Code Insiders",
+            "start toolsrv in its list of servers",
+            keys=("servers",),
         ),
-        Client("claude-code", "Claude Code", "json", _SERVERS, "start a new session"),
-        Client("cursor", "Cursor", "json", _SERVERS, "restart it, or reload its MCP servers"),
-        Client("vs-code", "VS Code", "json", ("servers",), "start toolsrv in its list of servers"),
-        Client("lm-studio", "LM Studio", "json", _SERVERS, "switch toolsrv on in its Program tab"),
-        Client("goose", "Goose", "yaml", ("extensions",), "start a new session"),
-        Client("codex", "Codex", "toml", ("mcp_servers",), "start a new session"),
+        Client("lm-studio", "LM Studio", "switch toolsrv on in its Program tab"),
+        Client("goose", "Goose", _SESSION, form="yaml", keys=("extensions",)),
+        Client(
+            "codex", "Codex", _SESSION, form="toml", keys=("mcp_servers",), opens=("2025-06-18",)
+        ),
+        Client("windsurf", "Windsurf, Devin Desktop", "refresh its MCP servers"),
+        Client("zed", "Zed", "save its settings, or restart it", keys=("context_servers",)),
+        Client("cline", "Cline", "it reads its file again by itself", opens=("2024-11-05",)),
+        Client("roo", "Roo Code", "restart its MCP servers"),
+        Client("gemini", "Gemini CLI", _RESTART),
+        Client("antigravity", "Antigravity", _RESTART),
+        Client("copilot", "Copilot CLI", _SESSION, opens=("2026-07-28", "2025-11-25")),
+        Client("jan", "Jan", "switch toolsrv on in its settings"),
+        Client("anythingllm", "AnythingLLM", "refresh its agent skills"),
+        Client("warp", "Warp", _RESTART),
+        Client("junie", "Junie", "apply in its settings"),
+        Client("kiro", "Kiro", _RESTART),
+        Client("amazon-q", "Amazon Q", _RESTART),
+        Client("opencode", "opencode", _RESTART, keys=("mcp",)),
     )
 }

@@ -18,11 +18,13 @@ import sysconfig
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePath, PureWindowsPath
+from pathlib import Path, PurePath
 from typing import Any, Concatenate, ParamSpec
 
 from toolsrv.clients import jsonc, tables
-from toolsrv.clients.known import NAME, Client, Form, Machine
+from toolsrv.clients.known import NAME, Client, Form
+from toolsrv.clients.machine import Machine
+from toolsrv.clients.started import address_of, is_ours, start_of
 from toolsrv_registry.errors import DataError, UsageError
 from toolsrv_runtime.atomic import fresh_text
 
@@ -34,7 +36,7 @@ class Change:
     """What would become of a file; nothing where ``before`` equals ``after``.
 
     ``ours``: an entry of our own stands in ``before``. ``restores``: what our entry had replaced
-    comes back.
+    comes back. ``deletes``: there was no file before our entry, and there is to be none.
     """
 
     client: Client
@@ -43,6 +45,7 @@ class Change:
     after: str
     ours: bool = False
     restores: bool = False
+    deletes: bool = False
 
     @property
     def needed(self) -> bool:
@@ -58,18 +61,23 @@ class Change:
         return "\n".join(lines)
 
     def write(self) -> Path | None:
-        """Write the file, atomically; return the backup of the old one, None without one.
+        """Write the file, atomically, or delete it; return the backup of the old one, None without one.
 
         A link is followed: what it names is changed, and it stays a link. A backup stays when the
         old file has our own entry: it holds the file of before that.
         """
         path, backup, mode = self.path.resolve(), None, 0o600
         try:
+            if self.deletes:
+                path.unlink()
+                return None
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.exists():
                 backup, mode = _backup(path), path.stat().st_mode
                 if not (self.ours and backup.exists()):
                     shutil.copy2(path, backup)
+            else:  # of a file that is gone
+                _backup(path).unlink(missing_ok=True)
         except OSError as error:
             raise DataError(
                 f"cannot write into {path.parent}: {error.strerror or error}",
@@ -86,14 +94,17 @@ def connecting(
     machine: Machine,
     arguments: Sequence[str] = ("serve",),
     *,
+    env: Mapping[str, str] | None = None,
     replace: bool = False,
     path: Path | None = None,
     program: PurePath | None = None,
+    entry: Mapping[str, Any] | None = None,
 ) -> Change:
     """Return the change that registers ``toolsrv ARGUMENTS`` in a client.
 
     ``path`` is one of the client's ``paths``, its first by default; ``program`` is what the client
-    starts, ``command()`` by default.
+    starts, ``command()`` by default, and ``env`` the variables that the entry sets. ``entry`` stands
+    in for the entry that these make.
 
     Raises:
         UsageError: another program's entry has our name, and it is not to be replaced.
@@ -101,7 +112,8 @@ def connecting(
     path = path or client.path(machine)
     before = _read(path)
     keys = (*client.keys, NAME)
-    entry = client.entry(program or command(), tuple(arguments))
+    if entry is None:
+        entry = client.entry(program or command(), tuple(arguments), env, machine.home)
     wanted = copy.deepcopy(_parsed(client.form, path, before))
     table = wanted
     for key in client.keys:
@@ -109,45 +121,68 @@ def connecting(
     there = table.get(NAME)
     if there == entry:
         return Change(client, path, before, before, ours=True)
-    if there is not None and not is_ours(there) and not replace:
+    if there is not None and not is_ours(there, named=True) and not replace:
         raise UsageError(
             f"{path} has an entry {NAME!r} of another program already: {_started(there)}",
             hint="rename it there, or replace it with --replace; disconnect puts it back",
         )
-    table[NAME] = entry
+    table[NAME] = dict(entry)
     after = _EDITORS[client.form].put(before, keys, entry)
-    return _checked(Change(client, path, before, after, ours=is_ours(there)), wanted)
+    return _checked(Change(client, path, before, after, ours=is_ours(there, named=True)), wanted)
 
 
 def disconnecting(client: Client, machine: Machine, *, path: Path | None = None) -> Change:
     """Return the change that takes toolsrv out of a client, and nothing else.
 
-    What our entry had replaced comes back. An entry of our name that is not ours stays. For
-    ``path`` see ``connecting``.
+    Where nothing but our entry has come since, the file is again as it was, byte for byte: it is gone
+    where there was none. What our entry had replaced comes back. An entry of our name that is not
+    ours stays. For ``path`` see ``connecting``.
     """
     path = path or client.path(machine)
     before = _read(path)
     keys = (*client.keys, NAME)
     wanted = copy.deepcopy(_parsed(client.form, path, before))
     table = _servers(wanted, client.keys)
-    if not is_ours(table.get(NAME)):
+    entry = table.get(NAME)
+    if entry is None or not is_ours(entry, named=True):
         return Change(client, path, before, before)
-    editor = _EDITORS[client.form]
+    put, cut = _EDITORS[client.form].put, _EDITORS[client.form].cut
     former, text = _former(client, path)
+    if text is not None and _is_put(put, text, keys, entry, before):
+        return Change(client, path, before, text, ours=True, restores=former is not None)
+    if text is None and _is_put(put, "", keys, entry, before):
+        return Change(client, path, before, "", ours=True, deletes=True)
     if former is None:
         del table[NAME]
-        return _checked(Change(client, path, before, editor.cut(before, keys), ours=True), wanted)
-    # As it was, comments and all, where nothing but our entry has come since.
-    after = text if editor.put(text, keys, table[NAME]) == before else ""
+        return _checked(Change(client, path, before, cut(before, keys), ours=True), wanted)
     table[NAME] = former
-    after = after or editor.put(before, keys, former)
+    after = put(before, keys, former)
     return _checked(Change(client, path, before, after, ours=True, restores=True), wanted)
+
+
+def _is_put(
+    put: Callable[[str, Sequence[str], Mapping[str, Any]], str],
+    text: str,
+    keys: Sequence[str],
+    entry: Mapping[str, Any],
+    now: str,
+) -> bool:
+    """Whether a text is what an old one becomes with our entry, however that is laid out.
+
+    The entry is put once more into both, as one that was renewed may be indented otherwise.
+    """
+    try:
+        return put(put(text, keys, entry), keys, entry) == put(now, keys, entry)
+    except ValueError:  # the old one is damaged
+        return False
 
 
 def registered(client: Client, machine: Machine) -> bool:
     """Whether toolsrv stands in all of the client's files."""
     return all(
-        is_ours(_servers(_parsed(client.form, path, _read(path)), client.keys).get(NAME))
+        is_ours(
+            _servers(_parsed(client.form, path, _read(path)), client.keys).get(NAME), named=True
+        )
         for path in client.paths(machine)
     )
 
@@ -170,40 +205,28 @@ def _servers(document: dict[str, Any], keys: Sequence[str]) -> dict[str, Any]:
     return table if isinstance(table, dict) else {}
 
 
-def _former(client: Client, path: Path) -> tuple[Any, str]:
-    """Return another program's entry that ours replaced, and the file of then; None without one."""
+def _former(client: Client, path: Path) -> tuple[Any, str | None]:
+    """Return another program's entry that ours replaced, and the file of before ours; None without."""
     backup = _backup(path.resolve())
+    if not backup.is_file():
+        return None, None
     try:
         text = _read(backup)
         entry = _servers(_parsed(client.form, backup, text), client.keys).get(NAME)
     except (UsageError, DataError):
-        return None, ""
-    return (None, "") if is_ours(entry) else (entry, text)
+        return None, None
+    return (None, None) if is_ours(entry, named=True) else (entry, text)
 
 
 def _backup(path: Path) -> Path:
     return path.with_name(path.name + BACKUP)
 
 
-def is_ours(entry: Any) -> bool:
-    """Whether an entry starts ``toolsrv … serve``, wherever that program is."""
-    if not isinstance(entry, dict):
-        return False
-    program, arguments = entry.get("command", entry.get("cmd")), entry.get("args")
-    if not isinstance(program, str) or not isinstance(arguments, list):
-        return False
-    name = PureWindowsPath(program).name  # it splits at both kinds of slashes
-    return name in (NAME, f"{NAME}.exe") and "serve" in arguments
-
-
 def _started(entry: Any) -> str:
     """Say in some words what an entry starts."""
-    told = (
-        entry.get("command", entry.get("cmd", entry.get("url")))
-        if isinstance(entry, dict)
-        else None
-    )
-    return repr(str(entry if told is None else told)[:80])
+    start = start_of(entry)
+    told = address_of(entry) or (start.command if start else str(entry))
+    return repr(told[:80])
 
 
 def command() -> Path:

@@ -15,6 +15,8 @@ from typing import Any
 def toml_with(text: str, keys: Sequence[str], entry: Mapping[str, Any]) -> str:
     """Return the TOML text with the table ``keys`` as its last one."""
     kept = toml_without(text, keys)
+    if not kept.strip():
+        kept = ""
     kept += "\n" * (bool(kept) and not kept.endswith("\n"))
     lines = [f"[{'.'.join(keys)}]"]
     lines += [f"{_toml_key(key)} = {_toml(value)}" for key, value in entry.items()]

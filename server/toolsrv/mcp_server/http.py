@@ -1,6 +1,6 @@
 """The server on loopback HTTP, for clients on this machine that know the token.
 
-Every request needs ``Authorization: Bearer <token>``; the SDK's checks of Host and Origin
+Every request but those of ``http_public`` needs ``Authorization: Bearer <token>``; the SDK's checks of Host and Origin
 (against DNS rebinding) stay on beneath that. A request that cannot be read is answered here, as on
 stdio, with its id where one can be read.
 """
@@ -12,12 +12,15 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from toolsrv.loopback import choose_token, listen, origin
+from toolsrv.loopback import TOKEN_FILE, choose_token, listen, origin
 from toolsrv.mcp_server.build import build_server
+from toolsrv.mcp_server.http_public import PublicPaths, security, with_cors
 from toolsrv.mcp_server.messages import Unreadable, read
 from toolsrv_registry import wellformed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from toolsrv.workbench import Workbench
@@ -81,25 +84,41 @@ class ReadableMessages:
         await self._app(scope, _replayed(body, receive, last=last), send)
 
 
-def serve_http(bench: Workbench, *, host: str, port: int, warm: bool = True) -> None:
+def serve_http(
+    bench: Workbench,
+    *,
+    host: str,
+    port: int,
+    warm: bool = True,
+    hosts: Sequence[str] = (),
+    origins: Sequence[str] = (),
+    new_token: bool = False,
+    access_log: bool = False,
+) -> None:
     """Serve until interrupted; tells address and token on stderr.
 
+    The token is kept in the data folder between starts, unless ``new_token``. ``hosts`` are further
+    values of the Host header that are served, and ``origins`` those of web pages that may call.
+
     Raises:
-        UsageError: The host is not this machine's loopback, or TOOLSRV_TOKEN is too short.
+        UsageError: The host is not this machine's loopback, TOOLSRV_TOKEN is too short, or a host
+            or an origin is none.
         BusyError: The port is taken.
     """
     import uvicorn
 
-    token = choose_token()
+    allowed = security(hosts, origins)
+    token = choose_token(bench.settings.data_dir / TOKEN_FILE, renew=new_token)
     listener = listen(host, port)
     server = build_server(bench, warm=warm)
-    app = BearerGate(ReadableMessages(server.streamable_http_app(host=host)), token)
+    inner = ReadableMessages(server.streamable_http_app(host=host, transport_security=allowed))
+    app = with_cors(PublicPaths(BearerGate(inner, token), allowed), origins)
     sys.stderr.write(
         f"MCP server at {origin(host, listener)}{PATH}\nAuthorization: Bearer {token}\n"
     )
     sys.stderr.flush()
     config = uvicorn.Config(
-        app, log_config=None, log_level="warning", access_log=False, timeout_graceful_shutdown=1
+        app, log_config=None, access_log=access_log, timeout_graceful_shutdown=1
     )
     uvicorn.Server(config).run(sockets=[listener])
 

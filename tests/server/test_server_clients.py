@@ -1,0 +1,385 @@
+"""Every client: where its files are, its entry in its own words, and its file given back as it was."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import Result
+
+from toolsrv.clients.known import CLIENTS
+from toolsrv.clients.machine import Machine, System
+from toolsrv.clients.places import PROJECT
+from toolsrv.clients.printed import PRINTED
+from toolsrv.clients.register import BACKUP, connecting, disconnecting
+from toolsrv.clients.registrations import Examiner, Registration, Verdict
+from toolsrv.clients.started import Start, address_of, is_ours, start_of
+from toolsrv_registry.errors import DataError, UsageError
+
+Run = Callable[..., Result]
+EXE = PurePosixPath("/opt/toolsrv/bin/toolsrv")
+ARGS = ("--data-dir", "/data", "serve")
+ENV = {"TOOLSRV_MODE": "offline"}
+BASE: dict[str, Any] = {"command": str(EXE), "args": list(ARGS), "env": ENV}
+HOME = Path("/home/ann")
+URL = "http://127.0.0.1:8765/mcp"
+HEADERS = {"Authorization": "Bearer t"}
+LOCATED: dict[str, Any] = {"url": URL, "headers": HEADERS}
+STDIO: Mapping[str, dict[str, Any]] = {
+    "claude-desktop": BASE,
+    "claude-code": {"type": "stdio", **BASE},
+    "cursor": BASE,
+    "vs-code": {"type": "stdio", **BASE},
+    "vs-code-insiders": {"type": "stdio", **BASE},
+    "lm-studio": BASE,
+    "goose": {
+        "name": "toolsrv", "type": "stdio", "enabled": True, "cmd": str(EXE), "args": list(ARGS),
+        "envs": ENV, "timeout": 300,
+    },
+    "codex": {**BASE, "required": True, "startup_timeout_sec": 60, "tool_timeout_sec": 300},
+    "windsurf": BASE,
+    "zed": {**BASE, "timeout": 300},
+    "cline": {"type": "stdio", **BASE, "disabled": False, "timeout": 300},
+    "roo": BASE,
+    "gemini": BASE,
+    "antigravity": BASE,
+    "copilot": {"type": "local", **BASE, "tools": ["*"]},
+    "jan": {**BASE, "active": True},
+    "anythingllm": BASE,
+    "warp": {**BASE, "working_directory": str(HOME)},
+    "junie": BASE,
+    "kiro": {**BASE, "disabled": False},
+    "amazon-q": {**BASE, "timeout": 300_000},
+    "opencode": {
+        "type": "local", "command": [str(EXE), *ARGS], "environment": ENV, "enabled": True,
+        "timeout": 60_000,
+    },
+}  # fmt: skip
+HTTP: Mapping[str, dict[str, Any]] = {
+    "claude-code": {"type": "http", **LOCATED},
+    "cursor": LOCATED,
+    "vs-code": {"type": "http", **LOCATED},
+    "vs-code-insiders": {"type": "http", **LOCATED},
+    "lm-studio": LOCATED,
+    "goose": {
+        "name": "toolsrv", "type": "streamable_http",
+        "description": "Finds APIs and solves whole tasks with a local model.", "enabled": True,
+        "uri": URL, "headers": HEADERS, "envs": {}, "timeout": 300,
+    },
+    "codex": {"url": URL, "http_headers": HEADERS},
+    "windsurf": {"serverUrl": URL, "headers": HEADERS},
+    "zed": LOCATED,
+    "cline": {"type": "streamableHttp", **LOCATED},
+    "roo": {"type": "streamable-http", **LOCATED},
+    "gemini": {"httpUrl": URL, "headers": HEADERS},
+    "copilot": {"type": "http", **LOCATED, "tools": ["*"]},
+    "jan": {"type": "http", **LOCATED, "command": "", "args": [], "active": True},
+    "anythingllm": {"type": "streamable", **LOCATED},
+    "warp": LOCATED,
+    "kiro": LOCATED,
+    "opencode": {"type": "remote", "enabled": True, **LOCATED},
+}  # fmt: skip
+PLACES: Mapping[str, tuple[str, str, str]] = {
+    "windsurf": (
+        ".config/devin/mcp_config.json",
+        ".config/devin/mcp_config.json",
+        "AppData/Roaming/devin/mcp_config.json",
+    ),
+    "vs-code-insiders": (
+        ".config/Code - Insiders/User/mcp.json",
+        "Library/Application Support/Code - Insiders/User/mcp.json",
+        "AppData/Roaming/Code - Insiders/User/mcp.json",
+    ),
+    "zed": (
+        ".config/zed/settings.json", ".config/zed/settings.json", "AppData/Roaming/Zed/settings.json",
+    ),
+    "cline": (".cline/data/settings/cline_mcp_settings.json",) * 3,
+    "gemini": (".gemini/settings.json",) * 3,
+    "antigravity": (".gemini/config/mcp_config.json",) * 3,
+    "copilot": (".copilot/mcp-config.json",) * 3,
+    "jan": (
+        ".local/share/Jan/data/mcp_config.json",
+        "Library/Application Support/Jan/data/mcp_config.json",
+        "AppData/Roaming/Jan/data/mcp_config.json",
+    ),
+    "anythingllm": (
+        ".config/anythingllm-desktop/storage/plugins/anythingllm_mcp_servers.json",
+        "Library/Application Support/anythingllm-desktop/storage/plugins/anythingllm_mcp_servers.json",
+        "AppData/Roaming/anythingllm-desktop/storage/plugins/anythingllm_mcp_servers.json",
+    ),
+    "warp": (".warp/.mcp.json",) * 3,
+    "junie": (".junie/mcp/mcp.json",) * 3,
+    "kiro": (".kiro/settings/mcp.json",) * 3,
+    "amazon-q": (".aws/amazonq/mcp.json",) * 3,
+    "opencode": (".config/opencode/opencode.json",) * 3,
+}  # fmt: skip
+SYSTEMS: tuple[System, ...] = ("linux", "darwin", "win32")
+ROO = "User/globalStorage/rooveterinaryinc.roo-cline/settings/mcp_settings.json"
+
+
+def machine(home: Path, system: System = "linux") -> Machine:
+    return Machine(system, home, {})
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_an_entry_is_in_the_clients_own_words(client: str) -> None:
+    entry = CLIENTS[client].entry(EXE, ARGS, ENV, HOME)
+    assert entry == STDIO[client]
+    assert start_of(entry) == Start(str(EXE), ARGS, ENV)
+    assert is_ours(entry)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_an_entry_on_http_is_in_the_clients_own_words_or_refused(client: str) -> None:
+    if client not in HTTP:
+        with pytest.raises(UsageError, match="no HTTP entry"):
+            CLIENTS[client].http_entry(URL, HEADERS)
+        return
+    entry = CLIENTS[client].http_entry(URL, HEADERS)
+    assert entry == HTTP[client]
+    assert address_of(entry) == URL
+    assert is_ours(entry, named=True)
+
+
+@pytest.mark.parametrize("client", PLACES)
+def test_each_client_keeps_its_servers_where_it_says(client: str, tmp_path: Path) -> None:
+    found = [CLIENTS[client].path(machine(tmp_path, one)) for one in SYSTEMS]
+    assert [one.relative_to(tmp_path).as_posix() for one in found] == list(PLACES[client])
+
+
+@pytest.mark.parametrize(
+    ("client", "variable", "place"),
+    [
+        ("claude-code", "CLAUDE_CONFIG_DIR", ".claude.json"),
+        ("goose", "GOOSE_PATH_ROOT", "config/config.yaml"),
+        ("cline", "CLINE_MCP_SETTINGS_PATH", ""),
+        ("cline", "CLINE_DATA_DIR", "settings/cline_mcp_settings.json"),
+        ("cline", "CLINE_DIR", "data/settings/cline_mcp_settings.json"),
+        ("copilot", "COPILOT_HOME", "mcp-config.json"),
+        ("kiro", "KIRO_HOME", "settings/mcp.json"),
+        ("opencode", "OPENCODE_CONFIG", ""),
+        ("opencode", "OPENCODE_CONFIG_DIR", "opencode.json"),
+        ("zed", "XDG_CONFIG_HOME", "zed/settings.json"),
+        ("windsurf", "XDG_CONFIG_HOME", "devin/mcp_config.json"),
+        ("jan", "XDG_DATA_HOME", "Jan/data/mcp_config.json"),
+    ],
+)
+def test_a_variable_moves_a_file(client: str, variable: str, place: str, tmp_path: Path) -> None:
+    at = Machine("linux", tmp_path, {variable: str(tmp_path / "moved")})
+    assert CLIENTS[client].path(at) == tmp_path / "moved" / place
+
+
+def test_lm_studio_says_itself_where_its_home_is(tmp_path: Path) -> None:
+    client, at = CLIENTS["lm-studio"], machine(tmp_path)
+    assert client.path(at) == tmp_path / ".lmstudio" / "mcp.json"
+    (tmp_path / ".cache" / "lm-studio").mkdir(parents=True)
+    assert client.path(at) == tmp_path / ".cache" / "lm-studio" / "mcp.json"
+    (tmp_path / ".lmstudio-home-pointer").write_text(f"{tmp_path / 'studio'}\n", "utf-8")
+    assert client.path(at) == tmp_path / "studio" / "mcp.json"
+
+
+def test_roo_is_in_each_editor_that_has_it(tmp_path: Path) -> None:
+    at, config = machine(tmp_path), tmp_path / ".config"
+    assert CLIENTS["roo"].paths(at) == (config / "Code" / ROO,)
+    assert not CLIENTS["roo"].found(at)
+    for editor in ("Code - Insiders", "VSCodium"):
+        (config / editor / ROO).parent.mkdir(parents=True)
+    assert CLIENTS["roo"].paths(at) == (config / "Code - Insiders" / ROO, config / "VSCodium" / ROO)
+    assert CLIENTS["roo"].found(at)
+
+
+def test_a_commented_file_of_opencode_is_taken_where_it_is_there(tmp_path: Path) -> None:
+    folder = tmp_path / ".config" / "opencode"
+    folder.mkdir(parents=True)
+    (folder / "opencode.jsonc").write_text("{} // mine\n", "utf-8")
+    assert CLIENTS["opencode"].path(machine(tmp_path)) == folder / "opencode.jsonc"
+
+
+@pytest.mark.parametrize("folder", [".cline", ".junie", ".kiro"])
+def test_a_client_is_found_by_its_own_folder(folder: str, tmp_path: Path) -> None:
+    client = CLIENTS[folder.removeprefix(".")]
+    assert not client.found(machine(tmp_path))
+    (tmp_path / folder).mkdir()
+    assert client.found(machine(tmp_path))
+
+
+TEXTS = {
+    "json": ("", "{}", "{}\n", "  { }", "null", "\n\n", '{"a": 1}', '{"a": 1,}\r\n', "// mine\n",
+             '{"%s": {}}', '{"%s": null}', '{\n\t"%s": {\n\t\t"x": {}\n\t}\n}', "\ufeff{}"),
+    "toml": ("", "a = 1", "a = 1\n", "# mine", "\n\n", '[%s.other]\ncommand = "x"', "a = 1\r\n",
+             "[%s]\n"),
+    "yaml": ("", "{}", "a: 1", "a: 1\n", "# mine", "%s: {}", "%s:\n", "%s:\n  other:\n    cmd: x",
+             "---\na: 1\n...\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_file_is_given_back_byte_for_byte(client: str, tmp_path: Path) -> None:
+    one = CLIENTS[client]
+    for number, text in enumerate(TEXTS[one.form]):
+        at = machine(tmp_path / str(number))
+        path, content = one.path(at), text.replace("%s", one.keys[0]).encode()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        try:
+            connecting(one, at, ARGS, program=EXE).write()
+        except DataError:  # a form that is refused is left alone
+            assert path.read_bytes() == content, text
+            continue
+        connecting(one, at, ("serve",), env=ENV, program=EXE).write()  # renewed
+        disconnecting(one, at).write()
+        assert path.read_bytes() == content, text
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_where_there_was_no_file_none_stays_also_beside_an_old_backup(
+    client: str, tmp_path: Path
+) -> None:
+    one, at = CLIENTS[client], machine(tmp_path)
+    path = one.path(at)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_name(path.name + BACKUP).write_bytes(b"")  # of a file that its user deleted since
+    connecting(one, at, ARGS, program=EXE).write()
+    disconnecting(one, at).write()
+    assert list(path.parent.iterdir()) == []
+
+
+def test_what_came_since_stays(tmp_path: Path) -> None:
+    one, at = CLIENTS["cursor"], machine(tmp_path)
+    connecting(one, at, ARGS, program=EXE).write()
+    document = json.loads(one.path(at).read_text("utf-8"))
+    document["mcpServers"]["other"] = {"command": "x"}
+    one.path(at).write_text(json.dumps(document), "utf-8")
+    disconnecting(one, at).write()
+    assert json.loads(one.path(at).read_text("utf-8")) == {
+        "mcpServers": {"other": {"command": "x"}}
+    }
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The home of the command line."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    monkeypatch.setattr("toolsrv.cli.connect.this_machine", lambda: machine(folder))
+    return folder
+
+
+def test_both_files_of_windsurf_are_written(run: Run, home: Path) -> None:
+    assert run("connect", "windsurf", "--no-try").exit_code == 0
+    files = CLIENTS["windsurf"].paths(machine(home))
+    assert len(files) == 2
+    assert all("toolsrv" in one.read_text("utf-8") for one in files)
+    rows = {row["client"]: row for row in json.loads(run("connect", "--list", "--json").stdout)}
+    assert rows["windsurf"]["connected"] is True
+    assert run("disconnect", "windsurf").exit_code == 0
+    assert not any(one.exists() for one in files)
+
+
+def test_an_entry_whose_program_is_gone_is_shown_as_stale(run: Run, home: Path) -> None:
+    path = home / ".cursor" / "mcp.json"
+    path.parent.mkdir()
+    gone = {"command": str(home / "gone" / "toolsrv"), "args": ["serve"]}
+    path.write_text(json.dumps({"mcpServers": {"toolsrv": gone}}), "utf-8")
+    rows = {row["client"]: row for row in json.loads(run("connect", "--list", "--json").stdout)}
+    assert rows["cursor"]["stale"] == gone["command"]
+    assert rows["codex"]["stale"] is None
+    shown = run("connect", "--list")
+    assert "stale" in shown.stdout
+    assert "no longer exists" in shown.stderr
+    assert run("connect", "cursor", "--no-try").exit_code == 0
+    rows = {row["client"]: row for row in json.loads(run("connect", "--list", "--json").stdout)}
+    assert rows["cursor"]["stale"] is None
+
+
+@pytest.mark.parametrize("client", PROJECT)
+def test_a_project_has_a_file_of_its_own(
+    client: str, run: Run, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    assert run("connect", client, "--scope", "project", "--no-try").exit_code == 0
+    assert "toolsrv" in (project / PROJECT[client]).read_text("utf-8")
+    assert list(home.iterdir()) == []
+    assert run("disconnect", client, "--scope", "project").exit_code == 0
+    assert not (project / PROJECT[client]).exists()
+
+
+def test_a_client_without_files_in_projects_is_told(run: Run, home: Path) -> None:
+    assert home
+    done = run("connect", "lm-studio", "--scope", "project")
+    assert done.exit_code == 2
+    assert "claude-code" in done.stderr
+
+
+def test_an_http_entry_has_the_token_that_the_server_keeps(
+    run: Run, home: Path, data_dir: Path
+) -> None:
+    assert run("connect", "cursor", "--http").exit_code == 0
+    token = (data_dir / "http-token").read_text("ascii").strip()
+    path = home / ".cursor" / "mcp.json"
+    entry = json.loads(path.read_text("utf-8"))["mcpServers"]["toolsrv"]
+    assert entry == {"url": URL, "headers": {"Authorization": f"Bearer {token}"}}
+    rows = {row["client"]: row for row in json.loads(run("connect", "--list", "--json").stdout)}
+    assert rows["cursor"]["connected"] is True
+    assert run("connect", "claude-desktop", "--http").exit_code == 2
+    assert run("connect", "cursor", "--no-try").exit_code == 0
+    assert "command" in json.loads(path.read_text("utf-8"))["mcpServers"]["toolsrv"]
+    assert run("disconnect", "cursor").exit_code == 0
+    assert not path.exists()
+
+
+def test_what_cannot_be_written_is_shown_to_be_pasted() -> None:
+    start = Start("/a b/toolsrv", ("--data-dir", "$HOME/x", "serve"), ENV)
+    texts = {name: one.text(start) for name, one in PRINTED.items()}
+    pasted = json.loads(texts["jetbrains"])["mcpServers"]["toolsrv"]
+    assert start_of(pasted) == start
+    (listed,) = yaml.safe_load(texts["continue"])["mcpServers"]
+    assert (listed["name"], start_of(listed)) == ("toolsrv", start)
+    chat = yaml.safe_load(texts["librechat"])["mcpServers"]["toolsrv"]
+    assert (chat["type"], start_of(chat)) == ("stdio", start)
+    assert "'/a b/toolsrv'" in texts["crush"]
+    assert "'$HOME/x'" in texts["crush"]
+    assert "serve --http" in texts["open-webui"]
+
+
+@pytest.mark.parametrize("client", PRINTED)
+def test_showing_writes_nothing(client: str, run: Run, home: Path) -> None:
+    done = run("connect", client)
+    assert done.exit_code == 0
+    assert "toolsrv" in done.stdout
+    assert list(home.iterdir()) == []
+
+
+def test_an_address_of_an_entry_is_asked_whether_toolsrv_is_there(tmp_path: Path) -> None:
+    def served(answer: bytes) -> Verdict:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(200 if self.path == "/health" else 404)
+                self.end_headers()
+                self.wfile.write(answer)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        with HTTPServer(("127.0.0.1", 0), Handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            url = f"http://127.0.0.1:{server.server_port}/mcp"
+            one = Registration(CLIENTS["cursor"], tmp_path / "mcp.json", address=url)
+            found = Examiner().verdict(one, machine(tmp_path))
+            server.shutdown()
+        return found
+
+    assert served(b'{"status": "ok", "name": "toolsrv"}').state == "ok"
+    assert "something else" in served(b"hello").found
+    gone = Registration(CLIENTS["cursor"], tmp_path / "x", address="http://127.0.0.1:9/mcp")
+    verdict = Examiner().verdict(gone, machine(tmp_path))
+    assert verdict.state == "warn"
+    assert "serve --http" in verdict.fix
