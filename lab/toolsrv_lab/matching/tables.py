@@ -192,7 +192,8 @@ def write_rows(
         progress(number)
     fresh = path.with_name(f".{path.name}.new")
     with fresh.open("wb") as file:
-        np.savez_compressed(file, made_of=np.array(made_of), **tables.arrays())
+        arrays: dict[str, Any] = {**tables.arrays(), "made_of": np.array(made_of)}
+        np.savez_compressed(file, **arrays)
     fresh.replace(path)
     return len(tables)
 

@@ -131,7 +131,7 @@ class Network:
         return w
 
 
-class _Padded(torch.autograd.Function):  # type: ignore[misc,name-defined]
+class _Padded(torch.autograd.Function):  # type: ignore[misc]
     """Rows of tokens with zeros between them. Autograd's own way adds gradients one by one."""
 
     @staticmethod
@@ -146,7 +146,7 @@ class _Padded(torch.autograd.Function):  # type: ignore[misc,name-defined]
         return gradient[ctx.saved_tensors[0]], None, None
 
 
-class _Unpadded(torch.autograd.Function):  # type: ignore[misc,name-defined]
+class _Unpadded(torch.autograd.Function):  # type: ignore[misc]
     """The way back."""
 
     @staticmethod
