@@ -1,22 +1,13 @@
-"""Samples for the matcher: what they say of a text; its training, export and figures."""
+"""Samples for the matcher: what they say of a text; its figures."""
 
 from __future__ import annotations
 
-import json
-import random
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_lab.checkpoints import CHECKPOINT
-from toolsrv_lab.extras import load
 from toolsrv_lab.instructions.errands import errands
-from toolsrv_lab.matching.batches import Rows, steps
 from toolsrv_lab.matching.errand_samples import errand_samples
 from toolsrv_lab.matching.evaluation import evaluate
 from toolsrv_lab.matching.pipeline import (
@@ -30,16 +21,12 @@ from toolsrv_lab.matching.pipeline import (
 from toolsrv_lab.matching.samples import LATEST, Plan, Sample
 from toolsrv_registry.encoder import HashingEncoder
 from toolsrv_registry.errors import DataError
-from toolsrv_registry.matcher import SHIPPED_MATCHER, Asked, Matcher
+from toolsrv_registry.matcher import Matcher
 from toolsrv_runtime.values import facts
 
 APIS = load_offline_catalog().apis
 KNOWN = {api.id: api for api in APIS}
 PLAN = Plan(rounds=1, own_rounds=1, errand_rounds=1)
-HAS_TORCH = pytest.mark.skipif(
-    not all(__import__("importlib").util.find_spec(one) for one in ("torch", "transformers")),
-    reason="needs the extra `lab`",
-)
 
 
 @pytest.fixture(scope="module")
@@ -241,195 +228,3 @@ def test_the_matcher_that_ships_knows_tasks_that_it_has_not_learnt(folder: Path)
     assert figures.choice.rate > 0.8
     assert figures.values.rate > 0.7
     assert figures.clause.rate > 0.5
-
-
-RUN = """
-import json, sys
-from pathlib import Path
-import torch
-from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_lab.matching.pipeline import read_samples
-from toolsrv_lab.matching.training import TrainingOptions, train
-torch.set_num_threads(1)
-base, out, samples, options = sys.argv[1:]
-apis = {api.id: api for api in load_offline_catalog().apis}
-train(
-    Path(base), Path(out), read_samples(Path(samples)), apis, TrainingOptions(**json.loads(options)),
-    progress=lambda done, total, loss, tokens: print(done, loss, flush=True), save_seconds=0,
-)
-"""
-STEPS = 16
-
-
-@pytest.fixture(scope="module")
-def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a tiny BERT with the vocabulary of the encoder that ships."""
-    torch, transformers = load("torch"), load("transformers")
-    from toolsrv_registry.encoder import SHIPPED_ENCODER  # noqa: PLC0415 - beside its use
-
-    out = tmp_path_factory.mktemp("base")
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32
-    )
-    transformers.BertModel(config).save_pretrained(str(out))
-    (out / "tokenizer.json").write_bytes((SHIPPED_ENCODER / "tokenizer.json").read_bytes())
-    return out
-
-
-def command(base: Path, out: Path, folder: Path, **changed: object) -> list[str]:
-    options = {"steps": STEPS, "groups": 4, "warmup": 2, "learning_rate": 3e-3} | changed
-    file = str(folder / TRAINING)
-    return [sys.executable, "-c", RUN, str(base), str(out), file, json.dumps(options)]
-
-
-@HAS_TORCH
-@pytest.mark.nightly
-def test_it_learns_and_a_killed_training_goes_on(base: Path, folder: Path, tmp_path: Path) -> None:
-    torch = load("torch")
-    whole = subprocess.run(
-        command(base, tmp_path / "whole", folder),
-        check=True, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    losses = [float(line.split()[1]) for line in whole.stdout.splitlines()]
-    assert losses[-1] < losses[0]
-    run = subprocess.Popen(
-        command(base, tmp_path / "killed", folder), stdout=subprocess.PIPE, text=True
-    )
-    stop = random.Random(1).randrange(4, 9)
-    assert run.stdout is not None
-    with run.stdout:
-        for _ in zip(range(stop), run.stdout, strict=False):
-            pass
-        run.send_signal(signal.SIGKILL)
-    run.wait(60)
-    subprocess.run(
-        command(base, tmp_path / "killed", folder), check=True, capture_output=True, timeout=300
-    )
-    one, other = (
-        torch.load(tmp_path / name / "matcher.pt", weights_only=True)
-        for name in ("whole", "killed")
-    )
-    for name, values in one.items():
-        np.testing.assert_array_equal(values.numpy(), other[name].numpy(), err_msg=name)
-
-
-@HAS_TORCH
-@pytest.mark.filterwarnings("ignore")  # the exporter warns about itself
-@pytest.mark.nightly
-def test_an_exported_one_reads_as_torch_does(base: Path, folder: Path, tmp_path: Path) -> None:
-    from toolsrv_lab.matching.export import export_matcher  # noqa: PLC0415 - needs torch
-    from toolsrv_lab.matching.network import matcher_network  # noqa: PLC0415 - needs torch
-    from toolsrv_lab.matching.training import load_finished  # noqa: PLC0415 - needs torch
-
-    torch = load("torch")
-    subprocess.run(
-        command(base, tmp_path / "run", folder, steps=2),
-        check=True,
-        capture_output=True,
-        timeout=300,
-    )
-    card = export_matcher(
-        [tmp_path / "run"], base, tmp_path / "out", lambda made: {"at": made.name}
-    )
-    assert card["training"]["options"]["steps"] == 2
-    network = matcher_network(base).eval()
-    network.load_state_dict(torch.load(tmp_path / "run" / "matcher.pt", weights_only=True))
-    matcher = Matcher(tmp_path / "out")
-    rows = Rows(matcher._model()[1], KNOWN)
-    told = read_samples(folder / TRAINING)
-    for whole in (False, True):
-        sample = next(one for one in told if one.spans and one.whole == whole)
-        (row,) = rows.group(sample, [])
-        assert (0 in row.aims) == whole
-        ids, kinds = (torch.tensor([one]) for one in (row.paired.ids, row.paired.kinds))
-        markers = torch.tensor([row.paired.markers])
-        with torch.no_grad():
-            serves, _, _ = network(ids, kinds, torch.ones_like(ids), markers)
-        asked = Asked(sample.text, None if whole else sample.clause, sample.facts)
-        (match,) = matcher.match(asked, [KNOWN[sample.api]])
-        assert match.serves == pytest.approx(float(serves[0]), abs=0.1)
-    again = matcher_network(base)
-    assert load_finished(again, tmp_path / "out")["options"]["steps"] == 2
-    for name, value in network.state_dict().items():
-        if ".pooler." not in name and value.is_floating_point():
-            # Seven bits a weight: half a step of the widest column is lost at most.
-            bound = 0.0 if value.dim() == 1 else float(value.abs().max()) / 63
-            off = float((again.state_dict()[name] - value).abs().max())
-            assert off <= bound + 1e-6, name
-    with pytest.raises(DataError, match="no finished training"):
-        export_matcher([tmp_path], base, tmp_path / "other", lambda _: {})
-
-
-@HAS_TORCH
-def test_what_is_no_matcher_of_this_network_is_refused(base: Path, tmp_path: Path) -> None:
-    from toolsrv_lab.matching.network import matcher_network  # noqa: PLC0415 - needs torch
-    from toolsrv_lab.matching.training import load_finished  # noqa: PLC0415 - needs torch
-
-    with pytest.raises(DataError, match="cannot go on from the matcher"):
-        load_finished(matcher_network(base), SHIPPED_MATCHER)  # of another width
-    for cut in ("model.int8.onnx", "card.json"):
-        for name in ("model.int8.onnx", "card.json"):
-            content = (SHIPPED_MATCHER / name).read_bytes()
-            (tmp_path / name).write_bytes(content[:1000] if name == cut else content)
-        with pytest.raises(DataError, match="cannot go on from the matcher"):
-            load_finished(matcher_network(base), tmp_path)
-
-
-@HAS_TORCH
-@pytest.mark.filterwarnings("ignore")  # the exporter warns about itself
-def test_the_weights_of_several_runs_are_averaged(base: Path, tmp_path: Path) -> None:
-    from toolsrv_lab.matching.export import export_matcher  # noqa: PLC0415 - needs torch
-    from toolsrv_lab.matching.network import matcher_network  # noqa: PLC0415 - needs torch
-
-    torch = load("torch")
-    weights = matcher_network(base).state_dict()
-    runs = [tmp_path / name for name in ("mean", "first", "last")]
-    for run, shift in zip(runs, (0.0, -0.5, 0.5), strict=True):
-        run.mkdir()
-        moved = {k: v + shift if v.is_floating_point() else v for k, v in weights.items()}
-        torch.save(moved, run / "matcher.pt")
-        (run / "training.json").write_text(f'{{"of": "{run.name}"}}', "utf-8")
-    export_matcher(runs[:1], base, tmp_path / "one", lambda _: {})
-    card = export_matcher(runs[1:], base, tmp_path / "two", lambda _: {})
-    assert card["training"] == {"of": "last", "mean_of_the_last": 2}
-    asked = Asked("What is the capital of Peru?")
-    one, two = (
-        Matcher(tmp_path / name).match(asked, list(KNOWN.values())[:2]) for name in ("one", "two")
-    )
-    assert [m.serves for m in two] == pytest.approx([m.serves for m in one], abs=0.05)
-
-
-@HAS_TORCH
-@pytest.mark.nightly
-def test_a_checkpoint_of_other_settings_is_refused(
-    base: Path, folder: Path, tmp_path: Path
-) -> None:
-    subprocess.run(
-        command(base, tmp_path, folder, steps=2), check=True, capture_output=True, timeout=300
-    )
-    other = subprocess.run(
-        command(base, tmp_path, folder, steps=3),
-        check=False, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert "other settings" in other.stderr
-    (tmp_path / CHECKPOINT).write_bytes(b"damaged")
-    broken = subprocess.run(
-        command(base, tmp_path, folder, steps=2),
-        check=False, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert "cannot read the checkpoint" in broken.stderr
-
-
-@pytest.mark.nightly
-def test_each_sample_comes_once_before_any_comes_again(samples: list[Sample]) -> None:
-    rows = Rows(Matcher()._model()[1], KNOWN)
-    some = samples[:24]
-    made = list(steps(rows, some, groups=8, others=2, seed=0, count=6))
-    assert len(made) == 6
-    texts = [group[0].paired.ids for step in made[:3] for group in step]
-    assert len(set(texts)) >= len({one.text for one in some}) - 2
-    for step in made:
-        for group in step:
-            assert sum(row.serves for row in group) <= 1
-            assert all(not row.aims for row in group if not row.serves)

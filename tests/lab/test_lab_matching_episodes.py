@@ -15,13 +15,8 @@ from toolsrv.cli.main import cli
 from toolsrv_lab.conversations.episode import Episode, Made, Offered, check, write
 from toolsrv_lab.conversations.judged import Judged
 from toolsrv_lab.matching.episode_samples import api_of, drawn, episode_samples
-from toolsrv_lab.matching.pipeline import (
-    EPISODES,
-    TRAINING,
-    add_episodes,
-    read_apis,
-    read_samples,
-)
+from toolsrv_lab.matching.kinds import EPISODES, episodes
+from toolsrv_lab.matching.pipeline import TRAINING, add, read_apis, read_samples
 from toolsrv_registry.errors import DataError
 
 TASK = "how many people live in Peru, and who runs line 4 of the metro there? also book a table"
@@ -110,6 +105,14 @@ def test_a_function_without_a_provider_gets_one_now_and_then() -> None:
     assert len(tools) > 3
 
 
+def test_a_function_is_one_of_two_apis_in_however_many_episodes() -> None:
+    rng, ids = random.Random(3), set[str]()
+    for number in range(20):
+        apis, _ = episode_samples(replace(EPISODE, task=f"{number}: {TASK}"), rng)
+        ids |= {one.id for one in apis.values() if one.name == "headcount"}
+    assert 1 <= len(ids) <= 2
+
+
 def test_episodes_with_judged_tasks_are_left_out(tmp_path: Path) -> None:
     file, tasks = tmp_path / "episodes.jsonl", tmp_path / "tasks.jsonl"
     others = [replace(EPISODE, task=f"{number}: {TASK}") for number in range(60)]
@@ -117,11 +120,16 @@ def test_episodes_with_judged_tasks_are_left_out(tmp_path: Path) -> None:
     assert len(drawn(file, 40, Judged(), 1)[1]) == 40
     tasks.write_text(json.dumps({"task": TASK}) + "\n", "utf-8")
     (tmp_path / TRAINING).write_text("", "utf-8")
-    assert add_episodes(tmp_path, [(file, 100)], [tasks], 1) == {TRAINING: 0, EPISODES: 0}
-    counts = add_episodes(tmp_path, [(file, 100)], [], 1)
+    assert add(tmp_path, [episodes([(file, 100)], Judged([tasks]), 1)], 1) == {
+        TRAINING: 0,
+        EPISODES: 0,
+    }
+    counts = add(tmp_path, [episodes([(file, 100)], Judged(), 1)], 1)
     assert counts == {TRAINING: 98, EPISODES: 2}
     known = read_apis(tmp_path)
     assert len(read_samples(tmp_path / TRAINING, known)) == 98
+    every = episodes([(file, 0)], Judged(), 1)
+    assert len(every.training) + len(every.held) > 3 * 61
 
 
 @pytest.mark.parametrize("text", ["{", '{"task": 1}', "[]"])
@@ -130,7 +138,7 @@ def test_a_file_that_holds_no_episodes_is_named(text: str, tmp_path: Path) -> No
     file.write_text(text, "utf-8")
     (tmp_path / TRAINING).write_text("", "utf-8")
     with pytest.raises(DataError, match=r"cannot read the episodes .*episodes\.jsonl"):
-        add_episodes(tmp_path, [(file, 5)], [], 1)
+        episodes([(file, 5)], Judged(), 1)
 
 
 @pytest.fixture

@@ -104,8 +104,17 @@ def read_services(
 
 def is_held_out(query: Query) -> bool:
     """Whether a request is to an operation of a document that is kept from the encoder."""
-    documents = {one.partition("/")[2].partition(".json/")[0] for one in query.relevant_ids}
-    return any(_part(f"held {document}.json") < HELD_OUT for document in documents)
+    return any(is_held_out_document(document_of(one)) for one in query.relevant_ids)
+
+
+def document_of(api_id: str) -> str:
+    """Return the document, without its ending, of an operation of ``read_services``."""
+    return api_id.partition("/")[2].partition(".json/")[0]
+
+
+def is_held_out_document(document: str) -> bool:
+    """Whether requests to a document's operations are kept from the encoder."""
+    return _part(f"held {document}.json") < HELD_OUT
 
 
 def _part(text: str) -> float:

@@ -26,9 +26,11 @@ _SEEN = 24
 # So many clauses come again with their answer: nothing else is asked for then.
 _ANSWERED = 0.15
 # So many are kept of the episodes whose functions all are named as in a catalog.
-_KNOWN = 0.4
+_KNOWN = 0.5
 # So many functions without a provider in their name get one, since catalogs always have one.
 _PROVIDED = 0.6
+# So many APIs a function is.
+_VARIANTS = 2
 _ENDINGS = ("", "api", "hub", "kit", "lab", "pro", "ify", "ly", "desk", "base", "service", "v2")
 _EXAMPLE = re.compile(r" \(e\.g\. [^()]*\)$")
 _TYPES = {"string": "STRING", "number": "NUMBER", "integer": "NUMBER", "boolean": "BOOLEAN",
@@ -38,8 +40,8 @@ _TYPES = {"string": "STRING", "number": "NUMBER", "integer": "NUMBER", "boolean"
 def drawn(file: Path, count: int, judged: Judged, seed: int) -> tuple[dict[str, Api], list[Sample]]:
     """Return about ``count`` samples of the episodes of a file, and their APIs by id.
 
-    An episode gives at most two: of its whole task, and of a clause. Left out are those with a
-    task of ``judged``.
+    An episode gives at most two: of its whole task, and of a clause; all that it has where
+    ``count`` is 0. Left out are those with a task of ``judged``.
     """
     rng = random.Random(f"{seed}/{file.stem}")
     episodes = list(read(file))
@@ -47,7 +49,7 @@ def drawn(file: Path, count: int, judged: Judged, seed: int) -> tuple[dict[str, 
     apis: dict[str, Api] = {}
     samples: list[Sample] = []
     for episode in episodes:
-        if len(samples) >= count:
+        if count and len(samples) >= count:
             break
         if episode.task in judged:
             continue
@@ -55,6 +57,9 @@ def drawn(file: Path, count: int, judged: Judged, seed: int) -> tuple[dict[str, 
             continue
         known, some = episode_samples(episode, rng)
         apis |= known
+        if not count:
+            samples += some
+            continue
         for kind in (True, False):
             same = [one for one in some if one.whole == kind]
             samples += rng.sample(same, min(1, len(same)))
@@ -86,7 +91,7 @@ def api_of(function: Offered, rng: random.Random) -> Api:
 
 def episode_samples(episode: Episode, rng: random.Random) -> tuple[dict[str, Api], list[Sample]]:
     """Return the functions of an episode as APIs by their ids, and the samples of its task."""
-    apis = {one.name: api_of(one, rng) for one in episode.functions}
+    apis = {one.name: api_of(one, _own(one, rng)) for one in episode.functions}
     samples = [
         *_steps(episode, apis, rng),
         *_whole_task(episode, apis),
@@ -95,6 +100,13 @@ def episode_samples(episode: Episode, rng: random.Random) -> tuple[dict[str, Api
     # What no function serves teaches only beside one that does not.
     telling = [one for one in samples if one.api or one.others]
     return {api.id: api for api in apis.values()}, telling
+
+
+def _own(function: Offered, rng: random.Random) -> random.Random:
+    """Return a function's own chance: it is one of few APIs, in however many episodes it is."""
+    variant = rng.randrange(_VARIANTS)
+    told = f"{variant}/{function.name}/{function.description}/{sorted(function.parameters.items())}"
+    return random.Random(told)
 
 
 def _provider(function: Offered, rng: random.Random) -> str:

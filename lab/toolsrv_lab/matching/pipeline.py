@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from toolsrv_catalogs.offline import load_offline_catalog
-from toolsrv_lab.conversations.judged import Judged
 from toolsrv_lab.instructions.errands import errands
 from toolsrv_lab.instructions.writer import is_held_out
-from toolsrv_lab.matching.episode_samples import drawn
 from toolsrv_lab.matching.errand_samples import errand_samples
+from toolsrv_lab.matching.kinds import EPISODES, SERVICES, TALK, Kind
 from toolsrv_lab.matching.need_samples import need_samples
 from toolsrv_lab.matching.samples import LATEST, Plan, Sample
 from toolsrv_lab.nano.pipeline import HELD_OUT
@@ -32,10 +31,8 @@ from toolsrv_registry.encoder import Encoder
 from toolsrv_registry.errors import DataError
 
 TRAINING, UNSEEN_TOOLS, UNSEEN_TASKS = "training.jsonl", "unseen-tools.jsonl", "unseen-tasks.jsonl"
-EPISODES, EPISODE_APIS = "unseen-episodes.jsonl", "apis.jsonl"
-
-HELD_OUT_EPISODES = 50
-"""Of so many samples of episodes one is held out."""
+MORE_APIS = "apis.jsonl"
+"""APIs of samples that no catalog has."""
 
 HELD_OUT_TASKS = 0.05
 """Share of the errands that no sample is made of."""
@@ -51,7 +48,7 @@ Progress = Callable[[int, int], None]
 def write_samples(
     apis: Sequence[Api], encoder: Encoder, out: Path, plan: Plan, *, progress: Progress
 ) -> Mapping[str, int]:
-    """Write the three files and return how many samples each has. The same seed, the same samples.
+    """Write three files and return how many samples each has. The same seed, the same samples.
 
     But for what called APIs make up or read from the clock. ``apis`` are those of all catalogs to
     learn from. Raises DataError where none of them has a need.
@@ -70,6 +67,8 @@ def write_samples(
     known = [api for api in others if not is_held_out(api, HELD_OUT)]
     near = {**_near(mine, encoder), **_near(known, encoder), **_near(held, encoder)}
     out.mkdir(parents=True, exist_ok=True)
+    for name in (EPISODES, SERVICES, TALK, MORE_APIS):  # of samples that were here before
+        (out / name).unlink(missing_ok=True)
     done = 0
     listing = [api for api in mine if any(one.enum for one in api.parameters)]
     ours_in_all = (len(mine) + _LISTING * len(listing)) * plan.own_rounds
@@ -107,37 +106,27 @@ def write_samples(
     }
 
 
-def add_episodes(
-    out: Path, told: Sequence[tuple[Path, int]], judged: Sequence[Path], seed: int
-) -> Mapping[str, int]:
-    """Add samples of episode files to the samples in ``out``; return how many each file has.
-
-    ``told`` are files and how many samples to draw of each; ``judged`` are task files whose tasks
-    are left out. Raises DataError for a file that cannot be read.
-    """
-    left_out = Judged(judged)
+def add(out: Path, kinds: Iterable[Kind], seed: int) -> Mapping[str, int]:
+    """Add samples of other kinds to those in ``out``; return how many each file has."""
     apis: dict[str, Api] = {}
-    training, held = read_samples(out / TRAINING), []
-    for file, count in told:
-        try:
-            more, samples = drawn(file, count, left_out, seed)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise DataError(f"cannot read the episodes {str(file)!r}: {error}") from error
-        apis |= more
-        some = len(samples) // HELD_OUT_EPISODES
-        held += samples[:some]
-        training += samples[some:]
+    training = read_samples(out / TRAINING)
+    counts = {}
+    for kind in kinds:
+        apis |= kind.apis
+        training += kind.training
+        if kind.file:
+            counts[kind.file] = _write(out / kind.file, kind.held)
     training.sort(key=lambda one: _lot(one, seed))
-    _write(out / EPISODE_APIS, apis.values())
-    return {TRAINING: _write(out / TRAINING, training), EPISODES: _write(out / EPISODES, held)}
+    _write(out / MORE_APIS, apis.values())
+    return {TRAINING: _write(out / TRAINING, training), **counts}
 
 
 def read_apis(folder: Path) -> dict[str, Api]:
-    """Return the APIs of the episodes in a folder of samples by id; none where it has none.
+    """Return the APIs of a folder of samples that no catalog has, by id; none where it has none.
 
     Raises DataError for a file that is none.
     """
-    path = folder / EPISODE_APIS
+    path = folder / MORE_APIS
     try:
         lines = path.read_text("utf-8").splitlines() if path.exists() else []
         return {api.id: api for api in map(Api.model_validate_json, lines)}
@@ -160,28 +149,37 @@ def read_samples(path: Path, known: Container[str] | None = None) -> list[Sample
     Raises DataError with the line that is none, or where they name APIs that are not ``known``:
     those of the enabled catalogs, unless they do not matter.
     """
+    found = list(each_sample(path))
+    if known is not None:
+        named = dict.fromkeys(api for one in found for api in (one.api, *one.others) if api)
+        check_known(path, named, known)
+    return found
+
+
+def each_sample(path: Path) -> Iterator[Sample]:
+    """Yield the samples of a file. Raises DataError with the line that is none."""
     try:
-        lines = path.read_text("utf-8").splitlines()
+        with path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, start=1):
+                yield _sample(path, number, line)
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(
             f"cannot read the samples {str(path)!r}: {error}", hint="toolsrv lab samples --out DIR"
         ) from error
-    found = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            found.append(Sample.model_validate_json(line))
-        except ValueError as error:
-            raise DataError(
-                f"{str(path)!r}, line {number} is no sample: {error}",
-                hint="write the folder again: toolsrv lab samples --out DIR",
-            ) from error
-    if known is not None:
-        _check_known(path, found, known)
-    return found
 
 
-def _check_known(path: Path, samples: Iterable[Sample], known: Container[str]) -> None:
-    named = dict.fromkeys(api for one in samples for api in (one.api, *one.others) if api)
+def _sample(path: Path, number: int, line: str) -> Sample:
+    try:
+        return Sample.model_validate_json(line)
+    except ValidationError as error:
+        raise DataError(
+            f"{str(path)!r}, line {number} is no sample: {error}",
+            hint="write the folder again: toolsrv lab samples --out DIR",
+        ) from error
+
+
+def check_known(path: Path, named: Collection[str], known: Container[str]) -> None:
+    """Raise DataError where the samples of a file name APIs that are not known."""
     missing = [api for api in named if api not in known]
     if missing:
         raise DataError(

