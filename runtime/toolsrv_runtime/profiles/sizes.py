@@ -27,7 +27,7 @@ class Defaults:
 CHOOSES_WELL = frozenset({"coverage", "exclude", "check", "shortlist", "ask"})
 """For models that choose functions and read values better than a matcher of 23 million parameters."""
 
-TUNED = frozenset({"coverage", "values", "exclude", "check", "decline", "ask", "fields"})
+TUNED = frozenset({"coverage", "values", "exclude", "check", "decline", "ask"})
 """For a small model that was trained to choose among functions: on a catalog that the matcher does not
 know it chooses better than the matcher: 12 of 22 development tasks there without ``match`` and
 ``shortlist`` (and before ``decline``), 21 of 52 with all aids."""
