@@ -4,8 +4,7 @@ Small models that go on in the conversation of their calls write further calls, 
 result alone. Asked in a conversation of its own as a question about data, with two examples before
 it, they tell what was asked for. One that was trained on whole conversations answers in place. An
 answer that states what no result says is written again with numbers and names that can only be
-copied; a result of which it tells nothing new (``news``) is asked for by itself, and so is what the task
-asks of a response (``asked``) and the answer leaves out.
+copied; a result of which it tells nothing new (``news``) is asked for by itself.
 """
 
 from __future__ import annotations
@@ -17,8 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from toolsrv_catalogs.text import clean
-from toolsrv_runtime.agent import asked, prompts
-from toolsrv_runtime.agent.asked import Fields
+from toolsrv_runtime.agent import prompts
 from toolsrv_runtime.agent.conversation import Turn
 from toolsrv_runtime.agent.coverage import Need, serves, unserved
 from toolsrv_runtime.agent.news import news, tells
@@ -84,8 +82,6 @@ class DataQuestion:
 
 
 Ask = Callable[[DataQuestion | Turn], ChatReply]
-AskedFields = Callable[[str, Step], Fields]
-"""Task, step -> the fields of the response that the task asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,24 +108,16 @@ class AnswerWriter:
     """Writes the answer of one path; ``ask`` puts a request to the model.
 
     ``check``: what is wrong with an answer is written again. ``in_place``: the model answers in the
-    conversation of the calls, a part of the task in one with its call alone. ``asked``: what of a
-    response it has to tell; None: nothing in particular.
+    conversation of the calls, a part of the task in one with its call alone.
     """
 
     def __init__(
-        self,
-        ask: Ask,
-        now: datetime,
-        *,
-        check: bool = True,
-        in_place: bool = False,
-        asked: AskedFields | None = None,
+        self, ask: Ask, now: datetime, *, check: bool = True, in_place: bool = False
     ) -> None:
         self._ask = ask
         self._now = now
         self._check = check
         self._in_place = in_place
-        self._fields = asked
 
     def write(self, view: View, needs: Sequence[Need], draft: str = "") -> str:
         """Return the answer to a task from the successful calls of a path, "" where none says it.
@@ -171,8 +159,7 @@ class AnswerWriter:
             copied = self._told(view, needs, results, held)
             if says_something(copied) and len(self.untraced(view, copied)) < len(wrong):
                 whole = copied
-        answer = self._with_all_told(view, results, _joined([whole]))
-        return self._with_asked_told(view, results, answer)
+        return self._with_all_told(view, results, _joined([whole]))
 
     def _with_all_told(self, view: View, results: Sequence[Result], answer: str) -> str:
         """Return an answer that states something new of each result."""
@@ -200,24 +187,6 @@ class AnswerWriter:
             )
         return _joined([*kept, *added]) or answer
 
-    def _with_asked_told(self, view: View, results: Sequence[Result], answer: str) -> str:
-        """Return an answer that tells of each result what the task asks of it.
-
-        The model is shown the fields alone that it left out, so that it can tell nothing else.
-        """
-        if self._fields is None:
-            return answer
-        for one in results:
-            left_out = asked.untold(answer, self._fields(view.task, one.step))
-            if not left_out:
-                continue
-            held = Expected(one_of=tuple(asked.values(left_out)))
-            part = Result(one.text, asked.with_only(one.step, left_out))
-            said = self._question(view, part.text, [part], SENTENCE_TOKENS, held, alone=True)
-            if len(asked.untold(said, left_out)) < len(left_out):
-                answer = _joined([answer, said])
-        return answer
-
     def untraced(
         self, view: View, answer: str, *, names: bool = True, also: Sequence[str] = ()
     ) -> list[str]:
@@ -241,12 +210,8 @@ class AnswerWriter:
         results: Sequence[Result],
         tokens: int,
         held: Expected = _ANYTHING,
-        *,
-        alone: bool = False,
     ) -> str:
         """Return what the model says, "" where it is a call: the calls are over."""
-        if alone:
-            view = replace(view, path=tuple(one.step for one in results))
         try:
             reply = self._ask(self._asked(view, text, results, tokens, held))
         except GrammarError:  # more values than a grammar holds

@@ -277,7 +277,6 @@ class _Asking:
             self._now,
             check=self._guidance.helps("check"),
             in_place=self._agent.answers_in_place,
-            asked=self._guidance.asked_fields,
         )
         text = writer.write(self._view, self._needs, draft)
         results = list(results_of(self._view, self._needs))

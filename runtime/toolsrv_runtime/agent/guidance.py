@@ -10,13 +10,11 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from toolsrv_runtime.agent import asked, coverage, itself, missing, values
+from toolsrv_runtime.agent import coverage, itself, missing, values
 from toolsrv_runtime.contract.questions import Question
-from toolsrv_runtime.formats.base import Move, Prior, Step, View
+from toolsrv_runtime.formats.base import Move, Prior, View
 
-AIDS = frozenset(
-    {"coverage", "match", "exclude", "check", "decline", "shortlist", "values", "ask", "fields"}
-)
+AIDS = frozenset({"coverage", "match", "exclude", "check", "decline", "shortlist", "values", "ask"})
 """What helps a model, each of which can be left out.
 
 ``coverage``: needs that the matcher sees in the task are called for before an answer is taken;
@@ -26,8 +24,7 @@ cannot begin by saying that none fits; ``exclude``: an identical call on a path 
 which the matcher sees no function is given up without asking the model; ``shortlist``: candidates
 that the matcher rules out are not shown; ``values``: the model is told which words of the task the
 matcher takes for which argument; ``ask``: a person is asked for values that nobody gave, where
-without it the model makes them up; ``fields``: fields of a response that the matcher takes to be asked
-for, and that the answer does not tell, are asked for by themselves.
+without it the model makes them up.
 """
 
 
@@ -93,12 +90,12 @@ class Guidance:
         return coverage.has_matcher(view.task, view.functions, prior)
 
     def missing(
-        self, view: View, move: Move, today: str, before: Collection[str]
+        self, view: View, move: Move, today: str, asked: Collection[str]
     ) -> Sequence[Question]:
         """Return the questions that a call leaves open; see ``Inquirer.missing``."""
         if self.prior is None or "ask" not in self._aids:
             return ()
-        return missing.questions(view, move, missing.known(view, today), self.prior, before)
+        return missing.questions(view, move, missing.known(view, today), self.prior, asked)
 
     def doubts(self, view: View, move: Move, today: str) -> Mapping[str, str]:
         """Return what the task says instead of some arguments; see ``Inquirer.doubts``."""
@@ -106,12 +103,6 @@ class Guidance:
         if self.prior is None or function is None or "ask" not in self._aids:
             return {}
         return missing.doubts(function, move.parsed, missing.known(view, today), self.prior)
-
-    def asked_fields(self, task: str, step: Step) -> asked.Fields:
-        """Return the fields of a response that the task asks for."""
-        if self.prior is None or "fields" not in self._aids:
-            return {}
-        return asked.asked_fields(task, step, self.prior)
 
     def suppliers(self, view: View, move: Move) -> Sequence[str]:
         """Return functions whose answers may hold what a call lacks; see ``Inquirer.suppliers``."""

@@ -79,12 +79,6 @@ def tells(answer: str, step: Step, fresh: Sequence[str], task: str) -> bool:
     return any(one.nodes and not one.in_task for one in traced.supported)
 
 
-def states(answer: str, value: Any) -> bool:
-    """Whether an answer states a value, or any that stands in it."""
-    said = fold(answer)
-    return any(_stands(str(one), said) for one in _leaves(value))
-
-
 def _leaves(value: Any, depth: int = 0) -> Iterator[Any]:
     if isinstance(value, dict) and depth < _DEPTH:
         for one in value.values():
