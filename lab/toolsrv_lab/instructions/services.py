@@ -104,8 +104,17 @@ def read_services(
 
 def is_held_out(query: Query) -> bool:
     """Whether a request is to an operation of a document that is kept from the encoder."""
-    documents = {one.partition("/")[2].partition(".json/")[0] for one in query.relevant_ids}
-    return any(_part(f"held {document}.json") < HELD_OUT for document in documents)
+    return any(map(is_held_out_operation, query.relevant_ids))
+
+
+def is_held_out_operation(api_id: str) -> bool:
+    """Whether an operation of ``read_services`` is of such a document."""
+    return _part(f"held {document_of(api_id)}.json") < HELD_OUT
+
+
+def document_of(api_id: str) -> str:
+    """Return the document of an operation of ``read_services``, without ``.json``."""
+    return api_id.partition("/")[2].partition(".json/")[0]
 
 
 def _part(text: str) -> float:
