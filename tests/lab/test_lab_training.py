@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,16 @@ train(
 """
 
 
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Several threads wait for each other on busy cores, and a tiny network needs none."""
+    torch = load("torch")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a tiny BERT with a vocabulary of its own, as a sentence-transformers folder."""
@@ -71,15 +82,16 @@ def data(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write two texts for each of eight documents, and one text that needs two of them."""
     apis = [
         Api(
-            id=f"Data/{thing}/get", catalog="tiny", category="Data", tool=thing, name="get",
-            original_name="get", description=f"an api for the {thing}",
+            # Of one tool: the untrained network takes all texts for the same.
+            id=f"Data/things/{thing}", catalog="tiny", category="Data", tool="things", name=thing,
+            original_name=thing, description=f"an api for the {thing}",
         )
         for thing in THINGS
     ]  # fmt: skip
     queries = [
         Query(query_id="", query=text, relevant=(Named(id=api.id),))
         for api in apis
-        for text in (f"give me {api.tool}", f"the {api.tool}")
+        for text in (f"give me {api.name}", f"the {api.name}")
     ]
     both = tuple(Named(id=one.id) for one in apis[:2])
     needs = ("weather for me", "music for me")
@@ -114,7 +126,7 @@ def test_a_killed_training_goes_on_and_ends_as_if_nothing_had_been(
     base: Path, data: Path, tmp_path: Path
 ) -> None:
     whole, killed = (command(base, data, tmp_path / name) for name in ("whole", "killed"))
-    subprocess.run(whole, check=True, capture_output=True, timeout=300)
+    whole_run = subprocess.run(whole, check=True, capture_output=True, text=True, timeout=300)
     rng = random.Random(1)
     seen: list[int] = []
     for _ in range(2):
@@ -133,7 +145,8 @@ def test_a_killed_training_goes_on_and_ends_as_if_nothing_had_been(
     # Each run began where the checkpoint was: no step before it was taken again.
     assert int(lines[0][0]) > seen[-1] - 1 > seen[0] + 2
     assert int(lines[-1][0]) == STEPS
-    assert float(lines[-1][1]) < 1.5
+    losses = [float(line.split()[1]) for line in whole_run.stdout.splitlines()]
+    assert losses[0] > 1 > 2 * losses[-1] > 0
     one, other = trained(tmp_path / "whole"), trained(tmp_path / "killed")
     assert one.keys() == other.keys()
     for name, values in one.items():
@@ -162,9 +175,12 @@ def test_a_training_ends_with_its_seconds(base: Path, data: Path, tmp_path: Path
     pairs = load("toolsrv_lab.retrieval.contrastive.files").read_pairs(data)
     spent: list[float] = []
     options = Options(seconds=2, batch_size=4)
-    training.train(base, tmp_path, pairs, options, progress=lambda _, share, __: spent.append(share))
+    training.train(
+        base, tmp_path, pairs, options, progress=lambda _, share, __: spent.append(share)
+    )
     assert spent == sorted(spent)
-    assert spent[-1] >= 1 > spent[-2]
+    assert spent[-1] >= 1
+    assert all(one < 1 for one in spent[:-1])
 
 
 def test_it_runs_alone_and_its_pieces_make_a_model_that_has_learnt(
@@ -178,10 +194,21 @@ def test_it_runs_alone_and_its_pieces_make_a_model_that_has_learnt(
         "sys.exit(any(one.startswith('toolsrv') for one in sys.modules))"
     )
     run = tmp_path / "run"
-    given = ("--data", data, "--out", run, "--steps", 60, "--batch-size", 8, "--learning-rate", 1e-2)
+    given = (
+        "--data",
+        data,
+        "--out",
+        run,
+        "--steps",
+        60,
+        "--batch-size",
+        8,
+        "--learning-rate",
+        1e-2,
+    )
     done = subprocess.run(
         [sys.executable, "-c", probe, *map(str, given)],
-        cwd=tmp_path, env={"PATH": ""}, capture_output=True, text=True, timeout=300, check=False,
+        cwd=tmp_path, env={"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert training.has_pieces(run)
