@@ -27,7 +27,7 @@ from toolsrv_registry.errors import DataError, NotFoundError
 def api(api_id: str, description: str) -> Api:
     category, tool, name = api_id.split("/")[:3]
     return Api(
-        id=api_id, catalog="c", category=category, tool=tool, name=name, original_name=name,
+        id=api_id, category=category, tool=tool, name=name,
         description=description,
     )  # fmt: skip
 

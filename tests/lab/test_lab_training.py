@@ -83,8 +83,8 @@ def data(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     apis = [
         Api(
             # Of one tool: the untrained network takes all texts for the same.
-            id=f"Data/things/{thing}", catalog="tiny", category="Data", tool="things", name=thing,
-            original_name=thing, description=f"an api for the {thing}",
+            id=f"Data/things/{thing}", category="Data", tool="things", name=thing,
+            description=f"an api for the {thing}",
         )
         for thing in THINGS
     ]  # fmt: skip
