@@ -40,6 +40,7 @@ NAME = "all-MiniLM-L6-v2-int8"
 MAX_TOKENS = 256
 # The trained encoder has seen documents of 80 tokens at most; more cost time and find nothing.
 TRAINED_MAX_TOKENS = 128
+_NEEDED_OF_A_RUN = ("options", "steps")
 # The published weights of sentence-transformers/all-MiniLM-L6-v2 at revision 1110a243fdf4; the
 # package that carries them is not its authors' own.
 SOURCE_SHA256 = {
@@ -244,10 +245,17 @@ def _trained(training: dict[str, Any] | None) -> str:
     if training is None:
         return "The weights are unchanged but for their number format."
     options = training["options"]
+    told = "instructions generated from API documents, with hard negatives"
+    if "data" in training:
+        counts = training["data"]
+        told = (
+            f"of {counts['texts']:,} texts in people's words and {counts['documents']:,} API"
+            " documents, with mined hard negatives"
+        )
     return (
         f"Trained further by `toolsrv lab train retriever`: {training['steps']} steps of"
-        f" {options['batch_size']} pairs (instructions generated from API documents, with hard"
-        f" negatives), learning rate {options['learning_rate']}, seed {options['seed']}."
+        f" {options['batch_size']} pairs ({told}), learning rate {options['learning_rate']}, seed"
+        f" {options['seed']}."
     )
 
 
@@ -274,7 +282,11 @@ def export_trained(out: Path, folder: Path, name: str) -> dict[str, Any]:
     """
     try:
         training = json.loads((folder.parent / "training.json").read_text("utf-8"))
-        training = {"options": training["options"], "steps": training["steps"]}
+        training = {
+            key: training[key]
+            for key in ("options", "steps", "data")
+            if key in training or key in _NEEDED_OF_A_RUN
+        }
     except (OSError, ValueError, KeyError) as error:
         raise DataError(
             f"{folder} has no training.json beside it: {error}",

@@ -1,10 +1,9 @@
-"""The retriever's workshop: metrics, query files, batches, the ranker's training, evaluation."""
+"""The retriever's workshop: metrics, query files, neighbours, the ranker's training, evaluation."""
 
 from __future__ import annotations
 
 import gzip
 import json
-import random
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from toolsrv_lab.retrieval import ranking
 from toolsrv_lab.retrieval.evaluation import ALL, evaluate
 from toolsrv_lab.retrieval.metrics import estimate, ndcg, recall
-from toolsrv_lab.retrieval.mining import Pair, batches, neighbours
+from toolsrv_lab.retrieval.neighbours import neighbours
 from toolsrv_lab.retrieval.queries import Named, Query, read_queries
 from toolsrv_registry.errors import DataError
 from toolsrv_registry.ranker import Ranker
@@ -151,7 +150,7 @@ def test_the_development_queries_are_read() -> None:
     assert len(read_queries(DEVELOPMENT)) == 617
 
 
-# Batches
+# Neighbours
 
 
 def test_neighbours_leave_out_equals() -> None:
@@ -164,26 +163,6 @@ def test_neighbours_leave_out_equals() -> None:
     assert 0 not in near[1]
     scores = vectors @ vectors[2]
     assert near[2][0] == int(np.argsort(-scores)[1])
-
-
-@given(st.integers(0, 1_000))
-def test_no_query_meets_a_document_that_it_needs_as_a_negative(seed: int) -> None:
-    rng = random.Random(seed)
-    pairs = []
-    for number in range(60):
-        needed = frozenset(rng.sample(range(30), rng.randint(1, 3)))
-        pairs += [Pair(f"q{number}", one, needed) for one in needed]
-    near = [[(at + step) % 30 for step in range(1, 10)] for at in range(30)]
-    dealt = list(batches(pairs, near, 8, rng))
-    assert dealt
-    seen = [pair for batch in dealt for pair in batch]
-    assert len(seen) == len(set(seen))
-    for batch in dealt:
-        assert len(batch) == 8
-        assert len({pair.query for pair in batch}) == 8
-        for one in batch:
-            others = {pair.positive for pair in batch if pair is not one}
-            assert not one.relevant & others
 
 
 # The ranker

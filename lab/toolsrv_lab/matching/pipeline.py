@@ -23,7 +23,7 @@ from toolsrv_lab.matching.need_samples import need_samples
 from toolsrv_lab.matching.samples import LATEST, Plan, Sample
 from toolsrv_lab.nano.pipeline import HELD_OUT
 from toolsrv_lab.nano.told import Needs
-from toolsrv_lab.retrieval.mining import neighbours
+from toolsrv_lab.retrieval.neighbours import neighbours
 from toolsrv_lab.twins import does_the_same
 from toolsrv_registry.api import Api
 from toolsrv_registry.documents import document_text

@@ -30,7 +30,7 @@ from toolsrv_lab.nano.vocabulary import (
     read_vocabulary,
 )
 from toolsrv_lab.nano.world import World
-from toolsrv_lab.retrieval.mining import neighbours
+from toolsrv_lab.retrieval.neighbours import neighbours
 from toolsrv_lab.versions import versions
 from toolsrv_registry.api import Api
 from toolsrv_registry.documents import document_text

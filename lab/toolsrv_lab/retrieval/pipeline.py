@@ -1,8 +1,4 @@
-"""The steps of making a retriever, over the APIs of a registry.
-
-Instructions become training pairs, the pairs batches, the batches an encoder; searches whose
-answers are known become the ranker's lists. What each step writes, the next one reads.
-"""
+"""The lists that the ranker learns from: searches whose answers are known."""
 
 from __future__ import annotations
 
@@ -17,71 +13,17 @@ import numpy as np
 from toolsrv_catalogs.offline import load_offline_catalog
 from toolsrv_lab.instructions.compose import compose
 from toolsrv_lab.instructions.sample import groups
-from toolsrv_lab.retrieval.mining import Pair, batches, neighbours
 from toolsrv_lab.retrieval.queries import Named, Query
 from toolsrv_lab.retrieval.ranking import List
-from toolsrv_lab.retrieval.training import Progress, TrainingOptions, train
 from toolsrv_registry.api import Api, Catalog, Tool
-from toolsrv_registry.documents import document_text
-from toolsrv_registry.encoder import SentenceTransformersEncoder
-from toolsrv_registry.errors import DataError
 from toolsrv_registry.recall import Recalled
 from toolsrv_registry.registry import Registry
 from toolsrv_registry.retriever import Retriever
 
-_MINING_SEED = 3
 # So many of the ranker's lists come a second time without vectors.
 _BLIND_SHARE = 0.3
-# So many texts with several needs are met whole as well.
-_WHOLE = 0.15
 
-Told = Callable[[str], None]
 Counted = Callable[[int, int], None]
-
-
-def train_encoder(
-    apis: Sequence[Api],
-    queries: Sequence[Query],
-    base: Path,
-    out: Path,
-    options: TrainingOptions,
-    *,
-    progress: Progress | None = None,
-    counted: Counted | None = None,
-) -> Path:
-    """Train the encoder in ``base`` on queries over APIs; return the folder of the trained one.
-
-    ``counted`` is told how far the encoding of the documents for mining is. Raises DataError when
-    the queries name none of the APIs.
-    """
-    pairs = training_pairs(apis, queries)
-    if not pairs:
-        raise DataError(
-            "no query of the training names an API of the catalogs",
-            hint="write some: toolsrv lab instructions, or import the catalog that they are about",
-        )
-    documents = [document_text(api) for api in apis]
-    vectors = SentenceTransformersEncoder(str(base)).encode(documents, progress=counted)
-    dealt = batches(pairs, neighbours(vectors), options.batch_size, random.Random(_MINING_SEED))
-    return train(base, out, list(dealt), documents, options, progress=progress)
-
-
-def training_pairs(apis: Sequence[Api], queries: Sequence[Query], *, seed: int = 0) -> list[Pair]:
-    """Return what the encoder is to bring together.
-
-    A search encodes the clauses of a text one by one, so where a query tells its needs each goes
-    with its own API, and the whole text only now and then; else the whole text with all of them.
-    """
-    rng = random.Random(seed)
-    places = {api.id: at for at, api in enumerate(apis)}
-    pairs = []
-    for query in queries:
-        needed = frozenset(places[one] for one in query.relevant_ids if one in places)
-        told = zip(query.relevant, query.needs, strict=True) if query.needs else ()
-        pairs += [Pair(need, places[one.id], needed) for one, need in told if one.id in places]
-        if not query.needs or rng.random() < _WHOLE:
-            pairs += [Pair(query.query, place, needed) for place in sorted(needed)]
-    return pairs
 
 
 def ranker_lists(

