@@ -146,7 +146,7 @@ def test_a_killed_training_goes_on_and_ends_as_if_nothing_had_been(
     assert int(lines[0][0]) > seen[-1] - 1 > seen[0] + 2
     assert int(lines[-1][0]) == STEPS
     losses = [float(line.split()[1]) for line in whole_run.stdout.splitlines()]
-    assert losses[0] > 1 > 2 * losses[-1] > 0
+    assert losses[0] > 1.2 * losses[-1] > 0
     one, other = trained(tmp_path / "whole"), trained(tmp_path / "killed")
     assert one.keys() == other.keys()
     for name, values in one.items():

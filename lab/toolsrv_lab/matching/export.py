@@ -43,13 +43,18 @@ def matcher_graph(network: Any) -> Any:
 
 
 def export_matcher(
-    runs: Sequence[Path], base: Path, out: Path, judge: Callable[[Path], dict[str, Any]]
+    runs: Sequence[Path],
+    base: Path,
+    out: Path,
+    judge: Callable[[Path], dict[str, Any]],
+    *,
+    offset: float = 0.0,
 ) -> dict[str, Any]:
     """Write model, tokeniser and card of finished trainings; return the card.
 
     The weights of several ``runs``, each begun with the one before, are averaged: what two stages
     agree on stays, what one of them forgot or learnt by heart counts half (model soups, Wortsman
-    et al. 2022). ``judge`` returns the figures of a matcher's folder, for the card.
+    et al. 2022). ``offset`` goes onto the card, for whoever runs the model. ``judge`` returns the figures of a matcher's folder, for the card.
 
     Files appear only when all is well. Raises DataError where a run is not finished.
     """
@@ -66,6 +71,7 @@ def export_matcher(
             "files": {one: sha256(work / one) for one in ("model.int8.onnx", "tokenizer.json")},
             "source": {"model": "sentence-transformers/all-MiniLM-L6-v2", "licence": "Apache-2.0",
                        "package": PACKAGE, "sha256": SOURCE_SHA256},
+            "offset": offset,
             "training": training,
             "quantisation": "dynamic int8, MatMul and embeddings, per channel, 7-bit weight range",
             "made_by": "toolsrv lab export matcher",

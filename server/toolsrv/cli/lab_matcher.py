@@ -205,6 +205,8 @@ def export_samples(
 @_SAMPLES
 @click.option("--base", type=_IN, help="What it was trained from; all-MiniLM-L6-v2 unless given.")
 @click.option("--out", type=_OUT, required=True, help="Folder for the three files.")
+@click.option("--offset", type=float, default=0.0, show_default=True,
+              help="Added to the log-odds that an API serves.")  # fmt: skip
 @json_option
 @pass_session
 def export_matcher(
@@ -213,6 +215,7 @@ def export_matcher(
     folder: Path,
     base: Path | None,
     out: Path,
+    offset: float,
     as_json: bool,
 ) -> None:
     """Write the matcher trained in RUN as int8 ONNX, with its figures on its card.
@@ -224,7 +227,9 @@ def export_matcher(
 
     apis = _apis(session, folder)
     told = _held_out(folder, apis)
-    card = export(runs, base or find_source(), out, lambda made: _figures(made, told, apis))
+    card = export(
+        runs, base or find_source(), out, lambda made: _figures(made, told, apis), offset=offset
+    )
     if as_json:
         emit_json(card)
     else:
