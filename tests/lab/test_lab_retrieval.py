@@ -242,6 +242,26 @@ def test_an_evaluation_counts_per_set_and_leaves_out_the_unknown() -> None:
     assert pools == [None, None]
 
 
+def test_an_evaluation_over_sets_ranks_what_the_queries_of_a_set_came_with() -> None:
+    asked: list[tuple[str, frozenset[str] | None]] = []
+
+    def rank(text: str, among: frozenset[str] | None) -> list[tuple[str, float]]:
+        asked.append((text, among))
+        return [("a", 1.0)]
+
+    queries = [
+        query("one", "a", candidates=("a", "b")),
+        query("two", "c", candidates=("c", "gone")),
+        query("other", "d", name="t", candidates=("d", "e")),
+        query("none offered", "a"),
+    ]
+    found = evaluate(queries, rank, frozenset("abcde"), corpus="set")
+    first, second = frozenset(("a", "b", "c", "gone")), frozenset("de")
+    assert asked == [("one", first), ("two", first), ("other", second)]
+    assert found.corpora == {"s": 3, "t": 2}
+    assert found.left_out == 1
+
+
 def test_an_evaluation_over_candidates_ranks_only_those() -> None:
     pools: list[frozenset[str] | None] = []
 

@@ -3,6 +3,9 @@
 Ranks by ``Retriever.rank``, the bare ranking. The first of the APIs that serve a need as well counts
 as the one that is needed, and the others are left out. Queries none of whose APIs the catalogs have are
 counted and left out; a relevant API that the catalogs lack stays in the denominator.
+
+The corpus is all that is enabled, the candidates that a query came with, or those of its whole set: the
+paper's protocol, where each group of instructions is searched in the APIs of that group.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from pydantic import BaseModel, ConfigDict
 from toolsrv_lab.retrieval.metrics import Estimate, Ranking, estimate, ndcg, recall
 from toolsrv_lab.retrieval.queries import Query
 
-Corpus = Literal["all", "candidates"]
+Corpus = Literal["all", "candidates", "set"]
 Progress = Callable[[int, int], None]
 Rank = Callable[[str, frozenset[str] | None], Ranking]
 """Ranks a text: over everything, or over the given API ids only."""
@@ -37,7 +40,10 @@ class SetFigures(BaseModel):
 
 
 class Evaluation(BaseModel):
-    """Figures per set, ``all sets`` last; ``left_out`` counts queries without a known API."""
+    """Figures per set, ``all sets`` last; ``left_out`` counts queries without a known API.
+
+    ``apis`` are those of the catalogs, ``corpora`` how many each set was searched in.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -45,6 +51,7 @@ class Evaluation(BaseModel):
     apis: int
     left_out: int
     sets: dict[str, SetFigures]
+    corpora: dict[str, int] = {}
 
 
 def evaluate(
@@ -59,9 +66,12 @@ def evaluate(
     """Return the figures of a ranking function over queries."""
     every = list(queries)
     fit = [query for query in every if known.intersection(_pool(query, corpus))]
+    offered = _offered(fit) if corpus == "set" else {}
     values: dict[str, list[dict[str, float]]] = defaultdict(list)
     for done, query in enumerate(fit, start=1):
-        pool = frozenset(one.id for one in query.candidates) if corpus == "candidates" else None
+        pool = offered.get(query.set)
+        if corpus == "candidates":
+            pool = frozenset(one.id for one in query.candidates)
         ranking = _settled(rank(query.query, pool), query)
         values[query.set].append(_values(ranking, query.relevant_ids))
         if progress is not None:
@@ -74,11 +84,21 @@ def evaluate(
         apis=len(known),
         left_out=len(every) - len(fit),
         sets={name: _figures(some, seed) for name, some in values.items()},
+        corpora={name: len(some & known) for name, some in offered.items()},
     )
 
 
+def _offered(queries: Iterable[Query]) -> dict[str, frozenset[str]]:
+    """Return set -> what its queries came with, and what they need."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for query in queries:
+        found[query.set].update(one.id for one in query.candidates)
+        found[query.set].update(query.relevant_ids)
+    return {name: frozenset(some) for name, some in found.items()}
+
+
 def _pool(query: Query, corpus: Corpus) -> Sequence[str]:
-    if corpus == "candidates" and not query.candidates:
+    if corpus != "all" and not query.candidates:
         return ()
     return query.relevant_ids
 

@@ -85,8 +85,10 @@ def train_ranker(
 
 @click.command(epilog=example("toolsrv lab eval retrieval --queries instructions.jsonl"))
 @_queries_option
-@click.option("--corpus", type=click.Choice(["all", "candidates"]), default="all", show_default=True,
-              help="Rank all enabled APIs, or those that a query came with.")  # fmt: skip
+@click.option("--corpus", type=click.Choice(["all", "candidates", "set"]), default="all",
+              show_default=True,
+              help="Rank all enabled APIs, those that a query came with, or those that the queries of"
+                   " its set came with, as the paper does.")  # fmt: skip
 @click.option("--split", is_flag=True, help="Tell the tuning half and the unseen half apart.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the bootstrap.")
 @json_option
@@ -94,7 +96,7 @@ def train_ranker(
 def eval_retrieval(
     session: Session,
     files: tuple[Path, ...],
-    corpus: Literal["all", "candidates"],
+    corpus: Literal["all", "candidates", "set"],
     split: bool,
     seed: int,
     as_json: bool,
@@ -187,7 +189,7 @@ def _show(found: Evaluation) -> None:
     columns = ("set", "queries#", "NDCG@1#", "NDCG@3#", "NDCG@5#", "Recall@5#", "Recall@10#")
     rows = [
         (
-            name,
+            f"{name}, in {found.corpora[name]:,} APIs" if name in found.corpora else name,
             one.queries,
             *(_cell(one.ndcg[k]) for k in (1, 3, 5)),
             *(_cell(one.recall[k]) for k in (5, 10)),
