@@ -48,7 +48,9 @@ def numbered(
         wanted = ids[at]
         ours = written[at] if written else None
         own = ours.get("id") if isinstance(ours, dict) else None
-        known = isinstance(own, str) and re.fullmatch(rf"{re.escape(wanted)}_[0-9]{{1,9}}", own)
+        known = isinstance(own, str) and re.fullmatch(
+            rf"{re.escape(wanted)}(?:_[0-9]{{1,9}}){{1,9}}", own
+        )
         ids[at] = unused(own if isinstance(own, str) and known else wanted, taken)
         if ids[at] != wanted:
             note(f"{apis[at].name!r} is there again; its id is {ids[at]}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from toolsrv_catalogs.difference import difference
@@ -367,6 +367,13 @@ _TOOLS = st.dictionaries(
 )
 
 
+@example(
+    tools={
+        ("Data", "a"): {"tool_name": "Same", "api_list": [{"name": ""}, {"name": "", "url": "https://a.example/{p}"}]},
+        ("Data", "b"): {"tool_name": "Same", "api_list": [{"name": ""}, {"name": ""}]},
+    },
+    form="mine",
+)  # fmt: skip
 @given(_TOOLS, st.sampled_from(FORMS))
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_nothing_is_lost_from_import_to_import(

@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
+_MOMENT_S = 0.3
+
+
 class Terminal:
     """A process whose stdin and stderr are a terminal, and what it says there."""
 
@@ -33,6 +36,8 @@ class Terminal:
                 self.said += data.decode("utf-8", "replace")
 
     def type(self, text: str) -> None:
+        """Type a text a moment after the question: ``input`` loses a signal that comes before it reads."""
+        time.sleep(_MOMENT_S)
         os.write(self._master, text.encode())
 
     def drain(self) -> None:

@@ -130,6 +130,13 @@ ELSEWHERE = {
     ("catalog", "unset"),
     ("recordings", "export"),  # of live calls
     ("recordings", "import"),
+    ("setup",),  # asks, at a terminal
+    ("lab", "export", "pairs"),  # with the documents of a package
+    ("lab", "export", "samples"),  # with torch
+    ("lab", "eval", "pass-rate"),  # on answers, with judges
+    ("lab", "eval", "win-rate"),
+    ("lab", "eval", "agreement"),
+    ("lab", "eval", "llift"),
 }
 """Tried by tests of their own."""
 TRIED_HERE = [

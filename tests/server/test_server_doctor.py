@@ -54,7 +54,7 @@ def test_a_sound_installation_has_no_failure(run: Run, ready_dir: Path) -> None:
     assert "offline (" in found["catalogs"]["found"]
     assert "tokens/s" in found["model"]["found"]
     assert "model prompts" in found["prompts"]["next"]
-    assert "with 7 tools" in found["server"]["found"]
+    assert "with 8 tools" in found["server"]["found"]
     assert said["problems"] == []
 
 
@@ -183,7 +183,7 @@ def test_each_registered_client_has_a_row_and_each_problem_a_number(
     found = {one["check"]: one for one in said["findings"]}
     assert done.exit_code == 1
     assert found["client cursor"]["state"] == "ok"
-    assert "with 7 tools" in found["client cursor"]["found"]
+    assert "with 8 tools" in found["client cursor"]["found"]
     assert found["client claude-code"]["state"] == "fail"
     assert "no longer exists" in found["client claude-code"]["found"]
     assert found["client codex"]["state"] == "warn"

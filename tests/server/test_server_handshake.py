@@ -30,7 +30,7 @@ def server(code: str, **env: str) -> Start:
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_our_own_server_answers_in_every_version(ready_dir: Path, revision: str) -> None:
     heard = shake_hands(Start(str(command()), ("--data-dir", str(ready_dir), "serve")), revision)
-    assert (heard.server, heard.version, heard.tools) == ("toolsrv", toolsrv.__version__, 7)
+    assert (heard.server, heard.version, heard.tools) == ("toolsrv", toolsrv.__version__, 8)
     assert heard.seconds > 0
 
 

@@ -152,11 +152,12 @@ def train_matcher(
     Run it again after a stop and it goes on.
     """
     from toolsrv_lab.encoder_export import find_source
+
+    apis = _apis(session, folder)  # before what needs torch
     from toolsrv_lab.matching.trainer.options import options_of
     from toolsrv_lab.matching.training import prepare, train
 
     options = options_of(**given)
-    apis = _apis(session, folder)
     source = base or find_source()
     with interruptible():
         with Bar("reading", "samples") as reading:

@@ -273,7 +273,8 @@ class Tools:
         ctx: Ctx,
         run_id: RunId,
         node: Annotated[
-            int | None, Field(ge=0, description="Only what the call of this node returned, whole.")
+            int | None,
+            Field(ge=0, description="Only what the call of this node (0 or more) returned, whole."),
         ] = None,
         offset: Annotated[int, Field(ge=0, description="next_offset of the part before.")] = 0,
     ) -> Annotated[CallToolResult, ShowView]:
