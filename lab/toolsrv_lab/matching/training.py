@@ -62,10 +62,10 @@ def prepare(
 
     Raises DataError where samples cannot be read, or name APIs that are not in ``apis``.
     """
-    load("torch")  # missed before the long part, not behind it
-    out.mkdir(parents=True, exist_ok=True)
     path, told = out / ROWS, samples / TRAINING
     made_of, count = _made_of(told, apis, base)
+    load("torch")  # missed before the long part, not behind it
+    out.mkdir(parents=True, exist_ok=True)
     with contextlib.suppress(OSError, ValueError, KeyError, BadZipFile):  # none yet, or half of one
         rows = Rows(path)
         if rows.made_of == made_of:
