@@ -1,7 +1,7 @@
 """An ordinary file opened or read: what waits for a writer or has no end is refused, unopened.
 
 What is wrong is told as an ``OSError`` whose ``strerror`` says it, so that callers tell it as they
-tell every file that cannot be read.
+tell every file that cannot be read; ``read_text`` tells it itself.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ import errno
 import stat
 from pathlib import Path
 from typing import BinaryIO
+
+from toolsrv_registry.errors import DataError, NotFoundError
 
 
 class UnfitFileError(OSError):
@@ -62,3 +64,20 @@ def absence(path: Path) -> str:
 
 def _told(size: int) -> str:
     return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size:,} bytes"
+
+
+def read_text(path: Path, most: int, *, hint: str) -> str:
+    """Return a file of UTF-8, with or without a byte order mark, as text.
+
+    Raises:
+        NotFoundError: there is no such file.
+        DataError: it cannot be read, is larger than ``most`` bytes, or is not UTF-8.
+    """
+    try:
+        return read_file(path, most).decode("utf-8-sig")
+    except FileNotFoundError as error:
+        raise NotFoundError(f"{path} does not exist", hint=hint) from error
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}", hint=hint) from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not UTF-8 (byte {error.start})", hint=hint) from error

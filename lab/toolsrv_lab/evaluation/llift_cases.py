@@ -19,10 +19,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from toolsrv_catalogs.layout import api_place
 from toolsrv_registry import wellformed
 from toolsrv_registry.api import Api
-from toolsrv_registry.errors import DataError, NotFoundError
+from toolsrv_registry.errors import DataError
 from toolsrv_registry.matcher import Asked, Match
 from toolsrv_runtime.calls.result import CallResult, Consent
-from toolsrv_runtime.file_in import read_file
+from toolsrv_runtime.file_in import read_text
 
 Label = Literal["before", "safe"]
 
@@ -118,14 +118,7 @@ def read_cases(path: Path) -> tuple[Case, ...]:
         NotFoundError: there is no such file.
         DataError: it cannot be read, or a line is no case; names the line.
     """
-    try:
-        text = read_file(path, MOST_BYTES).decode("utf-8-sig")
-    except FileNotFoundError as error:
-        raise NotFoundError(f"{path} does not exist", hint=_HINT) from error
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}", hint=_HINT) from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 (byte {error.start})", hint=_HINT) from error
+    text = read_text(path, MOST_BYTES, hint=_HINT)
     found = tuple(_cases(text, str(path)))
     if not found:
         raise DataError(f"{path} holds no cases", hint=_HINT)

@@ -21,9 +21,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from toolsrv_lab.tooleval.answer_sets import Judged, ToolStep, parse_judged
 from toolsrv_lab.tooleval.verdicts import AnswerStatus, Preference, TaskStatus
 from toolsrv_registry import wellformed
-from toolsrv_registry.errors import DataError, NotFoundError
+from toolsrv_registry.errors import DataError
 from toolsrv_registry.functions import FINISH
-from toolsrv_runtime.file_in import read_file
+from toolsrv_runtime.file_in import read_text
 
 MOST_BYTES = 256 * 1024 * 1024
 SHIPPED = "shipped"
@@ -101,14 +101,7 @@ def read_pairs(path: Path) -> list[LabelledPair]:
         NotFoundError: there is no such file.
         DataError: it cannot be read, or an entry is no labelled pair; names its place.
     """
-    try:
-        text = read_file(path, MOST_BYTES).decode("utf-8-sig")
-    except FileNotFoundError as error:
-        raise NotFoundError(f"{path} does not exist", hint=_HINT) from error
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}", hint=_HINT) from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 (byte {error.start})", hint=_HINT) from error
+    text = read_text(path, MOST_BYTES, hint=_HINT)
     found = list(_annotations(text, path) if text.lstrip().startswith("[") else _lines(text, path))
     if not found:
         raise DataError(f"{path} holds no labelled pairs", hint=_HINT)

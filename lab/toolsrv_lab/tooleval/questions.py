@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from toolsrv_catalogs import yaml_text
-from toolsrv_registry.errors import DataError, NotFoundError
+from toolsrv_registry.errors import DataError
 from toolsrv_runtime.contract.chat import Tool
-from toolsrv_runtime.file_in import read_file
+from toolsrv_runtime.file_in import read_text
 
 QUESTIONS: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "check_answer_status": ("answer_status", ("Unsure", "Unsolved", "Solved")),
@@ -162,11 +162,4 @@ def _config(path: Path) -> dict[str, Any]:
 
 def _read(path: Path) -> str:
     hint = "give a folder of ToolBench's evaluators: config.yaml and its template"
-    try:
-        return read_file(path, MOST_BYTES).decode("utf-8")
-    except FileNotFoundError as error:
-        raise NotFoundError(f"{path} does not exist", hint=hint) from error
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}", hint=hint) from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 (byte {error.start})", hint=hint) from error
+    return read_text(path, MOST_BYTES, hint=hint)

@@ -14,9 +14,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from toolsrv_registry import wellformed
-from toolsrv_registry.errors import DataError, NotFoundError
+from toolsrv_registry.errors import DataError
 from toolsrv_runtime.answers.model import Answer, AnswerNode, CotAnswer, DfsAnswer
-from toolsrv_runtime.file_in import read_file
+from toolsrv_runtime.file_in import read_text
 from toolsrv_runtime.outcome import NodeKind, TreeNode
 from toolsrv_runtime.search.tree import Code
 
@@ -92,17 +92,11 @@ def _shape(value: Any, where: str) -> type[DfsAnswer | CotAnswer]:
 
 
 def _json(path: Path) -> Any:
+    text = read_text(path, MOST_BYTES, hint=_HINT)
+    if not text.strip():
+        raise DataError(f"{path} is empty", hint=_HINT)
     try:
-        text = read_file(path, MOST_BYTES).decode("utf-8-sig")
-        if not text.strip():
-            raise DataError(f"{path} is empty", hint=_HINT)
         return wellformed.loads(text)
-    except FileNotFoundError as error:
-        raise NotFoundError(f"{path} does not exist", hint=_HINT) from error
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}", hint=_HINT) from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 (byte {error.start})", hint=_HINT) from error
     except json.JSONDecodeError as error:
         place = f"line {error.lineno}, column {error.colno}"
         cut = " (the file is cut off)" if not text[error.pos :].strip() else ""
