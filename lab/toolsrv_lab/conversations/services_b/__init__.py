@@ -1,4 +1,4 @@
-"""Episodes over hand-written services, half B: travel, money, shops, health, texts, calculators."""
+"""Episodes over hand-written services, half B: everyday life, trades, machines, software."""
 
 from __future__ import annotations
 
