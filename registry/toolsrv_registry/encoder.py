@@ -211,6 +211,8 @@ class SentenceTransformersEncoder:
             folder = Path(self._source)
             if folder.is_dir():
                 self._digest = _folder_digest(folder)
+            elif folder.is_absolute():
+                raise self._missing()
             else:
                 config = getattr(self._loaded()[0], "auto_model", None)
                 commit = getattr(getattr(config, "config", None), "_commit_hash", None)
@@ -221,7 +223,9 @@ class SentenceTransformersEncoder:
     @property
     def dimensions(self) -> int:
         """The length of a vector."""
-        return int(self._loaded().get_sentence_embedding_dimension())
+        model = self._loaded()
+        renamed = getattr(model, "get_embedding_dimension", None)  # sentence-transformers 5.2
+        return int((renamed or model.get_sentence_embedding_dimension)())
 
     def check(self) -> None:
         """Find nothing: no card says what its files should be."""
@@ -241,6 +245,8 @@ class SentenceTransformersEncoder:
     def _loaded(self) -> Any:
         with self._lock:
             if self._model is None:
+                if Path(self._source).is_absolute() and not Path(self._source).is_dir():
+                    raise self._missing()
                 try:
                     library = importlib.import_module("sentence_transformers")
                 except ImportError as error:
@@ -250,12 +256,28 @@ class SentenceTransformersEncoder:
                     ) from error
                 try:
                     self._model = library.SentenceTransformer(self._source)
-                except (OSError, ValueError) as error:
+                except (OSError, ValueError, KeyError, RuntimeError, TypeError) as error:
                     raise DataError(
-                        f"cannot load the encoder {self._source!r}: {error}",
+                        f"cannot load the encoder {self._source!r}: {_first_line(error)}",
                         hint="give the folder of a sentence-transformers model",
                     ) from error
             return self._model
+
+    def _missing(self) -> DataError:
+        return DataError(
+            f"there is no encoder in {self._source}",
+            hint="bring the folder back, or: toolsrv index build --encoder shipped",
+        )
+
+
+def encoder_named(name: str) -> Encoder:
+    """Return the encoder of a folder or a hub name: one exported here, or a sentence-transformers model.
+
+    Nothing is loaded yet.
+    """
+    folder = Path(name)
+    exported = (folder / "card.json").is_file() and not (folder / "modules.json").exists()
+    return OnnxEncoder(folder) if exported else SentenceTransformersEncoder(name)
 
 
 class HashingEncoder:
@@ -296,6 +318,10 @@ class HashingEncoder:
             result[at] /= np.linalg.norm(result[at])
             _report(progress, at + 1, len(texts))
         return result
+
+
+def _first_line(error: Exception) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
 
 
 def _report(progress: Progress | None, done: int, total: int) -> None:

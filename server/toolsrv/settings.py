@@ -217,6 +217,10 @@ class Settings(BaseSettings):
         description="The model reads its answer again and may reject one; not the one that ships.",
     )
     chroma_url: str = Field(default="", description="A Chroma server; empty: the embedded one.")
+    encoder: str = Field(
+        default="",
+        description="A sentence-transformers model, by folder or hub name; empty: the one that ships.",
+    )
     http_port: int = Field(default=8765, ge=0, le=65_535, description="Port of serve --http.")
     wait_s: float = Field(
         default=20.0,

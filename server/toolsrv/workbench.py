@@ -360,6 +360,7 @@ class Workbench:
 
     def _open_registry(self) -> Registry:
         check_memory(OPENING)
+        from toolsrv_registry.encoder import encoder_named
         from toolsrv_registry.registry import Registry
 
         folder = self.settings.data_dir
@@ -370,7 +371,12 @@ class Workbench:
                 f"cannot use the data folder {folder}: {error.strerror or error}",
                 hint="name another folder with --data-dir or TOOLSRV_DATA_DIR",
             ) from error
-        return Registry.open(folder, load_catalogs(), chroma_url=self.settings.chroma_url or None)
+        return Registry.open(
+            folder,
+            load_catalogs(),
+            chroma_url=self.settings.chroma_url or None,
+            encoder=encoder_named(self.settings.encoder) if self.settings.encoder else None,
+        )
 
     def _make_caller(self) -> Caller:
         from toolsrv.callers import make_caller

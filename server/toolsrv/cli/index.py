@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +13,11 @@ from toolsrv.cli.output import emit_json, index_progress, note, table
 from toolsrv.cli.session import Session, pass_session
 from toolsrv.cli.wording import told
 from toolsrv_registry.errors import DataError
+
+if TYPE_CHECKING:
+    from toolsrv.workbench import Workbench
+
+SHIPPED = "shipped"
 
 
 @click.group(epilog=example("toolsrv index status"))
@@ -21,15 +28,26 @@ def index() -> None:
 @index.command(
     short_help="Build the index, or what changed of it.", epilog=example("toolsrv index build")
 )
+@click.option(
+    "--encoder",
+    metavar="NAME",
+    help="From now on embed with this sentence-transformers model, a folder or a hub name (extra "
+    "lab); shipped: with the one that ships.",
+)
 @json_option
 @pass_session
-def build(session: Session, as_json: bool) -> None:
-    """Build the index; APIs that have not changed are not embedded again."""
-    bench = session.workbench()
+def build(session: Session, encoder: str | None, as_json: bool) -> None:
+    """Build the index; APIs that have not changed are not embedded again.
+
+    --encoder is kept as the setting "encoder" once the index is built; searches use it then.
+    """
+    bench = session.workbench() if encoder is None else _with_encoder(session, encoder)
     bench.registry()
     started = time.perf_counter()
     status = bench.build_index(index_progress())
     seconds = round(time.perf_counter() - started, 2)
+    if encoder is not None:
+        _keep(session, bench.settings.encoder)
     _show(status.model_dump(mode="json") | {"seconds": seconds}, as_json)
 
 
@@ -47,6 +65,26 @@ def status(session: Session, as_json: bool) -> None:
     _show(index.status().model_dump(mode="json") | {"encoder_damage": damage}, as_json)
     if damage and not as_json:
         note(f"note: searches go by words alone: {damage} ({hint})")
+
+
+def _with_encoder(session: Session, name: str) -> Workbench:
+    """Return a workbench with another encoder, which has been loaded."""
+    value = "" if name == SHIPPED else name
+    if value and Path(value).is_dir():
+        value = str(Path(value).resolve())
+    bench = session.workbench(encoder=value)
+    bench.registry().index.encoder.encode(["a text"])
+    return bench
+
+
+def _keep(session: Session, encoder: str) -> None:
+    from toolsrv import config_file, places
+
+    place = places.config_path(session.flags)
+    config_file.write_key(place, "encoder", encoder)
+    origin = session.load().origins["encoder"]
+    if origin not in (str(place), "default"):
+        note(f"note: {origin} is set and wins over {place}")
 
 
 def _show(document: dict[str, object], as_json: bool) -> None:
