@@ -251,7 +251,8 @@ class Index:
         name = f"{PREFIX}{content[:12]}-{self._encoder.digest[:8]}-{secrets.token_hex(4)}"
         before = self._chroma.hashes()
         try:
-            self._chroma.create(name, owner, self._encoder.digest)
+            thin = self._chroma.place == "embedded" and len(documents) <= MOST
+            self._chroma.create(name, owner, self._encoder.digest, thin=thin)
             self._fill(name, documents, previous, progress)
             self._check_complete(name, len(documents))
         except BaseException:

@@ -29,9 +29,8 @@ def setting(run: Run) -> str:
     return str(json.loads(run("config", "show", "--json").stdout)["settings"]["encoder"]["value"])
 
 
-def test_searches_use_the_encoder_that_the_index_was_built_with(
-    run: Run, ready_dir: Path, folder: Path
-) -> None:
+@pytest.mark.usefixtures("ready_dir")
+def test_searches_use_the_encoder_that_the_index_was_built_with(run: Run, folder: Path) -> None:
     done = run("index", "build", "--encoder", str(folder), "--json")
     assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)["encoder"] == "mine"
@@ -43,7 +42,8 @@ def test_searches_use_the_encoder_that_the_index_was_built_with(
     assert setting(run) == ""
 
 
-def test_what_is_no_encoder_changes_nothing(run: Run, ready_dir: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("ready_dir")
+def test_what_is_no_encoder_changes_nothing(run: Run, tmp_path: Path) -> None:
     for wrong in (tmp_path / "away", tmp_path / "file.gguf", tmp_path):
         (tmp_path / "file.gguf").write_bytes(b"GGUF")
         done = run("index", "build", "--encoder", str(wrong))
@@ -52,9 +52,8 @@ def test_what_is_no_encoder_changes_nothing(run: Run, ready_dir: Path, tmp_path:
         assert setting(run) == ""
 
 
-def test_without_its_folder_words_answer_and_say_how_to_go_back(
-    run: Run, ready_dir: Path, folder: Path
-) -> None:
+@pytest.mark.usefixtures("ready_dir")
+def test_without_its_folder_words_answer_and_say_how_to_go_back(run: Run, folder: Path) -> None:
     assert run("index", "build", "--encoder", str(folder)).exit_code == 0
     folder.rename(folder.with_name("elsewhere"))
     found = run("search", "weather in Lima", "--json")
