@@ -102,14 +102,18 @@ class Offer:
         self.need_consent = tuple(found.need_consent)
         self.need_keys = dict(found.need_keys) if isinstance(found, KeyAware) else {}
         self.language = found.language
-        match = self._finder.match
-        hits = reranked(found.hits, self._task, match) if self._wider else found.hits
+        hits = self._ordered(found.hits, self._task)
         for question in extra:
-            first = needed_first(found.hits, question, match)[:1]
+            first = needed_first(found.hits, question, self._finder.match)[:1]
             hits = [*first, *(hit for hit in hits if hit not in first)]
         again = self._called_before({hit.api.id for hit in hits[: self._limit]})
         kept = hits[: max(0, min(self._limit, self._room - len(again)))]
         return self._take(self._query, [*kept, *again], "")
+
+    def _ordered(self, hits: Sequence[Found], text: str) -> list[Found]:
+        if not self._wider:
+            return list(hits)
+        return [one.hit for one in reranked(hits, text, self._finder.match)]
 
     def _called_before(self, offered: Collection[str]) -> list[Found]:
         """Return the hits for what earlier runs called and is not ``offered``, the last run's first."""
@@ -166,7 +170,7 @@ class Offer:
         wide = max(READ, FRESH + len(known)) if self._wider else FRESH + len(known)
         found = self._finder.search(self._hints.query(part), wide, category=self._category)
         hits = [hit for hit in found.hits if hit.api.id not in known]
-        hits = (needed_first(hits, part, self._finder.match) if self._wider else hits)[:FRESH]
+        hits = self._ordered(hits, part)[:FRESH]
         fresh = [hit.api.id for hit in hits]
         if found.nothing_fits or not fresh:
             self.searches.append(Searched(query=part, reason=reason, api_ids=(), scores=()))
@@ -183,9 +187,7 @@ class Offer:
         """Search for a subtask; return what to offer for it, which is what is offered where none is found."""
         wide = max(READ, self._limit) if self._wider else self._limit
         found = self._finder.search(self._hints.query(part), wide, category=self._category)
-        match = self._finder.match
-        hits = reranked(found.hits, part, match) if self._wider else list(found.hits)
-        hits = hits[: self._limit]
+        hits = self._ordered(found.hits, part)[: self._limit]
         if found.nothing_fits or not hits:
             self.searches.append(Searched(query=part, reason=PART, api_ids=(), scores=()))
             return self.shown

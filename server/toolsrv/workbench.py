@@ -251,7 +251,13 @@ class Workbench:
         from toolsrv_runtime.finder import READ, reranked
 
         match = self.registry().retriever.match
-        ranked = list(hits) if by_words else reranked(hits, text, match)
+        if by_words:
+            ranked = list(hits)
+        else:
+            ranked = [
+                one.hit.model_copy(update={"score": one.score})
+                for one in reranked(hits, text, match)
+            ]
         return [*self._equals(ranked[:READ]), *ranked[READ:]]
 
     def _equals(self, hits: Sequence[Hit]) -> list[Hit]:

@@ -19,7 +19,7 @@ from toolsrv_registry.pairing import Paired
 from toolsrv_runtime.calls.caller import Caller
 from toolsrv_runtime.engine.scripted import ScriptedEngine
 from toolsrv_runtime.events import Event
-from toolsrv_runtime.finder import READ
+from toolsrv_runtime.finder import READ, reranked
 from toolsrv_runtime.offer import MOST_SEARCHES, Offer
 from toolsrv_runtime.outcome import Limits, Outcome
 from toolsrv_runtime.profile import Profile
@@ -319,17 +319,29 @@ def test_a_part_is_looked_for_where_there_is_room_before_anything_goes() -> None
     assert [function.api.id for function in offer.shown] == [f"C/t/{name}" for name in "abcdef"]
 
 
-def test_what_the_matcher_finds_the_task_to_need_is_offered_first() -> None:
+def test_of_hits_that_the_search_finds_alike_the_matcher_decides_the_order() -> None:
     shelf = Knowing("abcdefghij", serves={"h": 3.0, "d": 5.0, "c": -1.0, "a": -4.0})
     offer = Offer(shelf, TASK, 4, None)
     searched = offer.begin()
-    assert searched.api_ids == ("C/t/d", "C/t/h", "C/t/a", "C/t/b")
+    assert searched.api_ids == ("C/t/d", "C/t/h", "C/t/c", "C/t/b")
     assert shelf.asked == [(TASK, READ)]
     assert shelf.read == [Asked(TASK)]
     narrow = Offer(shelf, TASK, 4, None, wider=False)
     assert narrow.begin().api_ids == ("C/t/a", "C/t/b", "C/t/c", "C/t/d")
     assert shelf.asked[1:] == [(TASK, 4)]
     assert len(shelf.read) == 1
+
+
+@pytest.mark.parametrize(("scores", "first"), [((0.9, 0.2), "a"), ((0.6, 0.5), "b")])
+def test_the_search_and_the_matcher_both_speak_for_a_hit(
+    scores: tuple[float, float], first: str
+) -> None:
+    hits = [Hit(api(name), TASK, score) for name, score in zip("ab", scores, strict=True)]
+    shelf = Knowing("ab", serves={"a": -1.0, "b": 2.0})
+    ranked = reranked(hits, TASK, shelf.match)
+    assert ranked[0].hit.api.id == f"C/t/{first}"
+    assert 0 < ranked[1].score < ranked[0].score < 1
+    assert [one.hit for one in reranked(hits, TASK, lambda _, __: [])] == hits
 
 
 @dataclass

@@ -61,7 +61,8 @@ def evaluate_tasks(
     given_up: list[bool] = []
     values: list[bool] = []
     for number, task in enumerate(tasks, start=1):
-        hits = reranked(search(task.task), task.task, matcher.match)[:HITS]
+        ranked = reranked(search(task.task), task.task, matcher.match)[:HITS]
+        hits = [one.hit for one in ranked]
         apis = [hit.api for hit in hits]
         matches = dict(
             zip((api.id for api in apis), matcher.match(Asked(task.task), apis), strict=True)
