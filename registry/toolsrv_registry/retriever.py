@@ -166,6 +166,7 @@ class Retriever:
         catalog: str | None = None,
         include_dead: bool = False,
         without_vectors: str = "",
+        among: frozenset[str] | None = None,
     ) -> SearchResult:
         """Return the APIs that fit a task or a question, best first.
 
@@ -173,7 +174,8 @@ class Retriever:
         category or tool are taken in any form, a catalog's as it is. ``offset`` leaves out the
         beginning of the list, which is the same whatever the page; it ends where the rankings
         do, after some hundred APIs per part of the text. ``without_vectors`` is a reason to search
-        by words alone: neither index nor encoder is waited for, and it becomes ``degraded``.
+        by words alone: neither index nor encoder is waited for, and it becomes ``degraded``. With
+        ``among`` only those APIs are found.
 
         Raises UsageError for an empty text, a limit below 1, an offset below 0, a disabled catalog
         or when all are, NotFoundError (with near matches) for an unknown category, tool or catalog.
@@ -184,7 +186,7 @@ class Retriever:
             raise UsageError(f"a list does not begin at {offset}", hint="begin at 0 or later")
         query = _query(text)
         with self._store.steady():
-            place = self._place(category, tool, catalog)
+            place = replace(self._place(category, tool, catalog), among=among)
             named = self._recall.called(query, place)
             # A full name is no text to put right or into English.
             reading = Reading(query) if named else self._reader.read(query)

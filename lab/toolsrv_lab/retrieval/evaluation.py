@@ -12,12 +12,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
 from toolsrv_lab.retrieval.metrics import Estimate, Ranking, estimate, ndcg, recall
 from toolsrv_lab.retrieval.queries import Query
+from toolsrv_registry.api import Api
+from toolsrv_registry.registry import Registry
+from toolsrv_runtime.finder import READ, reranked
 
 Corpus = Literal["all", "candidates", "set"]
 Progress = Callable[[int, int], None]
@@ -27,6 +31,15 @@ Rank = Callable[[str, frozenset[str] | None], Ranking]
 NDCG_AT = (1, 3, 5)
 RECALL_AT = (5, 10)
 ALL = "all sets"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A ranked API as ``reranked`` wants it; ``clause`` is the whole text."""
+
+    api: Api
+    clause: str
+    score: float
 
 
 class SetFigures(BaseModel):
@@ -86,6 +99,22 @@ def evaluate(
         sets={name: _figures(some, seed) for name, some in values.items()},
         corpora={name: len(some & known) for name, some in offered.items()},
     )
+
+
+def with_matcher(registry: Registry) -> Callable[..., Ranking]:
+    """Return a ranking function in the order in which searches and solves show hits.
+
+    Called as ``Retriever.rank`` is.
+    """
+
+    def rank(text: str, *, among: frozenset[str] | None = None) -> Ranking:
+        ranking = registry.retriever.rank(text, among=among)
+        apis = registry.store.get_many([api_id for api_id, _ in ranking[:READ]])
+        first = [Candidate(apis[one], text, score) for one, score in ranking[:READ]]
+        best = reranked(first, text, registry.retriever.match)
+        return [*((one.hit.api.id, one.score) for one in best), *ranking[READ:]]
+
+    return rank
 
 
 def _offered(queries: Iterable[Query]) -> dict[str, frozenset[str]]:

@@ -35,6 +35,7 @@ def train() -> None:
     table={
         "retrieval": (f"{_HERE}:eval_retrieval", "NDCG and recall on query files."),
         "parts": (f"{_HERE}:eval_parts", "What each part of the search brings."),
+        "unserved": (f"{_HERE}:eval_unserved", "Whether it is told that nothing fits."),
         "solve": ("toolsrv.cli.lab_solve:eval_solve", "Strategies side by side on tasks."),
         "models": ("toolsrv.cli.lab_models:eval_models", "Models, strategies and aids on tasks."),
         "bfcl": ("toolsrv.cli.lab_bfcl:eval_bfcl", "Function calls, by BFCL's AST checker."),

@@ -10,6 +10,7 @@ import click
 
 from toolsrv.cli.import_view import Bar
 from toolsrv.cli.lab_encoder import services_option
+from toolsrv.cli.lab_eval import share_text
 from toolsrv.cli.options import example, json_option
 from toolsrv.cli.output import emit_json, note, table
 from toolsrv.cli.session import Session, pass_session
@@ -90,6 +91,7 @@ def train_ranker(
               help="Rank all enabled APIs, those that a query came with, or those that the queries of"
                    " its set came with, as the paper does.")  # fmt: skip
 @click.option("--split", is_flag=True, help="Tell the tuning half and the unseen half apart.")
+@click.option("--matcher", is_flag=True, help="In the order of toolsrv search, with the matcher.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the bootstrap.")
 @json_option
 @pass_session
@@ -98,13 +100,15 @@ def eval_retrieval(
     files: tuple[Path, ...],
     corpus: Literal["all", "candidates", "set"],
     split: bool,
+    matcher: bool,
     seed: int,
     as_json: bool,
 ) -> None:
     """Print NDCG@1/3/5 and Recall@5/10 per set, with 95 % bootstrap intervals."""
-    from toolsrv_lab.retrieval.evaluation import evaluate
+    from toolsrv_lab.retrieval.evaluation import evaluate, with_matcher
 
     registry = session.workbench().registry()
+    rank = with_matcher(registry) if matcher else registry.retriever.rank
     queries = _read(files)
     if split:
         queries = [one.model_copy(update={"set": f"{one.set}, {one.half}"}) for one in queries]
@@ -112,7 +116,7 @@ def eval_retrieval(
     with Bar("searching", "queries") as bar:
         found = evaluate(
             queries,
-            lambda text, pool: registry.retriever.rank(text, among=pool),
+            lambda text, pool: rank(text, among=pool),
             known,
             corpus=corpus,
             seed=seed,
@@ -122,6 +126,38 @@ def eval_retrieval(
         emit_json(found.model_dump(mode="json") | {"encoder": registry.index.encoder.name})
         return
     _show(found)
+
+
+@click.command(epilog=example("toolsrv lab eval unserved --queries instructions.jsonl"))
+@_queries_option
+@click.option("--limit", type=click.IntRange(1), help="Only so many queries, evenly picked.")
+@json_option
+@pass_session
+def eval_unserved(
+    session: Session, files: tuple[Path, ...], limit: int | None, as_json: bool
+) -> None:
+    """Count how often a search says that nothing fits: of queries as they are, and without their tools.
+
+    Other tools may serve a query as well, so not every "fits" of the second kind is wrong.
+    """
+    from toolsrv_lab.retrieval.unserved import evaluate_unserved
+
+    registry = session.workbench().registry()
+    known = frozenset(api.id for api in registry.store.apis())
+    queries = [one for one in _read(files) if known.issuperset(one.relevant_ids)]
+    if limit is not None:
+        queries = queries[:: max(1, len(queries) // limit)][:limit]
+    with Bar("searching", "queries") as bar:
+        found = evaluate_unserved(registry.retriever, queries, known, progress=bar.show)
+    if as_json:
+        emit_json(found.model_dump(mode="json"))
+        return
+    rows = [
+        (name, *map(share_text, (one.served, one.removed, one.precision)))
+        for name, one in found.judges.items()
+    ]
+    columns = ("judge", "served, refused", "tools removed, refused", "precision")
+    table(columns, rows, title=f"{found.queries} queries, {found.apis:,} APIs")
 
 
 @click.command(epilog=example("toolsrv lab eval parts --queries instructions.jsonl"))
